@@ -65,13 +65,11 @@ class FilledTemplate(PromptTemplate):
     inputs: Mapping[str, Any] = field(kw_only=True, compare=False)
     slot: str = field(kw_only=True, compare=False)
 
-    def render(self, drafts: tuple[str, ...] = (), /, **values: str) -> Prompt:
+    def render(self, **values: str) -> Prompt:
         """The template and the values of one call."""
-        body = super().render(drafts, **values)
+        body = super().render(**values)
         filled = self._named(values, body.text)
-        return FilledPrompt(
-            body.text, body.context, drafts=drafts, template=self.template, values=filled, slot=self.slot
-        )
+        return FilledPrompt(body.text, body.context, template=self.template, values=filled, slot=self.slot)
 
     def _named(self, values: Mapping[str, str], body: str) -> dict[str, Any]:
         others = {name: value for name, value in values.items() if name not in self.fields}
@@ -82,7 +80,7 @@ class FilledTemplate(PromptTemplate):
 class FormattedTemplate(FilledTemplate):
     """The same for a local model, which reads text and has to know where the passages stand in it."""
 
-    def render(self, drafts: tuple[str, ...] = (), /, **values: str) -> Prompt:
+    def render(self, **values: str) -> Prompt:
         """The whole prompt as text.
 
         Raises:
@@ -90,8 +88,8 @@ class FormattedTemplate(FilledTemplate):
         """
         named = self._named(values, super().render(**values).text)
         if "context" not in values:
-            return Prompt(as_text(self.template.format_prompt(**named)), drafts=drafts)
-        return located(self.template, named, self.slot, drafts)
+            return Prompt(as_text(self.template.format_prompt(**named)))
+        return located(self.template, named, self.slot)
 
 
 def as_langchain(template: PromptTemplate, context: str = "context") -> StringTemplate:
@@ -135,9 +133,7 @@ def as_text(value: PromptValue) -> str:
     return "\n\n".join(str(m.text) for m in value.to_messages())
 
 
-def located(
-    template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str, drafts: tuple[str, ...] = ()
-) -> Prompt:
+def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str) -> Prompt:
     """A prompt that knows where its passages (the value `name`) stand, so that a local model can cut that part alone.
 
     Raises:
@@ -147,4 +143,4 @@ def located(
     if not slot or _SLOT in after:
         raise ValueError(f"for decoding aggregation the prompt must show {{{name}}} once, unchanged")
     context = values[name]
-    return Prompt(before + context + after, (len(before), len(before) + len(context)), drafts=drafts)
+    return Prompt(before + context + after, (len(before), len(before) + len(context)))

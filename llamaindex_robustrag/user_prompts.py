@@ -44,7 +44,7 @@ class UserTemplate(CoreTemplate):
         """Whether it is more than one text."""
         return not (len(self.messages) == 1 and self.messages[0][0] is None)
 
-    def render(self, drafts: tuple[str, ...] = (), /, **values: str) -> Prompt:
+    def render(self, **values: str) -> Prompt:
         """The messages with the values in their places."""
         body = super().render(**values)
         shown = {**values, self.slot: body.text}
@@ -61,9 +61,9 @@ class UserTemplate(CoreTemplate):
             done.append((role, text))
             before += len(text) + len("\n\n")
         if not self.has_messages:
-            return Prompt(done[0][1], span, drafts=drafts)
+            return Prompt(done[0][1], span)
         text = MessageText.of([(role or MessageRole.USER, text) for role, text in done])
-        return Prompt(text, span, drafts=drafts)
+        return Prompt(text, span)
 
 
 @dataclass(frozen=True)

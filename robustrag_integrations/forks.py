@@ -33,15 +33,6 @@ def end(answer: object) -> None:
     _answering.pop(answer, None)
 
 
-def lock_held_over_forks() -> threading.RLock:
-    """Return a lock; of local models, which are loaded after a fork."""
-    return threading.RLock()
-
-
-def renew_in_children(owner: object, renew: object) -> None:
-    """Do nothing; of local models, which are loaded after a fork."""
-
-
 def _after_in_child() -> None:
     global _forked_meanwhile
     here = threading.get_ident()

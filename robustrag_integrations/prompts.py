@@ -15,7 +15,6 @@ Task = Literal["short_answer", "multiple_choice", "long_form"]
 TASKS: tuple[Task, ...] = ("short_answer", "multiple_choice", "long_form")
 
 ABSTENTION = "I don't know"
-SHORT_DRAFTS = (ABSTENTION,)  # of a question whose answer is short: it abstains, or says words of its passage
 NO_INFORMATION = "No information found"
 MOST_EXEMPLARS = 4  # worked examples that there are for every task
 
@@ -41,28 +40,16 @@ class Prompt:
             every group, so that models can compute it once.
         fixed: how many characters at its start come from the template alone: the same for every question, so that
             models can compute them once and keep them.
-        drafts: answers that may well come, for models that verify faster than they write; never a part of the
-            question, and without influence on the answer. Of several, the last is what is said of passages that name
-            no other.
     """
 
     text: str
     context: tuple[int, int] | None = None
     fixed: int = 0
-    drafts: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def shared(self) -> int:
         """How many characters at its start are the same for every group."""
         return self.context[0] if self.context else 0
-
-    @property
-    def likely_draft(self) -> str | None:
-        """The draft that the passages name first, or the last one; None where there is no choice of drafts."""
-        if self.context is None or len(self.drafts) < 2:
-            return None
-        named = [(place, draft) for draft in self.drafts if (place := self.text.find(draft, *self.context)) >= 0]
-        return min(named)[1] if named else self.drafts[-1]
 
     def without_context(self) -> Prompt:
         """The prompt of an empty context: what all groups have around their passages."""
@@ -116,11 +103,10 @@ class PromptTemplate:
         ]
         object.__setattr__(self, "_lead", "".join((self.instruction, *shown, first[0])))
 
-    def render(self, drafts: tuple[str, ...] = (), /, **values: str) -> Prompt:
+    def render(self, **values: str) -> Prompt:
         """Insert the values; each is inserted literally.
 
         Args:
-            drafts: answers that may well come (`Prompt.drafts`).
             **values: one per field.
 
         Raises:
@@ -132,7 +118,7 @@ class PromptTemplate:
             if name == "context":
                 span = (len(text), len(text) + len(value))
             text += value + literal
-        return Prompt(text, span, len(self._lead), drafts)
+        return Prompt(text, span, len(self._lead))
 
     def with_exemplars(self, exemplars: Sequence[Exemplar]) -> PromptTemplate:
         """The same template showing these worked examples."""

@@ -14,14 +14,14 @@ import warnings
 from collections.abc import Sequence
 
 from robustrag_integrations import __version__
-from robustrag_integrations.cli import ask, certify, demo, doctor, eval, playground, probe, report, serve, tune
+from robustrag_integrations.cli import ask, certify, demo, doctor, eval, mcp, playground, probe, report, serve, tune
 from robustrag_integrations.cli.arguments import Parser
 from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError
 from robustrag_integrations.cli.output import complain
 from robustrag_integrations.cli.settings import under_settings
 from robustrag_integrations.errors import RobustRAGError
 
-COMMANDS = (demo, playground, ask, serve, certify, eval, tune, report, probe, doctor)
+COMMANDS = (demo, playground, ask, serve, mcp, certify, eval, tune, report, probe, doctor)
 
 _EPILOG = """\
 examples:
@@ -29,6 +29,7 @@ examples:
   robustrag playground                               the same in the browser, with passages of your own
   robustrag ask "Who runs the mill?" --docs notes/   ask your own documents
   robustrag serve --docs notes/                      the same behind an OpenAI-compatible address
+  robustrag mcp --docs notes/                        the same as a tool for agents (MCP)
   robustrag certify demo --limit 5                   what no attacker can get below
   robustrag tune --data questions.jsonl              settings for your data and model, as a file
   robustrag eval --limit 5                           attacks, scores and tables, as in the paper

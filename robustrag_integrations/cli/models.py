@@ -64,7 +64,7 @@ def note_probe(model: TextModel, path: str | None) -> None:
     """
     if path is None:
         return
-    from robustrag_integrations.models.repeat_probe import read_summary
+    from robustrag_integrations.models.determinism_probe import read_summary
 
     try:
         found = read_summary(path)

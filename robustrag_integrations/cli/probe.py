@@ -15,7 +15,7 @@ from robustrag_integrations.cli.output import CallBar, complain, show, show_json
 from robustrag_integrations.display import printable
 
 if TYPE_CHECKING:
-    from robustrag_integrations.models.repeat_probe import Compared, RepeatFindings
+    from robustrag_integrations.models.determinism_probe import Compared, RepeatFindings
 
 _DESCRIPTION = """\
 Does this model repeat itself? Equal prompts are asked again and again, alone and with
@@ -80,13 +80,13 @@ def add(commands: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Probe the model; see the module's help text."""
-    from robustrag_integrations.models.repeat_probe import probe_repeats
+    from robustrag_integrations.models.determinism_probe import probe_determinism
 
     if args.output:
         _check_writable(args.output)
     model = load_model(args.model, args.base_url, max_concurrency=args.load + 1)
     with CallBar() as bar:
-        found = probe_repeats(
+        found = probe_determinism(
             model, args.prompt, repeats=args.repeats, load=args.load, seed=args.seed, on_progress=bar.show
         )
     if found.stopped:

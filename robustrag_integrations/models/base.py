@@ -221,7 +221,7 @@ class TextModel(Model, ABC):
 
 
 def repeats_of(model: TextModel | DecodingModel) -> Repeats:
-    """Whether a model repeats itself, by what it says and by what a probe found."""
+    """Whether a model is reproducible, by what it says and by what a probe found."""
     return model.repeats.after(model.probe)
 
 

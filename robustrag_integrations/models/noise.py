@@ -1,7 +1,7 @@
 """Bounds on float noise where results of other shapes stand in for those of inference.
 
-Forward passes over many continuations at once (and drafts read together with their prompt) differ from plain inference
-by float noise, as kernels sum in another order. Measured in float32 on one CPU thread, over trees of up to 60 nodes on
+Forward passes over many continuations at once differ from plain inference by float noise, as
+kernels sum in another order. Measured in float32 on one CPU thread, over trees of up to 60 nodes on
 11 rows and tries of 24 to 64 prompts, with the bundled reader, random Llama, Mistral (with a window), GPT-2 and NeoX
 models, and a random Llama of 125 million parameters: no probability moved by more than 5e-6, no logit by more than 6e-6
 of the largest one; for the largest model it was 1e-6. A model whose output rows all but cancel has far more.
@@ -9,8 +9,7 @@ of the largest one; for the largest model it was 1e-6. A model whose output rows
 
 from __future__ import annotations
 
-LOGIT_NOISE = 2.0**-12  # of the largest logit: the smallest bound for drafts, measured once; 40 times the worst above
-LEAST_NOISE = 2.0**-15  # the smallest bound elsewhere, and the most that float32 explains
+LEAST_NOISE = 2.0**-15  # the smallest bound, and the most that float32 explains
 SAFETY = 32  # the bound is so many times what was measured
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
@@ -35,6 +34,8 @@ def is_busy(error: BaseException) -> bool:
 def retry_after(error: BaseException) -> float | None:
     """The seconds that the server wants to be left alone (`Retry-After`); None if it said nothing."""
     for one in chain_of(error):
+        if isinstance(seconds := getattr(one, "retry_after", None), (int, float)):
+            return max(0.0, seconds)
         headers = getattr(getattr(one, "response", None), "headers", None)
         if isinstance(headers, Mapping):
             named = {str(name).casefold(): str(value) for name, value in headers.items()}
@@ -71,7 +72,11 @@ def pause_before_retry(error: BaseException, tries: int, wait: float, max_wait: 
     """
     asked = retry_after(error)
     if asked is None:
-        return random.uniform(0, min(max_wait, wait * 2.0 ** min(tries - 1, 64)))
+        from tenacity import RetryCallState, wait_random_exponential
+
+        state = RetryCallState(None, None, (), {})  # type: ignore[arg-type] - the number of tries decides
+        state.attempt_number = min(tries, 64)
+        return float(wait_random_exponential(multiplier=wait, max=max_wait)(state))
     return asked if asked <= LONGEST_WAIT else None
 
 

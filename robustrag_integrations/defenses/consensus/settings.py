@@ -14,7 +14,7 @@ from robustrag_integrations.defenses.registry import CONSENSUS
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import SHORT_DRAFTS, Prompt, PromptSet, Task, chosen_prompts
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
 from robustrag_integrations.replies.reading import CutReplies
 
 
@@ -66,7 +66,7 @@ class ConsensusSettings:
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
         isolated = self.prompts.isolated
-        return [isolated.render(SHORT_DRAFTS, context=g.text, query=query) for g in groups]
+        return [isolated.render(context=g.text, query=query) for g in groups]
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""

@@ -33,9 +33,6 @@ from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.redaction import redacted
 from robustrag_integrations.replies.reading import ending_warnings, final_answer, reply_warnings
 
-_DRAFTS = 4  # kept words and isolated answers that are tried as the final one
-_DRAFT_LENGTH = 200  # characters
-
 
 class Wording(NamedTuple):
     """A text for kept words.
@@ -74,7 +71,7 @@ def keyword_plan(
     final = None
     if asks:
         aloud = sum(weight for response, weight in zip(responses, weights, strict=True) if response.aloud)
-        prompt = settings.final_prompt(query, kept.shown, _drafts(kept, settings))
+        prompt = settings.final_prompt(query, kept.shown)
         with naming_groups(groups, responses):
             final, wording = yield from _ask_final(prompt, settings, reader, kept, whole=aloud > 0)
         if settings.streams and aloud and final.aloud:  # a stream that did not wait for all of it may end in an error
@@ -162,13 +159,6 @@ def final_text(response: Response, kept: Kept, settings: KeywordSettings, reader
             return None
         final = Response(None, error=str(error))
     return answer_of(final, kept, settings, reader).text
-
-
-def _drafts(kept: Kept, settings: KeywordSettings) -> tuple[str, ...]:
-    """What the final answer is likely to read like."""
-    if settings.task != "short_answer":
-        return ()
-    return tuple(form for form in kept.shown if len(form) <= _DRAFT_LENGTH)[:_DRAFTS]
 
 
 def _in_answer(wording: Wording, kept: Kept, reader: ReplyReader) -> list[Any]:

@@ -16,7 +16,6 @@ from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import (
-    SHORT_DRAFTS,
     Prompt,
     PromptSet,
     Task,
@@ -114,16 +113,12 @@ class KeywordSettings:
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; for long form a request for short phrases."""
         template = self.prompts.phrases if self.task == "long_form" and self.prompts.phrases else self.prompts.isolated
-        drafts = SHORT_DRAFTS if self.task == "short_answer" else ()
-        return [template.render(drafts, context=g.text, query=query) for g in groups]
+        return [template.render(context=g.text, query=query) for g in groups]
 
-    def final_prompt(self, query: str, shown: Sequence[str], drafts: tuple[str, ...] = ()) -> Prompt:
-        """The second prompt: the query and the list of kept words, nothing else.
-
-        `drafts` are no part of what it asks (`Prompt.drafts`).
-        """
+    def final_prompt(self, query: str, shown: Sequence[str]) -> Prompt:
+        """The second prompt: the query and the list of kept words, nothing else."""
         assert self.prompts.keyword is not None  # noqa: S101 - checked in `of`
-        return self.prompts.keyword.render(drafts, keywords=", ".join(shown), query=query)
+        return self.prompts.keyword.render(keywords=", ".join(shown), query=query)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""

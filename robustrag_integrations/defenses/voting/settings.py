@@ -48,7 +48,7 @@ class VotingSettings:
         options = (*choices, NO_INFORMATION)
         listed = format_choices(options)
         isolated = self.prompts.isolated
-        return [isolated.render(options, context=g.text, query=query, choices=listed) for g in groups]
+        return [isolated.render(context=g.text, query=query, choices=listed) for g in groups]
 
     def vote_of(self, response: Response, choices: Sequence[str]) -> Reading[int]:
         """A group's vote."""

@@ -22,8 +22,8 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.grouping.votes import HASTE, VoteRules
+from robustrag_integrations.models.determinism_probe import read_summary
 from robustrag_integrations.models.named import DTYPES, NamedModel
-from robustrag_integrations.models.repeat_probe import read_summary
 from robustrag_integrations.prompts import Task, check_exemplars
 from robustrag_integrations.sections import Section, shown
 from robustrag_integrations.usage import Prices, prices_of
@@ -153,7 +153,7 @@ class EvalConfig:
         strict: whether a bad row of the data stops the run.
         layout: the table of the paper that the summary follows; None for the plain table.
         runs: how often each clean question is asked; the first run makes the row, the others stand in it.
-        probes: what repeat probes found (`repeat_probe.summary_of`), each about the model of its name.
+        probes: what repeat probes found (`determinism_probe.summary_of`), each about the model of its name.
         prices: per million tokens, for the summary alone; None for no costs in it.
         leave_out: whether a defence that a model cannot run is left out and named, in place of an error; presets do so.
         given: the mapping it was read from, defaults filled in.

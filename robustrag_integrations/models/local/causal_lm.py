@@ -2,66 +2,20 @@
 
 from __future__ import annotations
 
-import copy
 import hashlib
 import inspect
-from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 
-from robustrag_integrations.models.local import llama
-from robustrag_integrations.models.local.giving_up import stop_if_given_up
-from robustrag_integrations.models.local.laid_weights import LaidWeights
+from robustrag_integrations.models.local.cache import BatchKVCache
 from robustrag_integrations.models.local.memory import memory_explained
-from robustrag_integrations.models.local.products import Linear, linear, products
-from robustrag_integrations.models.local.slab import Slab
-from robustrag_integrations.models.local.turns import WITHOUT_SWITCH
-from robustrag_integrations.models.local.untouched import is_untouched_llama
+from robustrag_integrations.models.local.products import fast_products
 
 _NO_LIMIT = 1_000_000
 _SAMPLED = 1024  # numbers of a weight
-
-_Llama = tuple[llama.Parts, LaidWeights]
-
-
-class Reading(NamedTuple):
-    """What is read in one pass, as `CausalLM` is given it."""
-
-    ids: torch.Tensor
-    mask: Any
-    positions: torch.Tensor
-    cache: Any
-    keep: int | torch.Tensor = 1
-
-    @property
-    def columns(self) -> int:
-        """How many there will be in the cache."""
-        if isinstance(self.mask, torch.Tensor):
-            return int(self.mask.shape[-1])
-        return getattr(self.cache, "capacity", 0) or self.cache.get_seq_length() + self.ids.shape[1]
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether the mask is what is added to the scores, or there is none."""
-        return self.mask is None or (isinstance(self.mask, torch.Tensor) and self.mask.dim() == 4)
-
-    @property
-    def as_for(self) -> int | None:
-        """The number of rows to choose the kernels of products for, as its cache says; None for their own."""
-        return getattr(self.cache, "as_for", None)
-
-    @property
-    def product(self) -> Linear:
-        """How products with weights are computed."""
-        return getattr(self.cache, "product", None) or partial(linear, as_for=self.as_for)
-
-    def as_llama(self, laid: LaidWeights) -> llama.Pass:
-        """For a model that is read operation by operation."""
-        ways = llama.Products(self.product, laid, self.as_for)
-        return llama.Pass(ways, self.ids, self.mask, self.positions, self.cache, self.keep)
+_FIXED_FREQUENCIES = ("default", "linear", "yarn", "llama3", "proportional")  # however long the longest row is
 
 
 class CausalLM:
@@ -71,10 +25,7 @@ class CausalLM:
         self.model = model
         self.accepts = frozenset(inspect.signature(model.forward).parameters)
         self.cache_argument = "cache" if "cache" in self.accepts else "past_key_values"  # before transformers 5.24
-        self._llama_agrees: bool | None = None
-        self._laid: LaidWeights | None = None
-        self._unseen_changes = 0  # of weights, that torch did not count
-        self._now: tuple[_Llama | None] | None = None
+        self._forgotten = 0
 
     @property
     def config(self) -> Any:
@@ -105,7 +56,7 @@ class CausalLM:
         limit = int(getattr(config, "max_position_embeddings", None) or 0)
         limit = limit if limit > 0 else _NO_LIMIT
         for rope in _rope_parameters(config):
-            if rope.get("rope_type", "default") not in WITHOUT_SWITCH:
+            if rope.get("rope_type", "default") not in _FIXED_FREQUENCIES:
                 trained = rope.get("original_max_position_embeddings")
                 limit = min(limit, int(trained or getattr(config, "original_max_position_embeddings", None) or limit))
         return limit
@@ -123,12 +74,9 @@ class CausalLM:
         return 2 * int(config.num_hidden_layers) * shared * width * int(self.dtype.itemsize)
 
     def fingerprint(self) -> tuple[object, ...]:
-        """Changes when weights are replaced, moved, cast or written in place, or a question saw others."""
-        return (self._unseen_changes, *self._counted())
-
-    def _counted(self) -> tuple[object, ...]:
-        """The places of the weights, and how often torch saw them written to."""
-        return tuple((w.data_ptr(), -1 if w.is_inference() else w._version) for w in weights_of(self.model))
+        """Changes when weights are replaced, moved, cast or written in place, and on `forget`."""
+        written = ((w.data_ptr(), -1 if w.is_inference() else w._version) for w in weights_of(self.model))
+        return (self._forgotten, *written)
 
     @torch.inference_mode()
     def sample_of_weights(self) -> str:
@@ -141,16 +89,10 @@ class CausalLM:
         return digest.hexdigest()
 
     def forget(self) -> None:
-        """Forget what was found out about the model; what it said before counts as another model's."""
-        self._unseen_changes += 1
-        self._llama_agrees = self._laid = None
+        """Have what the model said before count as another model's."""
+        self._forgotten += 1
 
-    def as_it_is(self) -> CausalLM:
-        """This model for one question: what somebody does to it meanwhile counts from the next question on."""
-        found = copy.copy(self)
-        found._now = (self._as_llama(),)
-        return found
-
+    @torch.inference_mode()
     def __call__(
         self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, *, keep: int | torch.Tensor = 1
     ) -> torch.Tensor:
@@ -166,68 +108,20 @@ class CausalLM:
         Returns:
             [rows, keep, V] float32 logits.
         """
-        [logits] = self.each([Reading(ids, mask, positions, cache, keep)])
-        return logits
-
-    @torch.inference_mode()
-    def each(self, readings: Sequence[Reading]) -> list[torch.Tensor]:
-        """Read the tokens of each in a pass of its own, with the bits that it has by itself.
-
-        Args:
-            readings: of different batches.
-
-        Returns:
-            Per pass [rows, keep, V] float32 logits.
-        """
-        with self.memory_explained(sum(len(one.ids) for one in readings), max(one.columns for one in readings)):
-            ours = self._as_llama() if all(one.is_plain for one in readings) else None
-            if ours is not None:
-                parts, laid = ours
-                found = llama.forward(parts, [one.as_llama(laid) for one in readings])
-            else:
-                found = []
-                for one in readings:
-                    if len(readings) > 1:
-                        stop_if_given_up()
-                    found.append(self._by_its_own_code(one))
-        for one in readings:
-            if isinstance(one.cache, Slab):
-                one.cache.check_all_was_read()
-        return [logits.float() for logits in found]
-
-    def _as_llama(self) -> _Llama | None:
-        """The parts of a model that `llama.forward` can read, and its weights; None if it runs its own code."""
-        if self._now is not None:
-            return self._now[0]
-        if not is_untouched_llama(self.model):
-            return None
-        agrees = self._llama_agrees
-        if agrees is None:
-            self._llama_agrees = agrees = llama.agrees_with_its_own(self.model)
-        if not agrees:
-            return None
-        layers, weights, laid = llama.layers_of(self.model), self._counted(), self._laid
-        if laid is None or not laid.hold(layers, weights):
-            self._unseen_changes += laid is not None
-            self._laid = laid = LaidWeights(self.model, layers, weights)
-        return llama.Parts.of(self.model, laid), laid
-
-    def _by_its_own_code(self, one: Reading) -> torch.Tensor:
-        keep = one.keep
-        optional = {"position_ids": one.positions, "logits_to_keep": keep}
-        given = {name: value for name, value in optional.items() if name in self.accepts}
-        embeddings = self.model.get_input_embeddings().weight
-        with products(one.product, one.as_for or one.ids.numel(), keep, embeddings):
+        rows, columns = ids.shape
+        given = {"position_ids": positions, "logits_to_keep": keep}
+        given = {name: value for name, value in given.items() if name in self.accepts}
+        held = mask.shape[-1] if isinstance(mask, torch.Tensor) else getattr(cache, "capacity", columns)
+        with self.memory_explained(rows, held), fast_products(ids.numel(), self.model):
             output = self.model(
-                input_ids=one.ids,
-                attention_mask=one.mask,
-                use_cache=True,
-                **{self.cache_argument: one.cache, **given},
+                input_ids=ids, attention_mask=mask, use_cache=True, **{self.cache_argument: cache, **given}
             )
+        if isinstance(cache, BatchKVCache):
+            cache.check_attended()
         logits: torch.Tensor = output.logits
         if "logits_to_keep" not in self.accepts:
             logits = logits[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]
-        return logits
+        return logits.float()
 
 
 def weights_of(model: Any) -> list[torch.Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -20,8 +20,6 @@ _WORTH_SHARING = 8  # tokens
 _MUCH_TEXT = 2**15  # characters from which on threads pay that read texts side by side
 SEAM = 2  # tokens by which text with a passage may exceed the sum of its parts, where token boundaries shift
 
-Ways = tuple[tuple[int, ...], ...]
-"""The tokens of an answer, in each way in which a model may say it."""
 _Place = tuple[int, int]  # of a token: its first character, and the one behind its last
 
 
@@ -80,7 +78,6 @@ class PromptEncoder:
                 "(AutoTokenizer.from_pretrained does by default)"
             )
         own = copy.deepcopy(tokenizer)  # whether "</s>" is text is a setting of it, which others change
-        self._lead = "" if chat else " "  # what stands between a prompt and its answer
         self._head = lru_cache(maxsize=_REMEMBERED)(self._compute_head)
         self._frame = lru_cache(maxsize=_REMEMBERED)(self._compute_frame)
         self.frame = chat_frame(tokenizer, template_options) if chat else None
@@ -104,15 +101,6 @@ class PromptEncoder:
         """The token sequences that spell the abstention string after a prompt, with and without a leading space."""
         variants = map(tuple, self._read([" " + ABSTENTION, ABSTENTION]))
         return tuple(dict.fromkeys(v for v in variants if v))
-
-    def answers(self, texts: Iterable[str], end: str = "") -> list[Ways]:
-        """Per text its tokens as an answer that is followed by `end`, whose last token is left out.
-
-        With a space in front and without: which of them a model says is not for its template alone to tell.
-        """
-        leads = (self._lead, "" if self._lead else " ")
-        read = ([lead + text + end for lead in leads] for text in texts)
-        return [tuple(tuple(ids[: -1 if end else None]) for ids in self._read(both)) for both in read]
 
     def _encoded(self, prompt: Prompt, read: list[int], budget: int | None) -> Encoded:
         heads = self._heads(prompt)

@@ -2,32 +2,49 @@
 
 Floats are not associative, and which kernel adds up a row's numbers depends on the processor, the library, the number
 of threads and the shape of the batch. So isolation to the last bit is not assumed of a precision or a processor: it is
-tried out, on the model itself, in the shapes that it is about to run in. One target row stands at every place of the
-batch, among copies of itself and among neighbours with other words and lengths; its bits must be the same each time.
+tried out, on the model itself, in the shapes that it is about to run in.
 
-Where they are not, the batch is padded with constant rows until a number of them is exact. That costs little where
-prompts are read one by one: padding is not read, it only fills decoding steps. Where no number is found, `Isolation`
-says how far the target moved.
+Prompts are read one by one, so a decoding step is all that they take together, and a step is what is tried: of the
+rows that are there, with keys and values made up from those of one short text. A target stands at the even places
+among neighbours with other tokens and lengths, then at the odd places among others; its bits must be the same at all
+of them. In half precision, where rounding hides much, its products are summed up once more of numbers that all but
+cancel. That makes two steps and a text of 32 tokens: less than one question. Models that are read in full, all rows in
+one batch, are tried with two such batches.
+
+Where the bits are not the same, the batch is padded with constant rows until a number of them is exact: padding is not
+read, it only fills decoding steps. Where no number is found, `Isolation` says how far the target moved.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from enum import Enum, auto
-from itertools import product
-from typing import Any
 
 import torch
 
-from robustrag_integrations.models.local.causal_lm import modules_of
+from robustrag_integrations.models.local.attention import Pair
+from robustrag_integrations.models.local.batch import Batch
+from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.coupling import why_coupled
+from robustrag_integrations.models.local.memo import ModelMemo
+from robustrag_integrations.models.local.padded import PaddedBatch
+from robustrag_integrations.models.local.rows import PromptRows
+from robustrag_integrations.models.local.summation import HALF, Summation
 from robustrag_integrations.models.noise import noise_bound
 
 _MULTIPLES = (1, 4, 8, 16, 32)  # kernels work on rows in blocks of such sizes
-SHORT = 5  # tokens of the target
-_DYNAMIC_QUANTISATION = ("torch.ao.nn.quantized.dynamic", "torch.ao.nn.intrinsic.quantized.dynamic")
-_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+_SHORT = 5  # tokens of the target
+_TEXT = (
+    32  # tokens of the text whose keys and values trials are made of, and of a trial's rows if each attends to its own
+)
+_TILE = 16  # columns of a batch that is read in full are a multiple of this
+_STEP_TOKEN = 5
+_EXTREME = 8  # tokens with the largest embeddings: neighbours in a trial
+
+Text = tuple[int, ...]
 
 
 class Kind(Enum):
@@ -38,7 +55,7 @@ class Kind(Enum):
     SCORES = auto()
 
 
-Trial = Callable[[Sequence[tuple[int, ...]], int], Iterator[tuple[Kind, torch.Tensor]]]
+Trial = Callable[[Sequence[Text], int], Iterator[tuple[Kind, torch.Tensor]]]
 """Runs these rows in a batch of so many, padding included: yields all numbers [rows, ...] in which other rows may have
 a say, in the same order each time."""
 
@@ -87,13 +104,13 @@ class Isolation:
         return math.inf if unknown or bound is None else bound
 
 
-def in_words(found: Sequence[Isolation]) -> str:
+def in_words(results: Sequence[Isolation]) -> str:
     """What the probe found, for certificates."""
-    if not found:
+    if not results:
         return "not probed: no batch of several prompts was read yet"
-    moving = [f for f in found if not f.exact]
+    moving = [f for f in results if not f.exact]
     if not moving:
-        rows = ", ".join(f"{f.rows}" + f" as {f.padded}" * (f.padded > f.rows) for f in found)
+        rows = ", ".join(f"{f.rows}" + f" as {f.padded}" * (f.padded > f.rows) for f in results)
         return f"probed: not a bit of a row depends on other rows (rows: {rows})"
     worst = max(moving, key=lambda f: f.moved)
     why = (
@@ -106,99 +123,118 @@ def in_words(found: Sequence[Isolation]) -> str:
     return f"probed: {worst.rows} rows of a batch moved each other's probabilities by {worst.moved:.1e}{why}"
 
 
-def probe(
-    trial: Trial,
-    rows: int,
-    *,
-    longest: int,
-    vocabulary: int,
-    extreme: Sequence[int],
-    coupled: str | None,
-    lengths: Sequence[int] = (SHORT,),
-) -> Isolation:
-    """Find a number of rows in which none has a say in another one's bits, the smallest.
+class IsolationProbe:
+    """Probes a model in the shapes that it is about to run in, and remembers what was found.
 
     Args:
-        trial: runs the model.
-        rows: the prompts, at least two.
-        longest: the longest row to try, in tokens.
-        vocabulary: token ids are below this.
-        extreme: tokens with large embeddings.
-        coupled: why rows are known to depend on each other's content, if they do; no padding is tried then.
-        lengths: of the target, in tokens: each is tried.
+        lm: the model.
+        at_once: how many tokens may be read in one forward pass.
     """
-    tried = [_layouts(rows, longest, vocabulary, extreme, length) for length in lengths]
-    for padded in () if coupled else _padded(rows):
-        if not any(_moves([trial], padded, layouts) for layouts in tried):
-            return Isolation(rows, padded)
-    layouts = tried[-1]
-    return Isolation(rows, rows, False, *_movement(trial, rows, layouts), coupled, _repeats(trial, layouts))
+
+    def __init__(self, lm: CausalLM, at_once: int) -> None:
+        self._lm, self._at_once = lm, at_once
+        self._results = ModelMemo[Isolation](lm)
+
+    @property
+    def results(self) -> list[Isolation]:
+        """What was found so far, by rows."""
+        return sorted(set(self._results.values), key=lambda result: result.rows)
+
+    def forget(self) -> None:
+        """Forget what was found."""
+        self._results.clear()
+
+    def steps(
+        self,
+        lay: Callable[[Sequence[Text], int], PromptRows],
+        read: Callable[[Text], Sequence[Pair]],
+        rows: int,
+        columns: tuple[int, int] | None,
+        longest: int,
+    ) -> Isolation:
+        """For prompts that take decoding steps together.
+
+        Args:
+            lay: a batch of such rows, behind their prefix, that holds nothing yet.
+            read: keys and values [1, heads, tokens, width] of a text, per layer.
+            rows: its prompts.
+            columns: that all rows attend to, shared ones and their own; None if each attends to those that it has.
+            longest: tokens of a prompt behind its prefix, at most.
+        """
+        known: list[Sequence[Pair]] = []
+
+        def trial(texts: Sequence[Text], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
+            """A step of rows that hold columns of the text from another place on, each behind its own last token."""
+            if not known:
+                known.append(read(tuple((7919 * i + 11) % vocabulary for i in range(min(_TEXT, longest)))))
+            batch = lay(texts, padded)
+            for at, text in enumerate(texts):
+                with torch.inference_mode():
+                    batch.hold(at, [_columns(pair, text) for pair in known[0]], 0)
+            with Summation(batch.step_rows) if self._lm.dtype in HALF else nullcontext() as sums:
+                logits = batch.append([text[-1] for text in texts])
+            yield Kind.LOGITS, logits
+            yield from ((Kind.KEPT, kept) for kept in batch.cached())
+            yield from ((Kind.KEPT, left[: batch.rows]) for left in (sums.left.values() if sums else ()))
+
+        vocabulary = self._lm.model.get_input_embeddings().weight.shape[0]
+        most = longest if columns else min(_TEXT, longest)  # a model may have no place for more
+        lengths = (_SHORT, longest) if columns else (_SHORT,)
+        return self._result(trial, rows, most, columns or most, lengths)
+
+    def full(self, rows: int, width: int, strings: Sequence[Sequence[int]]) -> Isolation:
+        """For batches of this width that are read in full, and have strings scored behind their prompts."""
+
+        def trial(texts: Sequence[Text], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
+            """Reading, scoring, and a decoding step."""
+            batch: Batch = PaddedBatch(self._lm, texts, width, self._at_once, padded - len(texts))
+            opened = batch.open(strings)
+            yield from ((Kind.KEPT, kept) for kept in batch.cached())
+            yield Kind.LOGITS, opened.logits
+            yield Kind.SCORES, opened.spelled[:, None]
+            yield Kind.LOGITS, batch.append([_STEP_TOKEN] * batch.rows)
+            yield from ((Kind.KEPT, kept) for kept in batch.cached())
+
+        return self._result(trial, rows, width - 1, (width, *map(tuple, strings)))
+
+    def _result(
+        self, trial: Trial, rows: int, longest: int, shapes: Hashable, lengths: Sequence[int] = (_SHORT,)
+    ) -> Isolation:
+        return self._results.get((rows, shapes), lambda: self._probe(trial, rows, longest, lengths))
+
+    def _probe(self, trial: Trial, rows: int, longest: int, lengths: Sequence[int]) -> Isolation:
+        """The smallest number of rows in which none has a say in another one's bits; else how far they move."""
+        embeddings = self._lm.model.get_input_embeddings().weight.detach()
+        extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, len(embeddings))).indices.tolist()
+        tried = [_layouts(rows, longest, len(embeddings), extreme, length) for length in lengths]
+        coupled = why_coupled(self._lm.model)
+        for padded in () if coupled else sorted({-(-rows // multiple) * multiple for multiple in _MULTIPLES}):
+            if not any(_moves(trial, padded, layouts) for layouts in tried):
+                return Isolation(rows, padded)
+        layouts = tried[-1]
+        return Isolation(rows, rows, False, *_movement(trial, rows, layouts), coupled, _repeats(trial, layouts))
 
 
-def is_exact(
-    trials: Sequence[Trial], rows: int, *, longest: int, vocabulary: int, extreme: Sequence[int], coupled: str | None
-) -> bool:
-    """Whether no row of such a batch has a say in another one's bits, be the other short or as long as can be.
-
-    Args:
-        trials: run the model, each in its own way; a row has the same bits in all of them.
-        rows, longest, vocabulary, extreme, coupled: as for `probe`.
-    """
-    lengths = () if coupled else (SHORT, longest)
-    return bool(lengths) and not any(
-        _moves(trials, rows, _layouts(rows, longest, vocabulary, extreme, length)) for length in lengths
-    )
-
-
-def why_coupled(model: torch.nn.Module) -> str | None:
-    """Why rows of a batch depend on each other's content by the model's design, as far as it can be told; else None.
-
-    Whether the probe's neighbours would show it is a matter of luck there: they need not hold the largest activation of
-    a batch, nor send their tokens to the target's experts.
-    """
-    for module in modules_of(model):
-        kind = type(module)
-        if kind.__module__.startswith(_DYNAMIC_QUANTISATION):
-            return f"{_name_of(module, model)} quantises activations with a scale taken over all rows"
-        if kind.__name__ == "Linear8bitLt":
-            return f"{_name_of(module, model)} picks the columns that it does not quantise by looking at all rows"
-    config: Any = getattr(model, "config", None)
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    if any((getattr(text, field, None) or 0) > 1 for field in _EXPERTS):
-        return "it is a mixture of experts: which tokens an expert reads together depends on all rows"
-    return None
-
-
-def _name_of(module: torch.nn.Module, model: torch.nn.Module) -> str:
-    """What a module is called in a model, and its class."""
-    return f"{next(name for name, one in model.named_modules() if one is module)} ({type(module).__name__})"
-
-
-def adapts_as_it_runs(model: torch.nn.Module) -> str | None:
-    """The name of a module that changes with what it reads, as fake quantisation does while it observes; else None."""
-    watching = ((name, getattr(module, "observer_enabled", None)) for name, module in model.named_modules())
-    return next((name for name, on in watching if isinstance(on, torch.Tensor) and bool(on.any())), None)
-
-
-def _padded(count: int) -> list[int]:
-    return sorted({-(-count // multiple) * multiple for multiple in _MULTIPLES})
+def whole_tiles(columns: int) -> int:
+    """So many columns, or the next multiple of a tile."""
+    return -(-columns // _TILE) * _TILE
 
 
 @dataclass(frozen=True)
 class _Layout:
     """A batch to try: the tokens of its rows, and which of them are the target."""
 
-    rows: tuple[tuple[int, ...], ...]
+    rows: tuple[Text, ...]
     targets: tuple[int, ...]
 
 
-def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int], length: int = SHORT) -> list[_Layout]:
-    """The target at all places, then at the even and at the odd ones between neighbours of all lengths."""
-    target = tuple((7 * i + 3) % vocabulary for i in range(min(length, longest)))
+def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int], length: int) -> list[_Layout]:
+    """The target at the even places, then at the odd ones, among neighbours of all lengths."""
+    target = (*((7 * i + 3) % vocabulary for i in range(min(length, longest) - 1)), _STEP_TOKEN % vocabulary)
     mixed = tuple((7919 * i + 11) % vocabulary for i in range(longest))
     many = tuple(extreme[i % len(extreme)] for i in range(longest))
     neighbours = ((extreme[0],) * longest, mixed, (extreme[-1],), many[: -(-longest // 2)], many)
-    layouts = [_Layout((target,) * rows, tuple(range(rows)))]
+    layouts = []
     for first in (0, 1):
         texts = [neighbours[(row // 2 + first) % len(neighbours)] for row in range(rows)]
         targets = tuple(range(first, rows, 2))
@@ -206,10 +242,16 @@ def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int], l
     return layouts
 
 
-def _moves(trials: Sequence[Trial], padded: int, layouts: Sequence[_Layout]) -> bool:
-    """Whether the target's bits are not the same everywhere."""
+def _columns(pair: Pair, text: Text) -> Pair:
+    """As many columns [1, heads, columns, width] as a text has tokens, from a place on that its first token says."""
+    places = (torch.arange(len(text), device=pair[0].device) + text[0]) % pair[0].shape[2]
+    return pair[0][:, :, places], pair[1][:, :, places]
+
+
+def _moves(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> bool:
+    """True if the target's bits are not the same everywhere."""
     expected: list[torch.Tensor] = []
-    for layout, trial in product(layouts, trials):
+    for layout in layouts:
         for at, (_, numbers) in enumerate(trial(layout.rows, padded)):
             bits = _bits(numbers[list(layout.targets)])
             if at == len(expected):
@@ -226,7 +268,7 @@ def _movement(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> tuple[fl
     """
     expected: list[torch.Tensor] = []
     moved = moved_logits = 0.0
-    alone = _Layout((layouts[0].rows[0],), (0,))
+    alone = _Layout((layouts[0].rows[layouts[0].targets[0]],), (0,))
     for layout in (*layouts, alone):
         computed = trial(layout.rows, 1 if layout is alone else padded)
         for at, (kind, numbers) in enumerate((k, n) for k, n in computed if k is not Kind.KEPT):
@@ -244,7 +286,7 @@ def _movement(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> tuple[fl
 
 def _repeats(trial: Trial, layouts: Sequence[_Layout]) -> bool:
     """Whether the target, read alone before and after other texts, has the same bits each time."""
-    target = layouts[0].rows[0]
+    target = layouts[0].rows[layouts[0].targets[0]]
     runs = [
         [_bits(numbers).clone() for _, numbers in trial((text,), 1)] for text in (target, *layouts[1].rows[1:2], target)
     ]

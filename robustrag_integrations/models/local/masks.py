@@ -70,14 +70,6 @@ class MaskRules:
         masks = {k: self._additive(seen if w is None else seen & (ahead < w)) for k, w in self.windows.items()}
         return masks if len(masks) > 1 else next(iter(masks.values()))
 
-    def behind(self, columns: int, count: int, device: torch.device) -> torch.Tensor:
-        """The mask [1, 1, count, columns] of the last `count` of so many tokens that follow each other, where `plain`.
-
-        The same as `mask` makes of their positions, in a quarter of the time.
-        """
-        hidden = torch.full((count, columns), torch.finfo(self.dtype).min, dtype=self.dtype, device=device)
-        return hidden.triu_(columns - count + 1)[None, None]
-
     def _additive(self, seen: torch.Tensor) -> torch.Tensor:
         hidden = torch.finfo(self.dtype).min
         return torch.zeros_like(seen, dtype=self.dtype).masked_fill_(~seen, hidden)[:, None]

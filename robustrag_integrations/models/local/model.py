@@ -8,7 +8,6 @@ passage decides, and rows are never dropped. Whether that is enough is probed on
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -26,8 +25,7 @@ from robustrag_integrations.models.base import (
     TextModel,
     TokenCodec,
 )
-from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder, Ways
-from robustrag_integrations.models.local.own_threads import in_own_thread
+from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
 from robustrag_integrations.usage import Usage
@@ -37,17 +35,17 @@ try:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from robustrag_integrations.models.local.batch import Batch
+    from robustrag_integrations.models.local.cancellation import in_cancellable_thread
     from robustrag_integrations.models.local.causal_lm import CausalLM
     from robustrag_integrations.models.local.codec import ModelCodec
-    from robustrag_integrations.models.local.finals import FinalRules, PackedFinals
-    from robustrag_integrations.models.local.giving_up import given_up_with_the_caller
+    from robustrag_integrations.models.local.coupling import adapts_as_it_runs
+    from robustrag_integrations.models.local.final_answers import FinalRules, PackedFinals
     from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
-    from robustrag_integrations.models.local.isolation import adapts_as_it_runs, in_words
+    from robustrag_integrations.models.local.isolation import in_words
     from robustrag_integrations.models.local.layout import PromptLayout
-    from robustrag_integrations.models.local.packing import known_noise
     from robustrag_integrations.models.local.reading import PromptReader
     from robustrag_integrations.models.local.session import LocalSession
-    from robustrag_integrations.models.local.step_sharing import StepSharing, room_for
+    from robustrag_integrations.models.local.token_tree import known_noise
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
 
@@ -80,12 +78,8 @@ class LocalModel(TextModel, DecodingModel):
         apart: whether decoding aggregation reads every prompt in a batch of its own, so that no other group has a say
             in its numbers whatever the model does, at the price of a forward pass per group and token. None: where the
             isolation probe finds that the rows of a batch move each other by more than float noise.
-        fixed_shapes: whether short prompts are read several in a pass, and decoding steps attend to as many columns as
-            the settings say, as suits accelerators; or each row is read, and attends, by itself and at its own length.
-            None: on every device but the CPU.
-        rows_at_once: have questions that are answered at the same time share their decoding steps, up to so many rows
-            (groups and prompts of all of them) in a step. So many may be in flight, too: further questions wait. None:
-            every question takes its own steps.
+        fixed_shapes: whether decoding steps attend to as many columns as the settings say, as suits accelerators; or
+            each row attends by itself, at its own length. None: on every device but the CPU.
 
     Raises:
         TypeError: not a torch model, or a flag is not True or False.
@@ -110,7 +104,6 @@ class LocalModel(TextModel, DecodingModel):
         prefill_tokens: int = 8192,
         apart: bool | None = None,
         fixed_shapes: bool | None = None,
-        rows_at_once: int | None = None,
     ) -> None:
         if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
             raise TypeError(f"model must be a transformers causal language model, got {type(model).__name__}")
@@ -124,8 +117,6 @@ class LocalModel(TextModel, DecodingModel):
         sizes = {"max_context_tokens": max_context_tokens, "max_new_tokens": max_new_tokens}
         check_at_least(1, **sizes, prefill_tokens=prefill_tokens)
         check_at_least(0, prefix_cache_bytes=prefix_cache_bytes)
-        if rows_at_once is not None:
-            check_at_least(1, rows_at_once=rows_at_once)
         choices = {"chat": chat, "apart": apart, "fixed_shapes": fixed_shapes}
         check_flag(share_prefixes=share_prefixes, **{k: flag for k, flag in choices.items() if flag is not None})
         self._model = model
@@ -146,8 +137,7 @@ class LocalModel(TextModel, DecodingModel):
         self._abstentions = self._encoder.abstentions()
         self._layout = PromptLayout(self._lm, self._encoder, max_context_tokens, self._abstentions)
         self._codec = ModelCodec(tokenizer, model)
-        self._sharing = None if rows_at_once is None else StepSharing(self._lm, rows_at_once)
-        self._writer = GreedyWriter(self._reader, self._codec, self._stop, max_new_tokens, self._sharing)
+        self._writer = GreedyWriter(self._reader, self._codec, self._stop, max_new_tokens)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
 
     @classmethod
@@ -243,7 +233,7 @@ class LocalModel(TextModel, DecodingModel):
     @property
     def repeats(self) -> Repeats:
         """It always takes the most probable token; what may move is the numbers, which the isolation probe looks at."""
-        if all(found.repeatable for found in self._reader.probe.found):
+        if all(found.repeatable for found in self._reader.probe.results):
             return Repeats("deterministic", "greedy, in this process")
         return Repeats("samples", "the isolation probe found that a prompt gives other numbers when it is read again")
 
@@ -258,12 +248,7 @@ class LocalModel(TextModel, DecodingModel):
             "attention": str(getattr(self._model.config, "_attn_implementation", None)),
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
             "reading": self._reader.in_words(),
-            "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.found),
-            **(
-                {"decoding_steps": self._sharing.in_words()}
-                if self._sharing
-                else {"lone_steps": self._reader.lone_steps_in_words()}
-            ),
+            "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.results),
         }
 
     @property
@@ -280,19 +265,12 @@ class LocalModel(TextModel, DecodingModel):
         """Why what prompts have in common is computed for each of them; None if it is computed once."""
         return self._reader.why_not_shared
 
-    @property
-    def why_steps_not_shared(self) -> str | None:
-        """Why questions do not share decoding steps, as far as it was found out; None if they do."""
-        return "switched off (rows_at_once=None)" if self._sharing is None else self._sharing.why_not
-
     def forget_prefixes(self) -> None:
         """Drop the kept prefixes, and what was measured on the model.
 
         Frees their memory, and is needed after changes to the model other than weights.
         """
         self._reader.forget()
-        if self._sharing is not None:
-            self._sharing.forget()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts in one batch, greedily."""
@@ -303,12 +281,11 @@ class LocalModel(TextModel, DecodingModel):
         return await self.in_thread(self._generate, prompts, role)
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
-        """A blocking call off the event loop; where questions wait for shared steps, in a thread of its own.
+        """A blocking call off the event loop.
 
         When the caller is cancelled, the call stops at the next prompt that is read, or the next token.
         """
-        in_thread = asyncio.to_thread if self._sharing is None else in_own_thread
-        return await given_up_with_the_caller(in_thread, call, *args)
+        return await in_cancellable_thread(call, *args)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The greedy answer to one prompt, token by token, then its tokens and whether it was cut."""
@@ -316,7 +293,7 @@ class LocalModel(TextModel, DecodingModel):
         said: list[str] = []
         if self._encoder.opened:
             yield self._encoder.opened
-        for piece in self._writer.pieces(encoded, self._drafts([prompt])[0]):
+        for piece in self._writer.pieces(encoded):
             if isinstance(piece, Ending):
                 yield replace(piece, usage=self._usage([encoded], ["".join(said)])[0])
             else:
@@ -348,11 +325,10 @@ class LocalModel(TextModel, DecodingModel):
 
     def _batch(self, encoded: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, float]:
         """The rows of a session, and how far other groups may move their probabilities."""
-        with room_for(self._sharing, len(encoded)) as join:
-            if self._apart is not True:
-                batch, isolation = self._reader.together(encoded, longest, room, self._abstentions)
-                if isolation.bounded or self._apart is False or not isolation.repeatable:
-                    return join(batch) if isolation.exact else batch, isolation.noise
+        if self._apart is not True:
+            batch, isolation = self._reader.together(encoded, longest, room, self._abstentions)
+            if isolation.bounded or self._apart is False or not isolation.repeatable:
+                return batch, isolation.noise
         return self._reader.apart(encoded, room), 0.0
 
     def finals(self) -> FinalAnswers:
@@ -360,7 +336,7 @@ class LocalModel(TextModel, DecodingModel):
         if self._reader.why_not_shared or not known_noise(self._lm) or self._encoder.opened:
             return super().finals()
         rules = FinalRules(self._codec, self._stop, self._max_new_tokens)
-        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, self._after, rules)
+        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, rules)
 
     def _encode_final(self, prompt: Prompt) -> Encoded:
         [encoded] = self._encoder.encode_all([prompt], self._layout.budget([prompt], "final", self._max_new_tokens))
@@ -369,10 +345,6 @@ class LocalModel(TextModel, DecodingModel):
     def _ask_alone(self, prompt: Prompt, watch: Watch) -> Response:
         [response] = self._generate([prompt], "final", watch)
         return response
-
-    def _after(self, prompt: Prompt, tokens: Sequence[int]) -> torch.Tensor:
-        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
-        return self._writer.after(encoded, tokens)
 
     def _generate(
         self,
@@ -384,13 +356,7 @@ class LocalModel(TextModel, DecodingModel):
         if not prompts:
             return []
         encoded, longest = self._layout.encode(prompts, role, self._max_new_tokens)
-        drafts, likely = self._drafts(prompts)
-        if len(prompts) == 1 and drafts:
-            *pieces, ending = self._writer.pieces(encoded[0], drafts)
-            assert isinstance(ending, Ending)  # noqa: S101 - the last piece
-            texts = [("".join(p for p in pieces if isinstance(p, str)), ending.finish)]
-        else:
-            texts = self._writer.together(encoded, longest, watch, drafts, likely)
+        texts = self._writer.together(encoded, longest, watch)
         used = self._usage(encoded, [text for text, _ in texts])
         return [
             Response(self._encoder.opened + text, truncated=e.truncated, finish=finish, usage=usage)
@@ -407,15 +373,6 @@ class LocalModel(TextModel, DecodingModel):
         """How many tokens each text is, special ones apart."""
         readable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         return list(map(len, self._tokenizer(readable, add_special_tokens=False)["input_ids"]))
-
-    def _drafts(self, prompts: Sequence[Prompt]) -> tuple[list[tuple[int, ...]], list[Ways]]:
-        """The tokens of answers that may come from any of these prompts; per prompt those of the likely one, if any."""
-        texts = prompts[0].drafts
-        if any(prompt.drafts != texts for prompt in prompts):
-            return [], []
-        ways = dict(zip(texts, self._encoder.answers(texts, end=self._stop[0] if self._stop else ""), strict=True))
-        likely = [ways[draft] for prompt in prompts if (draft := prompt.likely_draft) is not None]
-        return [tokens for each in ways.values() for tokens in each], likely if len(likely) == len(prompts) else []
 
 
 def _said_in_python(name: str) -> str | None:

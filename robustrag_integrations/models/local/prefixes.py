@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Callable
 
-from robustrag_integrations.forks import lock_held_over_forks
+from robustrag_integrations.models.local.cache import KeyValues
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.key_values import KeyValues
 
 Weights = tuple[object, ...]  # a model's fingerprint
 
@@ -26,7 +26,7 @@ class PrefixStore:
         self._lm, self._limit = lm, limit
         self._kept: OrderedDict[tuple[int, ...], KeyValues] = OrderedDict()
         self._weights: Weights = ()
-        self._lock = lock_held_over_forks()
+        self._lock = threading.Lock()
 
     @property
     def nbytes(self) -> int:

@@ -1,36 +1,44 @@
-"""How a model's prompts are read: with shared prefixes where its architecture allows it, plainly elsewhere."""
+"""How a model's prompts are read: with shared prefixes where its architecture allows it, in full elsewhere.
+
+What all questions' prompts begin with is read once and kept (`PrefixStore`), then what this question's prompts have in
+common, and behind that each prompt reads its own passage, by itself. Decoding steps are taken by all rows together, in
+shapes that no passage decides and in a number of rows that the isolation probe found exact.
+
+A model is examined before its first prompt. It reads two short prompts by its own code; then in the ways of sharing
+that its configuration allows, the best first, and the first that gives the same logits is taken. Where there is none,
+all prompts are left-padded rows of one batch, if the model gives the same logits behind padding; else it is refused.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
 
-from robustrag_integrations.forks import lock_held_over_forks
-from robustrag_integrations.models.local.alone import Alone, Row, read_prefix
-from robustrag_integrations.models.local.batch import Apart, Batch, PlainBatch
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.local.attention import Pair
+from robustrag_integrations.models.local.batch import Batch, SeparateBatches
+from robustrag_integrations.models.local.cache import KeyValues
+from robustrag_integrations.models.local.cancellation import uncancelled
 from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.draft_shapes import find_draft_shapes
-from robustrag_integrations.models.local.drafted_row import DraftedRow
+from robustrag_integrations.models.local.decoder_check import (
+    UNREADABLE,
+    OwnReading,
+    check_padding,
+    own_readings,
+    tolerance,
+)
 from robustrag_integrations.models.local.encoding import Encoded
-from robustrag_integrations.models.local.giving_up import carried_through
-from robustrag_integrations.models.local.guesses import BackOff, LikelyDrafts
-from robustrag_integrations.models.local.isolation import Isolation
-from robustrag_integrations.models.local.isolation_probe import IsolationProbe, whole_tiles
-from robustrag_integrations.models.local.joint_reading import ENOUGH, JointReading
-from robustrag_integrations.models.local.key_values import KeyValues
-from robustrag_integrations.models.local.known_steps import has_bits_of_steps
+from robustrag_integrations.models.local.isolation import Isolation, IsolationProbe, Text, whole_tiles
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
-from robustrag_integrations.models.local.own_reading import UNREADABLE, check_own_reading, tolerance
-from robustrag_integrations.models.local.packing import Stem
+from robustrag_integrations.models.local.padded import PaddedBatch
 from robustrag_integrations.models.local.prefixes import BatchPrefixes, PrefixStore
-from robustrag_integrations.models.local.remembered import Remembered
-from robustrag_integrations.models.local.shared import SharedBatch
-from robustrag_integrations.models.local.spare_memory import SpareMemory
-from robustrag_integrations.models.local.step_shapes import StepShapes
+from robustrag_integrations.models.local.prompt import Row, SinglePrompt, read_prefix
+from robustrag_integrations.models.local.rows import PromptRows
+from robustrag_integrations.models.local.token_tree import Stem
 
 
 @dataclass(frozen=True)
@@ -42,85 +50,51 @@ class _Way:
         once: whether decoding steps read a shared prefix once for all rows; or every row has a copy.
         row_by_row: whether they compute each row's attention by itself, over the columns that it has; or for all rows
             over as many as the settings say.
-        together: whether several short prompts are read in a pass.
     """
 
     rules: MaskRules
     once: bool
     row_by_row: bool
-    together: bool
 
 
 class PromptReader:
     """Turns encoded prompts into a batch.
-
-    Whether prefixes can be shared is found out at the first batch: from the model's configuration, and by reading a few
-    tokens both ways. In which shapes several prompts can be read together is probed for every number of prompts.
 
     Args:
         lm: the model.
         share: whether to share prefixes at all.
         keep_bytes: bytes of prefixes kept from one call to the next.
         at_once: how many tokens are read in one forward pass.
-        fixed_shapes: whether prompts are read and decoded in the shapes for accelerators.
+        fixed_shapes: whether decoding steps attend in the shapes for accelerators.
 
     Attributes:
         prefixes: kept keys and values.
         probe: finds the shapes in which prompts are read together.
-        draft_noise: how far logits of drafts are from those of plain decoding.
-        rows_noise: the same of drafts of several prompts.
-        rows_drafts: whether drafts of several prompts are worth a try, as far as the last ones were of use.
-        ahead_noise, ahead_drafts: both of drafts that are read together with their prompts.
-        drafts_exact: whether drafts had the bits of plain steps on the model's first prompt with drafts.
     """
 
     def __init__(self, lm: CausalLM, *, share: bool, keep_bytes: int, at_once: int, fixed_shapes: bool) -> None:
         self.lm, self.at_once, self.fixed_shapes = lm, at_once, fixed_shapes
         self.prefixes = PrefixStore(lm, keep_bytes)
-        self._found: _Way | str | None = None if share else "switched off"
-        self._is_checked = False
         self.probe = IsolationProbe(lm, at_once)
-        self.draft_noise = Remembered[float](lm)
-        self.rows_noise = Remembered[float](lm)
-        self.rows_drafts = BackOff()
-        self.ahead_noise = Remembered[float](lm)
-        self.ahead_drafts = LikelyDrafts()
-        self.drafts_exact = Remembered[bool](lm)
-        self._lone_steps = Remembered[StepShapes](lm)
-        self._known_steps = Remembered[bool](lm)
-        self._memory = SpareMemory()
-        self._lock = lock_held_over_forks()
+        self._examined: _Way | str | None = None if share else "switched off"
+        self._is_checked = False
+        self._lock = threading.Lock()
 
     @property
     def why_not_shared(self) -> str | None:
         """Why prefixes are not shared; None if they are."""
-        found = self._way()
-        return found if isinstance(found, str) else None
+        way = self._way()
+        return way if isinstance(way, str) else None
 
     def in_words(self) -> str:
         """In which shapes prompts are read, for certificates."""
-        if self.why_not_shared:
-            return "all in one batch of a fixed width"
-        way = self._way()
-        if isinstance(way, str) or not way.together:
-            return "each by itself, at its own length"
-        found = self.probe.shapes
-        return f"short ones several in a pass, whose shapes are probed ({found[True]} exact, {found[False]} not used)"
+        return "all in one batch of a fixed width" if self.why_not_shared else "each by itself, at its own length"
 
     def forget(self) -> None:
         """Drop kept prefixes, and everything that was found out and measured."""
         self.lm.forget()
         self.prefixes.clear()
         self.probe.forget()
-        self.draft_noise.clear()
-        self.rows_noise.clear()
-        self.rows_drafts.reset()
-        self.ahead_noise.clear()
-        self.ahead_drafts.reset()
-        self.drafts_exact.clear()
-        self._lone_steps.clear()
-        self._known_steps.clear()
-        self._memory.clear()
 
     def alone(self, prompt: Encoded, room: int) -> Batch:
         """Lay out one prompt, at its own length.
@@ -129,54 +103,15 @@ class PromptReader:
             prompt: what to read.
             room: how many tokens may come after it.
         """
-        self._check()
-        way = self._way()
+        way = self._checked_way()
         if isinstance(way, str):
-            return PlainBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
-        lm = self.lm.as_it_is()
-        row = self._row(way.rules, prompt, self.prefixes.of_one_batch(), lone=True)
-        return Alone(lm, way.rules, row, room=room, at_once=self.at_once)
-
-    def lone_steps(self) -> StepShapes:
-        """In which numbers of rows a prompt that is decoded by itself takes steps, with room for drafts; found once."""
-        way = self._way()
-        if isinstance(way, str):
-            return StepShapes(why_not=way)
-        return self._lone_steps.get((), lambda: find_draft_shapes(self.lm, way.rules, tolerance(self.lm.dtype)))
-
-    def lone_steps_in_words(self) -> str:
-        """How a prompt that is decoded by itself takes steps, for certificates."""
-        found = self._lone_steps.values
-        if not found:
-            return "not tried yet: no prompt was decoded by itself"
-        if not found[-1].rows:
-            return f"of one row: {found[-1].why_not}"
-        doubt = "" if all(self.drafts_exact.values) else "; not so on its first prompt with drafts, which are not used"
-        return f"in {', '.join(map(str, found[-1].rows))} rows, with the same bits in each{doubt}"
-
-    def drafted(self, prompt: Encoded, room: int) -> DraftedRow | None:
-        """`alone` with steps that have room for drafts; None where there are none of the same bits."""
-        way, shapes = self._way(), self.lone_steps()
-        batch = self.alone(prompt, room) if shapes.rows else None
-        if isinstance(way, str) or not isinstance(batch, Alone):
-            return None
-        return DraftedRow(batch, self.lm, way.rules, shapes)
-
-    def takes_known_steps(self, prompt: Alone, tokens: Sequence[int]) -> bool:
-        """Whether steps with known tokens are taken layer by layer; tried out on the model's first prompt with some.
-
-        Args:
-            prompt: a prompt that was read.
-            tokens: two or more that follow it.
-        """
-        way = self._way()
-        if isinstance(way, str) or not way.rules.plain or self.fixed_shapes:
-            return False
-        return self._known_steps.get((), lambda: has_bits_of_steps(self.lm, prompt, tokens))
+            return PaddedBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
+        row = self._row(way.rules, prompt, self.prefixes.of_one_batch())
+        return SinglePrompt(self.lm, way.rules, row, room=room, at_once=self.at_once)
 
     def apart(self, prompts: Sequence[Encoded], room: int) -> Batch:
         """`together` as batches of one prompt each."""
-        return Apart([self.alone(prompt, room) for prompt in prompts])
+        return SeparateBatches([self.alone(prompt, room) for prompt in prompts])
 
     def together(
         self, prompts: Sequence[Encoded], longest: Sequence[int], room: int, strings: Sequence[Sequence[int]] = ()
@@ -193,44 +128,36 @@ class PromptReader:
         Returns:
             The batch, and what a prompt's numbers have to do with the other prompts.
         """
-        self._check()
-        way = self._way()
+        way = self._checked_way()
         count = len(prompts)
         if isinstance(way, str):
             width = whole_tiles(1 + max(longest))
-            isolation = self.probe.plain(self.lm, count, width, strings)
+            isolation = self.probe.full(count, width, strings)
             padding = isolation.padded - count
-            return PlainBatch(self.lm, [p.ids for p in prompts], width, self.at_once, padding), isolation
-        lm = self.lm.as_it_is()  # first: it may see that prefixes were kept with other weights
+            return PaddedBatch(self.lm, [p.ids for p in prompts], width, self.at_once, padding), isolation
         read = self.prefixes.of_one_batch()
-        alike = Counter(p.ids[: p.shared] for p in prompts)
-        rows = [self._row(way.rules, p, read, lone=alike[p.ids[: p.shared]] == 1) for p in prompts]
-        laid = self._shared(lm, way, rows, longest, room)
+        rows = [self._row(way.rules, p, read) for p in prompts]
+        laid = self._rows(way, rows, longest, room)
 
-        def lay(texts: Sequence[tuple[int, ...]], step_rows: int) -> Batch:
-            """The probe's batch: in the shapes of the one asked for, with its prefix and some tokens."""
-            trial = [Row(rows[0].prefix, text) for text in texts]
-            alike = replace(way, once=laid.before > 0)
-            return self._shared(
-                self.lm, alike, trial, [max(laid.longest, row.tokens) for row in trial], room, step_rows
-            )
+        def lay(texts: Sequence[Text], step_rows: int) -> PromptRows:
+            """The probe's batch: in the shapes of the one asked for, with its prefix if that is kept once."""
+            prefix = laid.cache.shared
+            trial = [Row(prefix, text) for text in texts]
+            most = [max(laid.longest, row.tokens) for row in trial]
+            return self._rows(replace(way, once=prefix is not None), trial, most, room, step_rows)
 
-        isolation = self.probe.shared(lay, count, laid.step_shape, laid.longest - rows[0].shared)
-        joint = JointReading(lm, way.rules, self.at_once, self.probe) if way.together else None
-        return self._shared(lm, way, rows, longest, room, isolation.padded, joint), isolation
+        def read_text(text: Text) -> Sequence[Pair]:
+            return read_prefix(self.lm, way.rules, text, None, self.at_once).layers
 
-    def _shared(
-        self,
-        lm: CausalLM,
-        way: _Way,
-        rows: Sequence[Row],
-        longest: Sequence[int],
-        room: int,
-        step_rows: int | None = None,
-        together: JointReading | None = None,
-    ) -> SharedBatch:
-        return SharedBatch(
-            lm,
+        with self.lm.memory_explained(count, laid.before + laid.cache.capacity):
+            isolation = self.probe.steps(lay, read_text, count, laid.step_shape, laid.longest - laid.before)
+        return self._rows(way, rows, longest, room, isolation.padded), isolation
+
+    def _rows(
+        self, way: _Way, rows: Sequence[Row], longest: Sequence[int], room: int, step_rows: int | None = None
+    ) -> PromptRows:
+        return PromptRows(
+            self.lm,
             way.rules,
             rows,
             longest=longest,
@@ -239,30 +166,16 @@ class PromptReader:
             once=way.once,
             row_by_row=way.row_by_row,
             step_rows=step_rows,
-            together=together,
-            memory=self._memory,
         )
 
     def stem(self, prompt: Encoded) -> Stem | None:
         """A row that has read a prompt's prefix, for trees of tokens to grow on; None where prefixes are not shared."""
-        self._check()
-        way = self._way()
+        way = self._checked_way()
         if isinstance(way, str):
             return None
-        self.lm.as_it_is()
-        prefix = self._prefix(way.rules, prompt, self.prefixes.of_one_batch())
-        places = torch.arange(1 + (prefix.tokens if prefix else 0), device=self.lm.device)[None]
-        layers = prefix.layers if prefix else ()
-        return Stem.after(self.lm, way.rules, layers, places[:, :-1], places[:, -1])
+        return Stem.of_one(self.lm, way.rules, self._prefix(way.rules, prompt, self.prefixes.of_one_batch()))
 
-    def _row(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes, *, lone: bool) -> Row:
-        """A prompt and its prefix.
-
-        Where a pass over few tokens costs what one over many does, a short prompt that shares its prefix with none of
-        this call is read from its first token on.
-        """
-        if lone and self.fixed_shapes and len(prompt.ids) <= ENOUGH:
-            return Row(None, prompt.ids)
+    def _row(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes) -> Row:
         return Row(self._prefix(rules, prompt, read), prompt.ids[prompt.shared :])
 
     def _prefix(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes) -> KeyValues | None:
@@ -276,77 +189,69 @@ class PromptReader:
             known = read.get(ids, partial(read_prefix, self.lm, rules, ids, begun, self.at_once))
         return known
 
-    def _check(self) -> None:
-        """Refuse a model that reads prompts otherwise than decoders do, before its first one.
+    def _checked_way(self) -> _Way | str:
+        """`_way`, for a model that is about to read a prompt.
 
         Raises:
-            ModelError: it does.
+            ModelError: it reads prompts otherwise than decoders do.
         """
         way = self._way()
         with self._lock:
-            if not self._is_checked:
-                with carried_through():
-                    check_own_reading(self.lm, long=isinstance(way, str))
-                self._is_checked = True
+            if isinstance(way, str) and not self._is_checked:
+                with uncancelled():
+                    check_padding(self.lm, own_readings(self.lm))
+            self._is_checked = True
+        return way
 
     def _way(self) -> _Way | str:
+        """How prefixes are shared, or why they are not; examined once."""
         with self._lock:
-            if self._found is None:
-                with carried_through():
-                    self._found = _examine(self.lm, self.fixed_shapes)
-            return self._found
+            if self._examined is None:
+                with uncancelled():
+                    self._examined = _examine(self.lm, self.fixed_shapes)
+            return self._examined
 
 
 def _examine(lm: CausalLM, fixed: bool) -> _Way | str:
-    """The best way of sharing prefixes that gives what plain reading gives; else why there is none."""
+    """The best way of sharing prefixes that gives what the model gives by itself; else why there is none."""
     try:
-        rules = MaskRules.of(lm)
-    except NoExplicitMasks as reason:
+        rules, readings = MaskRules.of(lm), own_readings(lm)
+    except (NoExplicitMasks, ModelError) as reason:
         return str(reason)
     own = getattr(lm.config, "_attn_implementation", None) == "sdpa"  # which we can have read more, and row by row
-    plainest = _Way(rules, once=False, row_by_row=False, together=False)
-    ways = [_Way(rules, own, own and not fixed, own and fixed), plainest]
-    for way in ways:
-        wrong = _what_is_wrong(lm, way)
+    plainest = _Way(rules, once=False, row_by_row=False)
+    for way in [_Way(rules, own, own and not fixed), plainest]:
+        wrong = _what_is_wrong(lm, way, readings)
         if wrong is None:
             return way
     return str(wrong)
 
 
-def _what_is_wrong(lm: CausalLM, way: _Way) -> str | None:
+def _what_is_wrong(lm: CausalLM, way: _Way, readings: Sequence[OwnReading]) -> str | None:
     try:
-        gap, spread = _disagreement(lm, way)
+        gaps = _gaps(lm, way, readings)
     except UNREADABLE as error:
         return f"it cannot read with explicit masks: {type(error).__name__}: {error}"[:300]
-    if not gap <= tolerance(lm.dtype) * spread:
-        return f"reading a shared prefix gave other logits than plain reading (by {gap:.2g} of {spread:.2g})"
+    for gap, spread in gaps:
+        if not gap <= tolerance(lm.dtype) * spread:
+            return f"reading a shared prefix gave other logits than plain reading (by {gap:.2g} of {spread:.2g})"
     return None
 
 
 @torch.inference_mode()
-def _disagreement(lm: CausalLM, way: _Way) -> tuple[float, float]:
-    """How far logits differ between reading two short prompts with a shared prefix and plainly, and their spread."""
-    vocabulary = lm.model.get_input_embeddings().weight.shape[0]
-    tokens = [(7 * i + 3) % vocabulary for i in range(16)]
-    prompts = [tokens[:9], [*tokens[:6], *tokens[10:16]]]
-    prefix = read_prefix(lm, way.rules, tokens[:6], read_prefix(lm, way.rules, tokens[:4], None, 8), 8)
-    rows = [Row(prefix, tuple(p[6:])) for p in prompts]
-    shared = SharedBatch(
-        lm,
-        way.rules,
-        rows,
-        longest=[12, 12],
-        room=2,
-        at_once=6,
-        once=way.once,
-        row_by_row=way.row_by_row,
-        together=JointReading(lm, way.rules, 1000, IsolationProbe(lm, 1000)) if way.together else None,
+def _gaps(lm: CausalLM, way: _Way, readings: Sequence[OwnReading]) -> list[tuple[float, float]]:
+    """How far logits are from a model's own, and the spread of these: of a prompt by itself, and of two rows.
+
+    One row begins with a prefix, which was read in two parts, and the other is read in two parts without one.
+    """
+    one, other = readings
+    prefix = read_prefix(lm, way.rules, one.ids[:6], read_prefix(lm, way.rules, one.ids[:4], None, 8), 8)
+    rows = [Row(prefix, tuple(one.ids[6:])), Row(None, tuple(other.ids))]
+    batch = PromptRows(
+        lm, way.rules, rows, longest=[16, 16], room=2, at_once=6, once=way.once, row_by_row=way.row_by_row
     )
-    got = [shared.open([tokens[:2]]).logits, shared.append([tokens[5]] * 2)]
-    plain = PlainBatch(lm, prompts, 14, 1000)
-    wanted = [plain.open().logits, plain.append([tokens[5]] * 2)]
-    alone = Alone(lm, way.rules, Row(None, tuple(prompts[0])), room=1, at_once=1000)
-    got += [alone.open().logits, alone.append([tokens[5]])]
-    wanted += [logits[:1] for logits in wanted]
-    gap = max(float((g - w).abs().max()) for g, w in zip(got, wanted, strict=True))
-    return gap, float(wanted[0].max() - wanted[0].min())
+    opened = batch.open([one.ids[:2]]).logits
+    steps = torch.stack([opened, batch.append([one.following, other.following])])
+    alone = SinglePrompt(lm, way.rules, Row(None, tuple(one.ids)), room=1, at_once=1000)
+    by_itself = torch.cat([alone.open().logits, alone.append([one.following])])
+    return [one.gap(by_itself), one.gap(steps[:, 0]), other.gap(steps[:, 1])]

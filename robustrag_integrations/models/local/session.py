@@ -10,9 +10,8 @@ import torch
 
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions, Opening
 from robustrag_integrations.models.local.batch import Batch
-from robustrag_integrations.models.local.branching import LocalTree, SteppedTree
-from robustrag_integrations.models.local.giving_up import stop_if_given_up
-from robustrag_integrations.models.local.step_sharing import Joined
+from robustrag_integrations.models.local.cancellation import stop_if_cancelled
+from robustrag_integrations.models.local.token_tree import Stem, TokenTree
 from robustrag_integrations.usage import Usage
 
 if TYPE_CHECKING:
@@ -46,13 +45,13 @@ class LocalSession(DecodingSession):
 
     def append(self, token: int) -> Distributions:
         """Append the token to every row."""
-        stop_if_given_up()
+        stop_if_cancelled()
         return self._distributions(self._batch.append([token] * self._batch.rows))
 
     def _distributions(self, logits: torch.Tensor) -> Distributions:
         self._steps += 1
         spent = tuple(Usage(length, completion=self._steps) for length in self._lengths)
-        rows = _probabilities(logits)
+        rows = _numpy(logits.softmax(-1))
         return Distributions(rows[:-1], rows[-1], self._noise, spent=spent, calls=self._steps * len(spent))
 
     def fork(self) -> DecodingSession:
@@ -62,17 +61,26 @@ class LocalSession(DecodingSession):
         return twin
 
     def tree(self) -> DecodingTree | None:
-        """Many continuations per forward pass, where the noise that this brings is known and the only one; else per
-        step that they share, where questions share steps.
-        """
+        """Many continuations per forward pass, where the noise that this brings is known and the only one."""
         stem = None if self._noise else self._batch.stem()
-        if stem is not None:
-            return LocalTree(stem)
-        return SteppedTree(self._batch) if isinstance(self._batch, Joined) else None
+        return None if stem is None else LocalTree(stem)
 
 
-def _probabilities(logits: torch.Tensor) -> NDArray[np.floating]:
-    return _numpy(logits.softmax(-1))
+class LocalTree(DecodingTree):
+    """Continuations of a session, a level of the certification tree in one forward pass; all rows at a time."""
+
+    def __init__(self, stem: Stem) -> None:
+        self._tree = TokenTree(stem)
+        self._nodes: dict[tuple[int, ...], int] = {(): -1}
+
+    def grow(self, prefixes: Sequence[tuple[int, ...]]) -> list[Distributions]:
+        """The distributions after each of these continuations, in one forward pass."""
+        first = self._tree.size
+        parents = [self._nodes[prefix[:-1]] for prefix in prefixes]
+        logits = self._tree.extend(parents, [prefix[-1] for prefix in prefixes])
+        self._nodes.update((prefix, first + i) for i, prefix in enumerate(prefixes))
+        rows = [_numpy(logits[:, i].softmax(-1)) for i in range(len(prefixes))]
+        return [Distributions(of_one[:-1], of_one[-1]) for of_one in rows]
 
 
 def _numpy(tensor: torch.Tensor) -> NDArray[np.floating]:

@@ -11,75 +11,53 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-
-from robustrag_integrations.models.local.torch_calls import TorchCalls
+from torch.overrides import TorchFunctionMode
 
 _PLACES = {"linear": (0, 1, 1), "addmm": (1, 2, 0), "matmul": (0, 1, 0), "__matmul__": (0, 1, 0), "mm": (0, 1, 0)}
 HALF = (torch.bfloat16, torch.float16)  # precisions whose bits say little of the order
 _DIFFERENT = 509  # outputs of a trial's weight that are different
-_UNKNOWN = frozenset({"baddbmm", "bilinear", "bmm", "conv1d", "conv2d", "einsum", "tensordot"})
 
 
-class Summation(TorchCalls):
-    """Within it, products of a pass are computed once more, of rows that are told apart by their kind.
+class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
+    """Within it, products with weights are computed once more, of rows that are all the same.
 
     Args:
-        kinds: of how many kinds rows are.
-        strict: whether products of a kind that is not known here are an error, or left out.
+        rows: of the pass; products of other rows are left alone.
 
     Attributes:
-        found: per product of another shape, [rows, numbers] what rounding left.
+        left: per product of another shape, [rows, numbers] what rounding left.
     """
 
-    def __init__(self, kinds: int, *, strict: bool = True) -> None:
+    def __init__(self, rows: int) -> None:
         super().__init__()
-        self._count, self._strict, self._of_rows = kinds, strict, list[int]()
-        self._numbers: dict[object, tuple[torch.Tensor, torch.Tensor]] = {}
-        self.found: dict[object, torch.Tensor] = {}
+        self._rows = rows
+        self.left: dict[object, torch.Tensor] = {}
 
-    def begin(self, kinds: Sequence[int]) -> None:
-        """The rows of the next pass, by their kinds."""
-        self._of_rows, self.found = list(kinds), {}
-
-    def call(self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """As torch has it, and a product once more.
-
-        Raises:
-            NotImplementedError: a product of a kind that is not known here.
-        """
-        name = getattr(func, "__name__", "")
-        if name in _PLACES:
-            self._sum(func, name, args, kwargs)
-        elif name in _UNKNOWN and self._strict:
-            raise NotImplementedError(f"its products by {name} are not tried")
-        return func(*args, **kwargs)
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """One call, as torch hands it over, and a product once more."""
+        if (name := getattr(func, "__name__", "")) in _PLACES:
+            self._sum(func, name, args, kwargs or {})
+        return func(*args, **kwargs or {})
 
     def _sum(self, func: Callable[..., Any], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         left, right, summed = _PLACES[name]
         rows, weight = args[left], args[right]
-        if rows.shape[-1] == 1:
-            return  # a sum of one
-        if weight.ndim != 2 or len(rows) != len(self._of_rows):
-            if self._strict:
-                raise NotImplementedError(f"its products by {name} of {tuple(rows.shape)} are not tried")
-            return
         shape = (name, tuple(weight.shape), weight.stride(), tuple(rows.shape[1:]), len(args), *sorted(kwargs))
-        if shape in self.found:
+        if rows.shape[-1] == 1 or weight.ndim != 2 or len(rows) != self._rows or shape in self.left:
             return
-        if shape not in self._numbers:
-            self._numbers[shape] = self._cancelling(rows, weight, summed)
-        mine, weights = self._numbers[shape]
-        given = [torch.zeros_like(a) if isinstance(a, torch.Tensor) else a for a in args]
-        given[left], given[right] = mine[self._of_rows].reshape(rows.shape), weights
-        others = {k: torch.zeros_like(v) if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
-        self.found[shape] = func(*given, **others).reshape(len(rows), -1)
-
-    def _cancelling(self, rows: torch.Tensor, weight: torch.Tensor, summed: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """Rows [kinds, K] and a weight laid out like this one, whose products sum to zero where nothing is rounded."""
-        mine, weights = cancelling(self._count, rows.shape[-1], weight.shape[1 - summed])
+        mine, weights = cancelling(1, rows.shape[-1], weight.shape[1 - summed])
         laid = torch.empty_strided(weight.shape, weight.stride(), dtype=weight.dtype, device=weight.device)
         laid.copy_(weights if summed == 1 else weights.T)
-        return mine.to(rows.device, rows.dtype), laid
+        given = [torch.zeros_like(a) if isinstance(a, torch.Tensor) else a for a in args]
+        given[left], given[right] = mine.to(rows.device, rows.dtype).expand_as(rows).contiguous(), laid
+        others = {k: torch.zeros_like(v) if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
+        self.left[shape] = func(*given, **others).reshape(len(rows), -1)
 
 
 def cancelling(rows: int, summed: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -13,7 +13,7 @@ class TokenTrie:
     def __init__(self, sequences: Iterable[Sequence[int]] = ()) -> None:
         self.tokens: list[int] = []
         self.depths: list[int] = []
-        self._parents: list[int] = []
+        self.parents: list[int] = []
         self._children: dict[tuple[int, int], int] = {}
         for sequence in sequences:
             self.add(sequence)
@@ -21,40 +21,17 @@ class TokenTrie:
     def __len__(self) -> int:
         return len(self.tokens)
 
-    def add(self, sequence: Sequence[int], most: int | None = None) -> None:
-        """Add a sequence, as far as the trie has no more than `most` nodes then."""
+    def add(self, sequence: Sequence[int]) -> None:
+        """Add a sequence."""
         node = -1
         for depth, token in enumerate(sequence):
             known = self.child(node, token)
             if known is None:
-                if most is not None and len(self) >= most:
-                    return
-                known = self._append(node, token, depth)
+                known = self._children[node, token] = len(self)
+                self.tokens.append(token)
+                self.depths.append(depth)
+                self.parents.append(node)
             node = known
-
-    def _append(self, parent: int, token: int, depth: int) -> int:
-        node = self._children[parent, token] = len(self)
-        self.tokens.append(token)
-        self.depths.append(depth)
-        self._parents.append(parent)
-        return node
-
-    def below(self, top: int) -> TokenTrie:
-        """A trie of a node, which is the first one there, and of all that comes after it."""
-        found, numbers = TokenTrie(), {top: 0}
-        found._append(-1, self.tokens[top], 0)
-        for node in range(top + 1, len(self)):
-            parent = numbers.get(self._parents[node])
-            if parent is not None:
-                numbers[node] = found._append(parent, self.tokens[node], found.depths[parent] + 1)
-        return found
-
-    def lines(self) -> list[tuple[int, ...]]:
-        """Per node, its ancestors and itself."""
-        found: list[tuple[int, ...]] = []
-        for node, parent in enumerate(self._parents):
-            found.append((*(found[parent] if parent >= 0 else ()), node))
-        return found
 
     def child(self, node: int, token: int) -> int | None:
         """The node of a token after another node, if there is one."""
@@ -70,7 +47,7 @@ class TokenTrie:
     def visible(self, before: int) -> torch.Tensor:
         """[before + nodes, nodes]: each node sees its ancestors and itself; the columns before the trie see no node."""
         seen = torch.zeros((before + len(self), len(self)), dtype=torch.bool)
-        for node, parent in enumerate(self._parents, before):
+        for node, parent in enumerate(self.parents, before):
             if parent >= 0:
                 seen[node] = seen[parent + before]
             seen[node, node - before] = True

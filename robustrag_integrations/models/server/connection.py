@@ -1,27 +1,25 @@
-"""How an OpenAI-compatible server is reached: key, clients, and a thread for synchronous callers."""
+"""How an OpenAI-compatible server is asked: key, address, a client for each event loop, replies of bounded size."""
 
 from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Any, TypeVar
+from contextlib import aclosing
+from typing import Any, Literal, TypeVar
 from urllib.parse import unquote, urlsplit, urlunsplit
 
 try:
-    from openai import AsyncOpenAI, AsyncStream, OpenAIError
+    from openai import APIConnectionError, AsyncOpenAI, AsyncStream, OpenAIError
 except ImportError as error:
     raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.limits import await_within
 from robustrag_integrations.models.per_loop import PerLoop
 from robustrag_integrations.models.refused import named_parameter
-from robustrag_integrations.models.retry import long_pause
-from robustrag_integrations.models.server.bounded_client import DEADLINE, LARGEST, BoundedClient
+from robustrag_integrations.models.retry import is_busy, retry_after
 from robustrag_integrations.models.server.events import Events
-from robustrag_integrations.models.server.http_library import httpx
+from robustrag_integrations.models.server.http_client import Client, httpx
 from robustrag_integrations.models.server.replies import parsed, said_by_server
 from robustrag_integrations.models.thread_pool import POOL
 from robustrag_integrations.redaction import redacted
@@ -30,43 +28,47 @@ Result = TypeVar("Result")
 
 _NO_KEY = "no-key-needed"  # what the client sends to a server of the user's own that asks for none
 _OPTIONS = {"extra_headers": "headers", "extra_query": "params", "extra_body": "extra_json", "timeout": "timeout"}
-_LIST_OF_MODELS = 16 << 20  # bytes
 _AT_ONCE = 8 << 10  # bytes of a reply that are read in no time; larger ones are read in a thread
 
 
 class ServerError(ModelError):
-    """The server refused a request, or could not be reached.
+    """The server refused a request, or could not be reached. Nothing is chained to it, as clients' errors hold keys.
 
     Attributes:
         status: of the HTTP reply; None: there was none.
         param: the parameter that the server named beside its words; None: it named none that is known here.
+        retry_after: the seconds for which the server wants to be left alone; None: it said nothing.
+        unreached: whether the connection failed or broke off.
     """
 
-    def __init__(self, words: str, status: int | None, param: str | None = None) -> None:
-        self.status = status
-        self.param = param
-        super().__init__(words)
+    def __init__(self, error: Exception) -> None:
+        self.status = getattr(error, "status_code", None)
+        self.param = named_parameter(error)
+        self.retry_after = retry_after(error)
+        self.unreached = isinstance(error, (APIConnectionError, httpx.TransportError))
+        super().__init__(said_by_server(error))
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether a request may succeed when it is sent again: the server was busy, slow or not there."""
+    return is_busy(error) or isinstance(error, TimeoutError) or (isinstance(error, ServerError) and error.unreached)
 
 
 class Connection:
-    """A server as one model uses it.
+    """A server as one model uses it. Times and tries are the caller's (`ModelCaller`).
 
     Args:
         model: the model's name, for the message.
         base_url: the server; None for OPENAI_BASE_URL or api.openai.com.
         api_key: None for OPENAI_API_KEY.
         chats: whether the chat API is asked, or the completions API.
-        timeout: seconds for one try, reading and understanding the reply included.
-        attempts: tries in all.
 
     Raises:
         ModelError: there is neither a key nor a server that may need none, or the server's address holds a query.
         TypeError, ValueError: the key or the address is none.
     """
 
-    def __init__(
-        self, model: str, base_url: str | None, api_key: str | None, *, chats: bool, timeout: float, attempts: int
-    ) -> None:
+    def __init__(self, model: str, base_url: str | None, api_key: str | None, *, chats: bool) -> None:
         if api_key is not None and not isinstance(api_key, str):  # its value is a secret
             raise TypeError(f"api_key must be a str or None, got {type(api_key).__name__}")
         given = base_url or os.environ.get("OPENAI_BASE_URL")
@@ -83,7 +85,7 @@ class Connection:
             self._base_url, self._auth = _without_password(given)
         self.address = self._base_url or "api.openai.com"
         self._password = self._auth[1] if self._auth else None
-        self._chats, self._timeout, self._attempts = chats, timeout, attempts
+        self._path = "/chat/completions" if chats else "/completions"
         self._clients = PerLoop(self._new_client)
 
     async def reply(
@@ -100,102 +102,41 @@ class Connection:
             at_once: bytes of a reply that is short; 0 where `read` may take long whatever the length.
 
         Raises:
-            ModelError: the request failed, or the reply is too large, too late, or not as it should be.
+            ServerError: the request failed.
+            ModelError: the reply is too large, or not as it should be.
         """
-        response = await self._send(request, largest)
-        return await self._read(read, response.content, response.extensions[DEADLINE], at_once)
+        body = b"".join([piece async for piece in self._body(request, largest)])
+        return await _read(read, body, at_once)
 
     async def events(self, request: Mapping[str, Any], largest: int, largest_event: int) -> AsyncGenerator[Any, None]:
         """The events of a streamed reply, as JSON objects.
 
         Raises:
-            ModelError: as for `reply`; an event is too large or not JSON, or says that something went wrong.
+            ServerError, ModelError: as for `reply`; an event is too large or not JSON, or says that something is wrong.
         """
-        response = await self._send({**request, "stream": True}, largest)
-        found = Events(largest_event)
-        failed: ModelError | None = None
-        try:
-            pieces = response.aiter_bytes()
+        events = Events(largest_event)
+        async with aclosing(self._body({**request, "stream": True}, largest)) as pieces:
             async for piece in pieces:
-                for data in found.read(piece):
-                    yield await self._read(parsed, data, response.extensions[DEADLINE])
-                if found.ended:
-                    break
-            for data in found.rest():
-                yield await self._read(parsed, data, response.extensions[DEADLINE])
-        except ModelError:
-            raise
-        except Exception as error:  # of the HTTP client
-            failed = ServerError(said_by_server(error), None)
-        finally:
-            await response.aclose()
-        if failed is not None:
-            raise failed
-
-    async def _send(self, request: Mapping[str, Any], largest: int) -> Any:
-        """The HTTP response to a request, after as many tries as there may be; read, unless it is to be a stream.
-
-        The client adds its key and headers, and tries again. It is not let through the request's fields, one by one by
-        their types: that alone would take a third of the time of the rest.
-        """
-        allowed = LARGEST.set(largest)
-        try:
-            return await self._clients.here().post(
-                "/chat/completions" if self._chats else "/completions",
-                cast_to=httpx.Response,
-                body={name: value for name, value in request.items() if name not in _OPTIONS},
-                options=_options(request),
-                stream=bool(request.get("stream")),
-                stream_cls=AsyncStream[Any],  # it wants one, and makes none
-            )
-        except OpenAIError as error:  # it holds the request and its key: nothing may be chained to it
-            words = said_by_server(error) + long_pause(error)
-            failed = ServerError(words, getattr(error, "status_code", None), named_parameter(error))
-        finally:
-            LARGEST.reset(allowed)
-        raise failed
-
-    async def _read(
-        self, read: Callable[[bytes], Result], body: bytes, deadline: float, at_once: int = _AT_ONCE
-    ) -> Result:
-        if len(body) <= at_once:
-            return read(body)
-        reading = asyncio.wrap_future(POOL.submit(read, body))
-        try:
-            return await await_within(max(0.0, deadline - time.monotonic()), reading)
-        except TimeoutError:
-            late = f"the reply was not there and read within {self._timeout:g} s"
-        raise ModelError(late)
-
-    def _new_client(self) -> AsyncOpenAI:
-        """One event loop's client: connections belong to the loop that opened them."""
-        return AsyncOpenAI(
-            api_key=self.api_key,
-            base_url=self._base_url,
-            timeout=self._timeout,
-            max_retries=self._attempts - 1,
-            http_client=BoundedClient(self._timeout, self._auth),
-        )
+                for data in events.read(piece):
+                    yield await _read(parsed, data)
+                if events.ended:
+                    return
+        for data in events.rest():
+            yield await _read(parsed, data)
 
     async def open(self) -> None:
         """Make this event loop's client and open a connection; whatever the server says to the request will do.
 
         Raises:
-            ModelError: the server could not be reached.
+            ServerError: the server could not be reached.
         """
-        failed: ModelError | None = None
-        allowed = LARGEST.set(_LIST_OF_MODELS)
         try:
-            await self._clients.here().get(
-                "/models", cast_to=httpx.Response, options={**_options({}), "max_retries": 0}
-            )
-        except OpenAIError as error:  # nothing is chained to it, as in `_send`
-            if getattr(error, "status_code", None) is None:
-                failed = ServerError(said_by_server(error), None)
-        finally:
-            LARGEST.reset(allowed)
-        if failed is not None:
-            raise failed
+            response = await self._send("get", "/models", {})
+        except ServerError as error:
+            if error.unreached:
+                raise
+        else:
+            await response.aclose()
 
     async def aclose(self) -> None:
         """Close the connections that this event loop's calls have used."""
@@ -203,11 +144,55 @@ class Connection:
         if client is not None:
             await client.close()
 
+    async def _body(self, request: Mapping[str, Any], largest: int) -> AsyncGenerator[bytes, None]:
+        body = {name: value for name, value in request.items() if name not in _OPTIONS}
+        response = await self._send("post", self._path, request, body=body)
+        read, failed = 0, None
+        try:
+            async for piece in response.aiter_bytes():
+                read += len(piece)
+                if read > largest:
+                    raise ModelError(
+                        f"the server's reply is larger than {largest:,} bytes, the most that this max_tokens allows "
+                        "for: raise it if answers are to be that long"
+                    )
+                yield piece
+        except httpx.HTTPError as error:
+            failed = ServerError(error)
+        finally:
+            await response.aclose()
+        if failed is not None:
+            raise failed
 
-def _options(request: Mapping[str, Any]) -> Any:
-    """What of a request is not its body, under the names that the client has for it."""
-    given = {name: request[field] for field, name in _OPTIONS.items() if request.get(field) is not None}
-    return {**given, "security": {"bearer_auth": True}}  # as for every completion, and no administrator's key
+    async def _send(self, method: Literal["get", "post"], path: str, request: Mapping[str, Any], **more: Any) -> Any:
+        """The response to a request, whose body is still to be read.
+
+        The client adds its key and headers. It is not let through the request's fields, one by one by their types: that
+        alone would take a third of the time of the rest.
+        """
+        given = {name: request[field] for field, name in _OPTIONS.items() if request.get(field) is not None}
+        try:
+            return await getattr(self._clients.here(), method)(
+                path,
+                cast_to=httpx.Response,
+                options={**given, "security": {"bearer_auth": True}},  # as for completions; no administrator's key
+                stream=True,
+                stream_cls=AsyncStream[Any],  # it wants one, and makes none
+                **more,
+            )
+        except OpenAIError as error:
+            failed = ServerError(error)
+        raise failed
+
+    def _new_client(self) -> AsyncOpenAI:
+        """One event loop's client: connections belong to the loop that opened them."""
+        return AsyncOpenAI(
+            api_key=self.api_key, base_url=self._base_url, timeout=None, max_retries=0, http_client=Client(self._auth)
+        )
+
+
+async def _read(read: Callable[[bytes], Result], body: bytes, at_once: int = _AT_ONCE) -> Result:
+    return read(body) if len(body) <= at_once else await asyncio.wrap_future(POOL.submit(read, body))
 
 
 def _without_password(address: str) -> tuple[str, tuple[str, str] | None]:

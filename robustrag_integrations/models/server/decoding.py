@@ -243,7 +243,8 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     async def _learn(self) -> list[str]:
         """The same; who asks may hold a place, so none is waited for."""
-        ids, caller = self._encoder.encode(_PROBE).ids, replace(self._caller, limits=CallLimits(sys.maxsize))
+        ids = self._encoder.encode(_PROBE).ids
+        caller = replace(self._caller, limits=CallLimits(sys.maxsize, self._caller.limits.timeout))
         said: dict[str, None] = {}
         for dialect in DIALECTS:
             found = await self._tokens_in(dialect, Wanted(ids, 1), self._top_logprobs, caller)

@@ -1,12 +1,10 @@
-"""Server-sent events, as they come in: bytes to the data of each event."""
+"""Server-sent events, as they come in: bytes to the data of each event, of bounded size."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from robustrag_integrations.errors import ModelError
-
-_DONE = b"[DONE]"
 
 
 class Events:
@@ -52,7 +50,7 @@ class Events:
             self._data.append(line[5:].strip())
         elif not line:
             data, self._data, self._size = b"\n".join(self._data), [], 0
-            if data.startswith(_DONE):
+            if data.startswith(b"[DONE]"):
                 self.ended = True
             elif data and not self.ended:
                 yield data

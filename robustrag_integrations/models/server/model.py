@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import CalledModel
 from robustrag_integrations.models.caller import ModelCaller
@@ -23,7 +24,7 @@ from robustrag_integrations.models.capabilities import (
 )
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
 from robustrag_integrations.models.refused import REFUSING
-from robustrag_integrations.models.server.connection import Connection, ServerError
+from robustrag_integrations.models.server.connection import Connection, ServerError, may_pass
 from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, response_of
 from robustrag_integrations.models.server.sizes import largest_event, largest_reply, largest_stream
 from robustrag_integrations.replies.reply import Piece
@@ -42,9 +43,8 @@ class OpenAIModel(CalledModel):
     from then on, and stands in the `settings` of answers; a model that takes no temperature counts as one that samples.
 
     Whether the server answers twice the same is up to the server: `answer.determinism` says so, and a warning when its
-    `system_fingerprint` has changed. The client tries
-    again after a failed connection, a time-out, 408, 409, 429 and 5xx, and waits as long as Retry-After says, up to a
-    minute or two (a client may refuse to wait longer, and fails then).
+    `system_fingerprint` has changed. A request is sent again after a failed connection, a time-out, 408, 409, 429 and
+    5xx, after as long as Retry-After says, up to a minute; where it says longer, the request has failed.
 
     Args:
         model: the model's name on the server.
@@ -58,7 +58,7 @@ class OpenAIModel(CalledModel):
         system: a system message before every prompt; chat only.
         options: further fields of the request, for example `{"reasoning_effort": "low"}`, and the client's own
             `extra_headers`, `extra_query` and `extra_body`.
-        timeout: seconds for one try, from connecting to the last byte.
+        timeout: seconds for one try, from connecting to the last byte, and reading what came.
         attempts: how often a request is tried in all.
         max_concurrency: how many requests may be under way at a time.
         name: the model's name in reports.
@@ -99,7 +99,7 @@ class OpenAIModel(CalledModel):
             raise ValueError(f"system={system!r} is for api='chat'; completions have no messages")
         self._capabilities = Capabilities()
         super().__init__(
-            ModelCaller(CallLimits(max_concurrency), attempts=1),  # the client tries again, and keeps the time
+            ModelCaller(CallLimits(max_concurrency, timeout), attempts, may_pass),
             name or model,
             aask=self._areply,
             astream=self._astreamed,
@@ -107,7 +107,7 @@ class OpenAIModel(CalledModel):
             clients=(self._areply,),
         )
         self._chats = api == "chat"
-        self._connection = Connection(model, base_url, api_key, chats=self._chats, timeout=timeout, attempts=attempts)
+        self._connection = Connection(model, base_url, api_key, chats=self._chats)
         limit = "max_completion_tokens" if self._chats and not self._connection.own_server else "max_tokens"
         extra = {} if self._chats else {"stop": ["\n\n"]}
         self._fields = _common_fields(model, {limit: max_tokens}, seed, temperature, {**extra, **(options or {})})
@@ -150,7 +150,10 @@ class OpenAIModel(CalledModel):
 
     async def awarm_up(self) -> None:
         """The same for calls from this event loop."""
-        await self._connection.open()
+        try:
+            await self._caller.limits.within(self._connection.open())
+        except TimeoutError as error:
+            raise ModelError(f"the server cannot be reached: {error}") from None
 
     def close(self) -> None:
         """Close the connections of synchronous calls, and end their thread; calls under way fail with a ModelError."""

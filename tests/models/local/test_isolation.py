@@ -18,7 +18,7 @@ from transformers import MixtralConfig, MixtralForCausalLM  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation  # noqa: E402
 from robustrag_integrations.models.base import AskedAlone  # noqa: E402
-from robustrag_integrations.models.local import isolation_probe  # noqa: E402
+from robustrag_integrations.models.local import isolation as isolating  # noqa: E402
 from robustrag_integrations.models.local.isolation import Isolation  # noqa: E402
 from robustrag_integrations.prompts import Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
@@ -95,7 +95,7 @@ def peaked(network: Any) -> Any:
 
 
 def isolation(model: Any) -> Isolation:
-    [found] = model._reader.probe.found
+    [found] = model._reader.probe.results
     return found
 
 
@@ -182,7 +182,7 @@ def test_rows_that_share_a_scale_are_found_by_their_modules_and_by_trial(
     recognised: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not recognised:
-        monkeypatch.setattr(isolation_probe, "why_coupled", lambda model: None)
+        monkeypatch.setattr(isolating, "why_coupled", lambda model: None)
     model = local(quantised())
     assert moved(model, 5) == (0.0, 0.0)  # read apart
     assert not isolation(model).bounded
@@ -280,7 +280,7 @@ def test_an_adapted_model_goes_through_the_probe() -> None:
     adapted.model.layers[0].self_attn.q_proj = Leaking(target, lambda out, x: out + high(low(x)))
     model = local(adapted)
     assert moved(model, 5) == (0.0, 0.0)
-    assert len(model._reader.probe.found) == 1
+    assert len(model._reader.probe.results) == 1
 
 
 def test_what_was_found_holds_for_the_weights_and_threads_it_was_found_with() -> None:

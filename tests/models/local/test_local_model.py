@@ -375,7 +375,6 @@ def test_a_chat_template_that_adds_nothing_may_be_left_out() -> None:
         ({"apart": "no"}, TypeError, "apart='no' must be True or False"),
         ({"fixed_shapes": "yes"}, TypeError, "fixed_shapes='yes' must be True or False"),
         ({"share_prefixes": 1}, TypeError, "share_prefixes=1 must be True or False"),
-        ({"rows_at_once": 0}, ValueError, "rows_at_once=0 must be a whole number of at least 1"),
     ],
 )
 def test_settings_that_make_no_sense_are_named_with_what_may_stand_there(

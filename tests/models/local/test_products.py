@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
@@ -21,17 +20,9 @@ def maker(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setattr(products, "processor", lambda: request.param.partition(" ")[0])
     monkeypatch.setattr(products, "_has_avx512", lambda: "without" not in request.param)
     monkeypatch.setattr(products, "_LARGE", 48 * 80)
+    monkeypatch.setattr(products, "_OUT_OF_CACHE", 48 * 80)
     monkeypatch.setattr(products, "_WORK", 6 * 48 * 80)
     return str(request.param)
-
-
-def kernels_used(monkeypatch: pytest.MonkeyPatch, *, rows: int, **choice: Any) -> str:
-    """Which kernel computes a product of so many rows."""
-    used = ["torch"]
-    monkeypatch.setattr(products, "_transposed", lambda *args: used.append("columns") or functional.linear(*args))
-    monkeypatch.setattr(products, "by_onednn", lambda *args: used.append("onednn") or functional.linear(*args))
-    products.linear(torch.randn(rows, 48), torch.randn(80, 48), **choice)
-    return used[-1]
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 11, 32, 33, 100])
@@ -42,57 +33,26 @@ def test_products_are_those_of_torch_whatever_their_shape(maker: str, rows: int,
     inputs = torch.randn(rows, 1, 48)
     with torch.inference_mode():
         wanted = layer(inputs)
-        with products.Products(products.linear):
+        with products.FastProducts():
             got = layer(inputs)
     assert got.shape == wanted.shape
     assert torch.allclose(got, wanted, atol=1e-5)
     assert got.is_contiguous()
 
 
-def test_prompts_of_all_lengths_take_few_shapes_where_each_is_compiled(maker: str) -> None:
-    large = 2**20 if maker == "amd without AVX-512" else 1
-    filled = [products.whole_tokens(tokens, large) for tokens in range(1, 8193)]
-    if large > 1:
-        assert products.whole_tokens(33, large - 1) == 33
-    if maker.startswith("amd") and products._has_onednn():
-        assert len(set(filled)) < 200
-        assert all(tokens <= most <= tokens * 17 / 16 for tokens, most in enumerate(filled, 1))
-        assert filled == sorted(filled)
-    else:
-        assert filled == list(range(1, 8193))
-
-
-def test_on_amd_products_that_are_worth_it_are_onednns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "processor", lambda: "amd")
-    monkeypatch.setattr(products, "_has_avx512", lambda: True)
+def test_the_kernel_follows_from_processor_and_shape(maker: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    used: list[str] = []
     monkeypatch.setattr(products, "_has_onednn", lambda: True)
-    monkeypatch.setattr(products, "_WORK", 6 * 48 * 80)
-    assert [kernels_used(monkeypatch, rows=rows) for rows in (2, 5, 6, 100)] == ["torch", "torch", "onednn", "onednn"]
-    monkeypatch.setattr(products, "_WORK", 1)
-    assert [kernels_used(monkeypatch, rows=rows) for rows in (1, 2, 3)] == ["torch", "torch", "onednn"]
-    assert kernels_used(monkeypatch, rows=1, whole=products._FOR_LONE_ROWS) == "onednn"  # as the whole is
+    monkeypatch.setattr(products, "by_onednn", lambda *args: used.append("onednn"))
+    for rows in (1, 2, 5, 6, 100):
+        products.linear(torch.randn(rows, 48), torch.randn(80, 48))
+    assert len(used) == (2 if maker.startswith("amd") else 0)
+    monkeypatch.setattr(products, "_LONE_ROWS", 1)
+    products.linear(torch.randn(1, 48), torch.randn(80, 48))
+    assert len(used) == {"amd": 3, "amd without AVX-512": 2}.get(maker, 0)
     with torch.backends.mkldnn.flags(enabled=False):
-        assert kernels_used(monkeypatch, rows=100) == "torch"
-    monkeypatch.setattr(products, "_has_avx512", lambda: False)
-    assert kernels_used(monkeypatch, rows=100) == "torch"
-    monkeypatch.setattr(products, "_OUT_OF_CACHE", 48 * 80)
-    assert kernels_used(monkeypatch, rows=100) == "onednn"
-    assert kernels_used(monkeypatch, rows=2, whole=products._FOR_LONE_ROWS) == "torch"
-
-
-def test_on_intel_large_products_of_few_rows_are_weights_times_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products, "_mkl_likes_columns", lambda: True)
-    monkeypatch.setattr(products, "_onednn_is_faster", lambda numbers: False)
-    assert kernels_used(monkeypatch, rows=5) == "torch"  # so small a weight stays in the processor's cache
-    monkeypatch.setattr(products, "_LARGE", 48 * 80)
-    found = [kernels_used(monkeypatch, rows=rows) for rows in (4, 5, 32, 33)]
-    assert found == ["torch", "columns", "columns", "torch"]
-
-
-def test_passes_of_different_numbers_of_rows_can_have_one_kernel(maker: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Steps that questions share must have the same bits however many take part."""
-    found = {kernels_used(monkeypatch, rows=rows, as_for=2**30) for rows in (1, 4, 8, 32, 192)}
-    assert found == ({"onednn"} if maker == "amd" and products._has_onednn() else {"torch"})
+        products.linear(torch.randn(100, 48), torch.randn(80, 48))
+    assert len(used) == {"amd": 3, "amd without AVX-512": 2}.get(maker, 0)
 
 
 @pytest.mark.parametrize(
@@ -103,33 +63,26 @@ def test_passes_of_different_numbers_of_rows_can_have_one_kernel(maker: str, mon
     ],
     ids=["half precision", "another device"],
 )
-def test_other_products_stay_torchs_own(others: Any) -> None:
-    def way(*args: Any) -> Any:
-        raise AssertionError("not a product in single precision on a CPU")
-
+def test_other_products_stay_torchs_own(others: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(products, "linear", None)
     inputs, weight = others()
-    with products.Products(way):
+    with products.FastProducts():
         assert functional.linear(inputs, weight).shape == (8, 80)
 
 
 def test_mixed_precision_of_the_user_stays() -> None:
-    with products.Products(products.linear), torch.autocast("cpu", dtype=torch.bfloat16):
+    with products.FastProducts(), torch.autocast("cpu", dtype=torch.bfloat16):
         assert functional.linear(torch.zeros(8, 48), torch.zeros(80, 48)).dtype == torch.bfloat16
 
 
-def test_looking_at_every_call_is_left_out_where_it_does_not_pay(monkeypatch: pytest.MonkeyPatch) -> None:
-    way = partial(products.linear)
-    small, large = torch.zeros(400, 64), torch.zeros(4000, 1024)
-    monkeypatch.setattr(products, "_onednn_is_faster", lambda numbers: True)
-    for avx512 in (True, False):
-        monkeypatch.setattr(products, "_has_avx512", lambda: avx512)  # noqa: B023 - asked at once
-        lone = isinstance(products.products(way, 1, 1, torch.zeros(8, 2048)), products.Products)
-        looks = [
-            isinstance(products.products(way, n, 1, e), products.Products) for e in (small, large) for n in (1, 100)
-        ]
-        assert lone == avx512
-        assert looks == [False, False, False, True]
-    monkeypatch.setattr(products, "_onednn_is_faster", lambda numbers: False)
+def test_every_call_is_looked_at_only_where_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    def looks(tokens: int, width: int, dtype: Any = torch.float32) -> bool:
+        network = torch.nn.Module()
+        network.get_input_embeddings = lambda: torch.nn.Embedding(4, width, dtype=dtype)  # type: ignore[assignment]
+        return isinstance(products.fast_products(tokens, network), products.FastProducts)
+
+    monkeypatch.setattr(products, "onednn_pays", lambda: True)
+    assert [looks(1, 1024), looks(1, 64), looks(1, 1024, torch.bfloat16)] == [True, False, False]
+    monkeypatch.setattr(products, "onednn_pays", lambda: False)
     monkeypatch.setattr(products, "_mkl_likes_columns", lambda: True)
-    looks = [isinstance(products.products(way, n, 1, e), products.Products) for e in (small, large) for n in (5, 100)]
-    assert looks == [False, False, True, False]
+    assert [looks(5, 1024), looks(100, 1024)] == [True, False]

@@ -16,9 +16,8 @@ pytest.importorskip("openai")
 
 from robustrag_integrations import KeywordAggregation
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.server import connection_stack
-from robustrag_integrations.models.server.bounded_client import BoundedClient
-from robustrag_integrations.models.server.connection_stack import ConnectionStack
+from robustrag_integrations.models.server import http_client
+from robustrag_integrations.models.server.http_client import Client, ConnectionStack
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.openai_server import LoopbackServer, Reply
@@ -53,7 +52,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
 
 
 def test_a_connection_that_was_not_used_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection_stack, "_LONGEST_KEPT", 0.05)
+    monkeypatch.setattr(http_client, "_LONGEST_KEPT", 0.05)
     with LoopbackServer(lambda prompt: "yes") as server:
         model = OpenAIModel("loopback", server.url)
         model.generate(PROMPTS, "isolated")
@@ -174,9 +173,9 @@ def test_no_call_hangs_that_begins_while_the_model_is_closed() -> None:
 def test_behind_a_proxy_the_client_connects_as_its_http_library_does(
     name: str, monkeypatch: pytest.MonkeyPatch, clean_environment: None
 ) -> None:
-    assert isinstance(BoundedClient(1.0)._transport, ConnectionStack)
+    assert isinstance(Client()._transport, ConnectionStack)
     monkeypatch.setenv(name, "http://127.0.0.1:9")
-    assert not isinstance(BoundedClient(1.0)._transport, ConnectionStack)
+    assert not isinstance(Client()._transport, ConnectionStack)
 
 
 def test_an_administrators_key_in_the_environment_stays_here(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,8 @@ import pytest
 pytest.importorskip("openai", reason="needs the extra openai")
 
 from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel
+from robustrag_integrations.models.caller import ModelCaller
+from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.models.server.connection import Connection
 from robustrag_integrations.models.server.events import Events
 from robustrag_integrations.prompts import Prompt
@@ -270,11 +272,13 @@ def test_the_deadline_of_a_request_includes_the_reading_of_its_reply() -> None:
     release = threading.Event()
 
     async def ask(url: str) -> float:
-        connection = Connection("m", url, None, chats=True, timeout=1.0, attempts=1)
+        connection = Connection("m", url, None, chats=True)
+        caller = ModelCaller(CallLimits(1, 1.0), attempts=1)
+        request = {"model": "m", "messages": []}
         began = time.perf_counter()
         try:
-            with pytest.raises(ModelError, match="within 1 s"):
-                await connection.reply({"model": "m", "messages": []}, MEGABYTE, lambda body: release.wait(20))
+            with pytest.raises(TimeoutError, match="within 1 s"):
+                await caller.acall(lambda _: connection.reply(request, MEGABYTE, lambda body: release.wait(20)))
             return time.perf_counter() - began
         finally:
             release.set()

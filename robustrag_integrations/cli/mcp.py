@@ -1,0 +1,117 @@
+"""`robustrag mcp`: your own documents as a tool of the Model Context Protocol, by its official SDK."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from robustrag_integrations import __version__
+from robustrag_integrations.cli.arguments import add_command, add_model, whole_number
+from robustrag_integrations.cli.defending import built_defense, check_rules
+from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
+from robustrag_integrations.cli.exits import EXIT_ANSWERED
+from robustrag_integrations.cli.models import load_model
+from robustrag_integrations.cli.output import Progress, complain
+from robustrag_integrations.cli.settings import add_settings
+from robustrag_integrations.cli.thresholds import add_thresholds, check_probabilities, check_thresholds
+from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.display import printable
+from robustrag_integrations.errors import RobustRAGError
+
+if TYPE_CHECKING:
+    from mcp.server.mcpserver import MCPServer
+
+_DESCRIPTION = """\
+Serve one MCP tool, ask_documents: it asks the model about each source alone, and answers
+with what enough of them agree on. An agent reads the answer and how much it is worth, and
+never a document, nor what was outvoted.
+"""
+
+_EPILOG = """\
+transports:
+  stdio (default) talks to the program that started it; streamable-http listens on
+  http://127.0.0.1:PORT/mcp, on this machine alone.
+
+what the tool gives:
+  The answer as text, and as structured content answer, abstained, radius, groups, origins
+  (of the sources that support it), holds_for (every_run, this_run, ...) and the model. Let an agent act on an answer
+  with radius >= 1, or start the server with --min-radius 1.
+
+examples:
+  robustrag mcp --docs notes/
+  robustrag mcp --docs news/ --min-radius 1 --model openai:my-model --base-url http://localhost:8000/v1
+  robustrag mcp --docs notes/ --transport streamable-http --port 8600
+
+exit codes: 0 the client has gone, 2 wrong usage, 1 failure
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = add_command(commands, "mcp", run, "your own documents as an MCP tool", _DESCRIPTION, _EPILOG)
+    add_documents(parser)
+    methods = [name for name, method in METHODS.items() if not method.takes_choices]
+    parser.add_argument("--defense", choices=methods, default="keyword", help="default keyword")
+    parser.add_argument("--transport", choices=("stdio", "streamable-http"), default="stdio", help="default stdio")
+    parser.add_argument("--port", default=8600, type=whole_number(1, 65535), metavar="N", help="default 8600")
+    add_settings(parser)
+    add_model(parser)
+    add_retrieval(parser)
+    add_thresholds(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until the client has gone; see the module's help text."""
+    check_thresholds(args, args.defense)
+    check_rules(args, args.defense)
+    check_probabilities(args.model, args.defense)
+    server = server_of(args)
+    if args.transport == "stdio":
+        server.run("stdio")
+    else:
+        complain(f"listening on http://127.0.0.1:{args.port}/mcp")
+        server.run("streamable-http", host="127.0.0.1", port=args.port)
+    return EXIT_ANSWERED
+
+
+def server_of(args: argparse.Namespace) -> MCPServer:
+    """The server with its one tool, documents read and model loaded.
+
+    Raises:
+        ImportError: the extra `mcp` is missing.
+    """
+    try:
+        from mcp.server.mcpserver import MCPServer
+        from mcp.server.mcpserver.exceptions import ToolError
+        from mcp.types import CallToolResult, TextContent, ToolAnnotations
+    except ImportError as error:
+        raise ImportError("robustrag mcp needs the MCP SDK: pip install 'robustrag-integrations[cli,mcp]'") from error
+    progress = Progress()
+    progress.step(f"reading {', '.join(args.docs)}")
+    index, _ = read_index(args, progress)
+    progress.step(f"loading the model {args.model}")
+    model = load_model(args.model, args.base_url)
+    defense = built_defense(args, args.defense, model, getattr(args, "task", "short_answer"))
+    told = "Answers from documents that a few planted ones cannot decide."
+    server = MCPServer("robustrag", instructions=told, version=__version__, log_level="WARNING")
+
+    async def ask_documents(question: str) -> Any:
+        """Answer a question from the documents. The radius says how many sources could lie without changing it."""
+        try:
+            passages = index.search(question, args.top_k, per_source=per_source(args), by=args.group_by)
+            answer = await defense.aanswer(question, passages)
+        except (RobustRAGError, ValueError) as error:  # its message may quote what was read
+            raise ToolError(f"the documents could not be read ({type(error).__name__})") from None
+        report = {
+            "answer": answer.text,
+            "abstained": answer.abstained,
+            "radius": answer.radius,
+            "groups": len(answer.groups),
+            "origins": sorted({printable(origin, 80) for cited in answer.citations for origin in cited.origins}),
+            "holds_for": answer.determinism.scope,
+            "model": model.description,
+        }
+        return CallToolResult(content=[TextContent(type="text", text=answer.text)], structured_content=report)
+
+    server.add_tool(ask_documents, annotations=ToolAnnotations(read_only_hint=True))
+    return server

@@ -1,0 +1,145 @@
+"""What a model says of two short prompts by its own code: every other way of reading is compared with that.
+
+Some architectures ignore the mask of padding, or count places in a way of their own. Their numbers would be wrong, and
+depend on how long other prompts are. Others let a token see those after it: what was read of a prompt is wrong then, as
+soon as an answer begins. What other rows do is the isolation probe's business.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.coupling import why_coupled
+from robustrag_integrations.models.local.padded import PaddedBatch
+
+UNREADABLE = (
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a model raises that cannot be read in some way."""
+
+_TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
+_HALF_TOLERANCE = 0.1
+_ERROR = 0.1  # of the spread: noise is less, also of logits that cancel, and padding that is seen moves more
+_LENGTHS, _WIDTH = (9, 12), 24  # of two prompts, and with padding, in tokens
+_LONG, _LONG_WIDTH = 160, 277  # the same of a long one: some layers join tokens by fours, others by 128
+_INSTEAD = "Serve it, and ask it with OpenAIModel, or pass a function to CallableModel"
+
+
+@dataclass(frozen=True)
+class OwnReading:
+    """A prompt as the model reads it by itself.
+
+    Attributes:
+        ids: the prompt.
+        following: a token that follows it.
+        logits: [2, V] float32, behind the prompt, and behind that token.
+    """
+
+    ids: list[int]
+    following: int
+    logits: torch.Tensor
+
+    def gap(self, logits: torch.Tensor) -> tuple[float, float]:
+        """How far other logits [2, V] are from these, and the spread of these; 0 where these are no numbers."""
+        if not self.logits.isfinite().all():
+            return 0.0, 0.0
+        return float((logits - self.logits).abs().max()), float(self.logits.max() - self.logits.min())
+
+
+def tolerance(dtype: torch.dtype) -> float:
+    """How far apart two ways of computing logits may be in a precision, as a share of the logits' spread."""
+    return _TOLERANCE.get(dtype, _HALF_TOLERANCE)
+
+
+@torch.inference_mode()
+def own_readings(lm: CausalLM) -> list[OwnReading]:
+    """Two short prompts that begin alike.
+
+    Raises:
+        ModelError: a token sees those after it, or the model cannot be read like a decoder.
+    """
+    *tokens, following = _tokens(lm, sum(_LENGTHS) + 1)
+    try:
+        whole = [_logits(lm, [*tokens[:length], following]) for length in _LENGTHS]
+        ahead, spread = _seen_ahead(lm, [*tokens[: _LENGTHS[-1]], following], whole[-1])
+    except UNREADABLE as error:
+        raise _unreadable(lm, error) from error
+    if not ahead <= tolerance(lm.dtype) * spread:
+        raise ModelError(
+            f"in {type(lm.model).__name__} a token sees those after it (logits differ by {ahead:.2g} of {spread:.2g}): "
+            "it is an encoder, and writes no answers. Choose a decoder-only model; one that was trained as a decoder "
+            "has is_decoder=True in its configuration"
+        )
+    return [OwnReading(tokens[:length], following, logits[-2:]) for length, logits in zip(_LENGTHS, whole, strict=True)]
+
+
+@torch.inference_mode()
+def check_padding(lm: CausalLM, readings: list[OwnReading]) -> None:
+    """Compare prompts, and a token behind each, read behind padding and by themselves; a long one, too.
+
+    Raises:
+        ModelError: they differ by more than noise.
+    """
+    longest = min(_LONG, lm.window // 2)
+    try:
+        gaps = [_gap_behind_padding(lm, reading, _WIDTH) for reading in readings]
+        if longest > max(_LENGTHS):
+            *ids, following = _tokens(lm, longest + 1)
+            long = OwnReading(ids, following, _logits(lm, [*ids, following])[-2:])
+            gaps.append(_gap_behind_padding(lm, long, _LONG_WIDTH))
+    except UNREADABLE as error:
+        raise _unreadable(lm, error) from error
+    for gap, spread in gaps:
+        if not gap <= _ERROR * spread:
+            raise ModelError(
+                f"{type(lm.model).__name__} reads a prompt behind padding otherwise than by itself (logits differ by "
+                f"{gap:.2g} of {spread:.2g}): its answers would be wrong, and depend on other prompts' lengths. "
+                f"{_INSTEAD}"
+            )
+
+
+def _unreadable(lm: CausalLM, error: Exception) -> ModelError:
+    return ModelError(
+        f"{type(lm.model).__name__} cannot be read as a decoder-only language model: {type(error).__name__}: "
+        f"{str(error)[:300].rstrip('. ')}. {_INSTEAD}"
+    )
+
+
+def _gap_behind_padding(lm: CausalLM, reading: OwnReading, width: int) -> tuple[float, float]:
+    row = PaddedBatch(lm, [reading.ids], width, 1000)
+    return reading.gap(torch.cat([row.open().logits, row.append([reading.following])]))
+
+
+def _seen_ahead(lm: CausalLM, tokens: list[int], logits: torch.Tensor) -> tuple[float, float]:
+    """How far logits within a prompt differ when something else follows, and their spread; in passes of one shape.
+
+    0 where tokens of a pass have to do with each other by design, of which the isolation probe takes care.
+    """
+    kept = _LENGTHS[0]
+    if why_coupled(lm.model) or not logits.isfinite().all():
+        return 0.0, 0.0
+    other = _logits(lm, [*tokens[:kept], *reversed(tokens[kept:])])
+    return float((other[:kept] - logits[:kept]).abs().max()), float(logits.max() - logits.min())
+
+
+def _tokens(lm: CausalLM, count: int) -> list[int]:
+    vocabulary = lm.model.get_input_embeddings().weight.shape[0]
+    return [(7 * i + 3) % vocabulary for i in range(count)]
+
+
+def _logits(lm: CausalLM, ids: list[int]) -> torch.Tensor:
+    """[tokens, V] float32 logits behind each token of a prompt, as the model gives them to anybody."""
+    given = torch.tensor([ids], device=lm.device)
+    logits: torch.Tensor = lm.model(input_ids=given, attention_mask=torch.ones_like(given)).logits
+    return logits[0].float()

@@ -1,0 +1,152 @@
+"""One prompt in a batch of its own, at its own length: no other prompt has anything to do with its numbers.
+
+Every prompt is read here, whether it goes on by itself or among others: at inference and for certificates.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from robustrag_integrations.models.local.batch import Opened, column_parts
+from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
+from robustrag_integrations.models.local.cancellation import stop_if_cancelled
+from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.masks import MaskRules
+from robustrag_integrations.models.local.token_tree import Stem, known_noise
+from robustrag_integrations.models.local.trie import TokenTrie
+
+
+@dataclass(frozen=True)
+class Row:
+    """A prompt: the keys and values of how it begins, and the token ids of the rest, at least one."""
+
+    prefix: KeyValues | None
+    rest: tuple[int, ...]
+
+    @property
+    def shared(self) -> int:
+        """How many tokens the prefix has."""
+        return self.prefix.tokens if self.prefix else 0
+
+    @property
+    def tokens(self) -> int:
+        """How many tokens it has in all."""
+        return self.shared + len(self.rest)
+
+
+class SinglePrompt:
+    """A batch of one prompt. A token's column is its position.
+
+    Args:
+        lm: the model.
+        rules: its attention masks.
+        row: the prompt.
+        room: columns for what comes after the prompt: strings to be scored, the answer.
+        at_once: how many tokens are read in one forward pass.
+    """
+
+    rows = 1
+
+    def __init__(self, lm: CausalLM, rules: MaskRules, row: Row, *, room: int, at_once: int) -> None:
+        self._lm, self._rules, self._at_once, self._rest = lm, rules, at_once, row.rest
+        self.tokens, capacity = row.shared, row.tokens + room
+        with torch.inference_mode(), lm.memory_explained(1, capacity):
+            self.cache = BatchKVCache(1, capacity)
+            if row.prefix:
+                self.cache.put(0, row.prefix.layers)
+
+    def fork(self) -> SinglePrompt:
+        """A copy that can be advanced on its own, with the same numbers to the bit."""
+        twin = copy.copy(self)
+        with torch.inference_mode():
+            twin.cache = self.cache.copy()
+        return twin
+
+    def cached(self) -> Iterator[torch.Tensor]:
+        """All keys and values [1, heads, columns, width], layer by layer."""
+        return (kept for pair in self.cache.pairs() for kept in pair)
+
+    def key_values(self) -> KeyValues:
+        """Everything that was read, as a prefix for other prompts; shares memory with this one."""
+        return KeyValues(tuple(self.cache.pairs()), self.tokens)
+
+    def stem(self) -> Stem | None:
+        """What a tree of continuations can grow on, if `known_noise`; the batch itself stays as it is."""
+        return Stem.of_one(self._lm, self._rules, self.key_values()) if known_noise(self._lm) else None
+
+    @torch.inference_mode()
+    def open(self, strings: Sequence[Sequence[int]] = ()) -> Opened:
+        """Read the rest of the prompt and, in the same pass, all strings to be scored, side by side."""
+        trie = TokenTrie(string[:-1] for string in strings)
+        *before, last = column_parts(len(self._rest), 1, self._at_once)
+        for part in before:
+            stop_if_cancelled()
+            self._extend(self._rest[part])
+        stop_if_cancelled()
+        logits = self._extend(self._rest[last], trie)
+        self.tokens -= len(trie)
+        self.cache.crop(len(trie))
+        return Opened(logits[:, 0], _spelled(logits, strings, trie))
+
+    @torch.inference_mode()
+    def append(self, tokens: Sequence[int]) -> torch.Tensor:
+        """Append a token; [1, V] float32 logits of the one after it."""
+        return self._extend(tokens)[:, -1]
+
+    def _extend(self, tokens: Sequence[int], trie: TokenTrie | None = None) -> torch.Tensor:
+        """Read the next tokens and a trie behind them; [1, 1 + nodes, V] float32 logits of what follows them."""
+        device, end = self._lm.device, self.tokens + len(tokens)
+        nodes = trie.tokens if trie else []
+        keys = torch.arange(end + len(nodes), device=device)[None]
+        if trie:
+            keys[0, end:] = torch.tensor(trie.depths, device=device) + end
+        places = keys[:, self.tokens :]
+        ids = torch.tensor([[*tokens, *nodes]], device=device)
+        logits = self._lm(ids, self._mask(places, keys, trie), places, self.cache, keep=1 + len(nodes))
+        self.cache.advance(len(tokens) + len(nodes))
+        self.tokens = end + len(nodes)
+        return logits
+
+    def _mask(self, places: torch.Tensor, keys: torch.Tensor, trie: TokenTrie | None) -> Any:
+        """None where each token sees all before it, from the first on: kernels know that without a mask."""
+        count, columns = places.shape[1], keys.shape[1]
+        if not trie and self._rules.plain and count in (1, columns):
+            return None
+        visible = trie.visible(count - len(trie)).to(keys.device) if trie else None
+        return self._rules.mask(places, keys, visible)
+
+
+def read_prefix(
+    lm: CausalLM, rules: MaskRules, tokens: Sequence[int], known: KeyValues | None, at_once: int
+) -> KeyValues:
+    """The keys and values of a prefix: those of its beginning, which are known, and the tokens after it.
+
+    Args:
+        lm: the model.
+        rules: its attention masks.
+        tokens: the whole prefix.
+        known: the keys and values of its first tokens, if any.
+        at_once: how many tokens are read in one forward pass.
+    """
+    rest = tuple(tokens[known.tokens if known else 0 :])
+    prompt = SinglePrompt(lm, rules, Row(known, rest), room=0, at_once=at_once)
+    prompt.open()
+    return prompt.key_values()
+
+
+def _spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:
+    """[1] float64 probability that one of the strings follows, every token of it, from [1, 1 + nodes, V] logits."""
+    total = torch.zeros(1, dtype=torch.float64, device=logits.device)
+    probabilities = logits.softmax(-1) if strings else logits
+    for string in strings:
+        columns = [0, *(node + 1 for node in trie.path(string[:-1]))]
+        probability = torch.ones_like(total)
+        for column, token in zip(columns, string, strict=True):
+            probability = probability * probabilities[:, column, token].double()
+        total += probability
+    return total

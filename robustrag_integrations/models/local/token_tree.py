@@ -1,0 +1,143 @@
+"""Many continuations in one forward pass: a tree of tokens in which each sees its ancestors only.
+
+The numbers differ from those of plain inference by float noise, since the kernels see other shapes. Whoever uses a tree
+measures that noise against inference, and asks again in the shapes of inference wherever it could make a difference.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
+from robustrag_integrations.models.local.causal_lm import CausalLM, weights_of
+from robustrag_integrations.models.local.coupling import why_coupled
+from robustrag_integrations.models.local.masks import MaskRules
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def known_noise(lm: CausalLM) -> bool:
+    """Whether float noise of this model is of the size that the margins are made for: all in float32, full precision.
+
+    In half precision noise is as large as the differences between tokens. And where noise can send a token to another
+    expert, or tokens share a scale, it comes out as something larger, now and then, and not where it was measured.
+    """
+    return (
+        torch.get_float32_matmul_precision() == "highest"
+        and all(weight.dtype == torch.float32 for weight in weights_of(lm.model))
+        and why_coupled(lm.model) is None
+    )
+
+
+def logit_noise(got: torch.Tensor, expected: torch.Tensor) -> float:
+    """How far logits [..., V] are from the expected ones at most, as a share of the largest (taken as at least 1)."""
+    gaps = (got - expected).abs().amax(-1) / expected.abs().amax(-1).clamp(min=1)
+    return float(gaps.max().nan_to_num(nan=math.inf))
+
+
+def clear_leads(logits: torch.Tensor, least: float) -> list[bool]:
+    """Per row, whether the best logit leads by this much at least, as a share of the largest (taken as at least 1).
+
+    None does where a logit is infinite, or not a number.
+    """
+    best, largest = logits.topk(2, dim=-1).values, logits.abs().amax(-1)
+    clear = (best[:, 0] - best[:, 1] >= least * largest.clamp(min=1)) & largest.isfinite()
+    found: list[bool] = clear.tolist()
+    return found
+
+
+@dataclass(frozen=True)
+class Stem:
+    """What a tree grows on.
+
+    Attributes:
+        lm: the language model.
+        rules: its attention masks.
+        cache: keys and values of what was read; the tree appends to it.
+        places: [rows, L] positions of the cached columns, shared ones first; NOWHERE for padding.
+        next_positions: [rows], the position of the token that comes next.
+    """
+
+    lm: CausalLM
+    rules: MaskRules
+    cache: BatchKVCache
+    places: torch.Tensor
+    next_positions: torch.Tensor
+
+    @classmethod
+    def of_one(cls, lm: CausalLM, rules: MaskRules, read: KeyValues | None) -> Stem:
+        """A row of which this was read, which is copied."""
+        cache, tokens = BatchKVCache(1, 0), read.tokens if read else 0
+        if read is not None:
+            with torch.inference_mode():
+                cache.capacity = tokens
+                cache.put(0, read.layers)
+        places = torch.arange(tokens + 1, device=lm.device)[None]
+        return cls(lm, rules, cache, places[:, :-1], places[:, -1])
+
+
+class TokenTree:
+    """A growing tree of tokens, the same for all rows of a stem. Nodes are numbered as they come; -1 is the root."""
+
+    def __init__(self, stem: Stem) -> None:
+        self._stem = stem
+        self._lines: list[NDArray[np.int32]] = []  # per node, its ancestors and itself
+
+    @property
+    def size(self) -> int:
+        """How many nodes there are."""
+        return len(self._lines)
+
+    @torch.inference_mode()
+    def extend(
+        self, parents: Sequence[int], tokens: Sequence[int], wanted: Sequence[int] | None = None
+    ) -> torch.Tensor:
+        """Add nodes in one forward pass.
+
+        Args:
+            parents: each new node's parent, an older node or an earlier one of these.
+            tokens: as many.
+            wanted: of which of the new nodes (0 for the first) the logits are wanted; None for all.
+
+        Returns:
+            [rows, wanted, V] float32 logits of what follows each node.
+        """
+        old, stem = self.size, self._stem
+        self._add(parents)
+        device, rows = stem.lm.device, len(stem.next_positions)
+        depths = torch.tensor([len(line) - 1 for line in self._lines], device=device)
+        columns = stem.next_positions[:, None] + depths
+        places = columns[:, old:]
+        visible = torch.from_numpy(self._sees(old)).to(device)
+        mask = stem.rules.mask(places, torch.cat([stem.places, columns], dim=1), visible)
+        ids = torch.tensor(list(tokens), device=device).expand(rows, -1)
+        keep = len(tokens) if wanted is None else torch.tensor(list(wanted), device=device)
+        logits = stem.lm(ids, mask, places, stem.cache, keep=keep)
+        stem.cache.advance(len(tokens))
+        return logits
+
+    def cut(self, size: int) -> None:
+        """Forget all nodes but the first `size`."""
+        if size < self.size:
+            self._stem.cache.crop(self.size - size)
+            del self._lines[size:]
+
+    def _add(self, parents: Sequence[int]) -> None:
+        nothing = np.empty(0, dtype=np.int32)
+        for node, parent in enumerate(parents, self.size):
+            before = self._lines[parent] if parent >= 0 else nothing
+            self._lines.append(np.append(before, np.int32(node)))
+
+    def _sees(self, first: int) -> NDArray[np.bool_]:
+        """[nodes from `first` on, nodes] which sees which."""
+        sees = np.zeros((self.size - first, self.size), dtype=np.bool_)
+        for row, line in zip(sees, self._lines[first:], strict=True):
+            row[line] = True
+        return sees

@@ -1,0 +1,154 @@
+"""A question that nobody waits for any more stops between two prompts that are read, and leaves other questions be."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from robustrag_integrations import LocalModel  # noqa: E402
+from robustrag_integrations.models.local import cancellation  # noqa: E402
+from robustrag_integrations.plans.performers import DecodingPerformer  # noqa: E402
+from robustrag_integrations.plans.requests import OpenSession  # noqa: E402
+from robustrag_integrations.prompts import prompts_for  # noqa: E402
+from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+
+PROMPTS = prompts_for("short_answer")
+QUERY = "Who built the Halden Light?"
+ISOLATED = [PROMPTS.isolated.render(context=f"The light {i} was built by Tomas. " * 3, query=QUERY) for i in range(6)]
+NO_RETRIEVAL = PROMPTS.no_retrieval.render(query=QUERY)
+A_STRING = 8  # tokens that are scored behind a prompt, at most; prompts are longer
+TOKENIZER = tiny_tokenizer()
+
+Work = Callable[[LocalModel], Awaitable[Any]]
+
+
+def local(**changes: Any) -> LocalModel:
+    return LocalModel(
+        tiny_model("llama"), TOKENIZER, **{"max_context_tokens": 96, "max_new_tokens": 6, "stop": (), **changes}
+    )
+
+
+def numbers(model: LocalModel) -> np.ndarray:
+    session = model.open_session(ISOLATED, NO_RETRIEVAL, 6)
+    return np.vstack([session.opening.distributions.groups, session.append(40).groups])
+
+
+async def isolated(model: LocalModel) -> Any:
+    return await model.agenerate(ISOLATED, "isolated")
+
+
+async def session(model: LocalModel) -> Any:
+    return await DecodingPerformer(model).aperform(OpenSession(ISOLATED, NO_RETRIEVAL, 6))
+
+
+@contextmanager
+def passes_held_at(model: LocalModel, number: int) -> Iterator[tuple[threading.Event, threading.Event, list[int]]]:
+    """Holds a pass over prompts.
+
+    Args:
+        model: what reads them.
+        number: which pass, from 1.
+
+    Yields:
+        Whether it has begun, what lets it go on, and how many tokens each pass so far had.
+    """
+    began, go_on = threading.Event(), threading.Event()
+    passes: list[int] = []
+
+    def hold(module: Any, args: Any, kwargs: Any) -> None:
+        if kwargs["input_ids"].numel() <= A_STRING:
+            return
+        passes.append(kwargs["input_ids"].numel())
+        if len(passes) == number:
+            began.set()
+            assert go_on.wait(30)
+
+    hook = model._model.register_forward_pre_hook(hold, with_kwargs=True)
+    try:
+        yield began, go_on, passes
+    finally:
+        go_on.set()
+        hook.remove()
+
+
+def passes_after_cancelling(model: LocalModel, work: Work, at: int) -> list[int]:
+    """How many tokens each forward pass had of work that is cancelled in the pass of this number."""
+    with passes_held_at(model, at) as (began, go_on, passes):
+
+        async def ask() -> None:
+            asked = asyncio.create_task(work(model))
+            assert await asyncio.to_thread(began.wait, 30)
+            asked.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await asked
+            go_on.set()
+
+        asyncio.run(ask())  # waits for the threads of the loop
+    return passes
+
+
+@pytest.mark.parametrize(
+    ("work", "settings"),
+    [
+        (isolated, {}),
+        (isolated, {"share_prefixes": False, "prefill_tokens": 200}),
+        (session, {}),
+        (session, {"fixed_shapes": True, "prefill_tokens": 100}),
+        (session, {"share_prefixes": False, "apart": True}),
+    ],
+)
+def test_cancelling_stops_between_two_prompts_and_the_model_goes_on_as_before(
+    work: Work, settings: dict[str, Any]
+) -> None:
+    model = local(**settings)
+    asyncio.run(work(model))  # what is probed once
+    expected = numbers(model)
+    for at in (1, 3):
+        assert len(passes_after_cancelling(model, work, at)) == at
+    assert np.array_equal(numbers(model), expected)
+
+
+def test_a_long_prompt_that_is_read_in_parts_stops_between_two_of_them() -> None:
+    for settings in ({}, {"share_prefixes": False}):
+        model = local(prefill_tokens=16, **settings)
+
+        async def ask(model: LocalModel) -> Any:
+            return await model.agenerate([NO_RETRIEVAL], "final")
+
+        asyncio.run(ask(model))
+        model._reader.prefixes.clear()
+        assert len(passes_after_cancelling(model, ask, 2)) == 2
+
+
+def test_what_other_questions_need_as_well_is_measured_to_its_end() -> None:
+    model = local()
+    found = passes_after_cancelling(model, session, 1)  # examines how the model reads, the first time
+    assert len(found) > 1
+    assert model._reader._examined is not None
+    assert model.why_not_shared is None
+    found = passes_after_cancelling(model, session, 2)  # the isolation probe
+    assert len(found) > 2
+    assert model._reader.probe.results
+    assert np.array_equal(numbers(model), numbers(local()))
+
+
+def test_without_a_caller_that_can_be_cancelled_nothing_is_given_up() -> None:
+    cancellation.stop_if_cancelled()
+    started = time.monotonic()
+
+    async def ask() -> list[int]:
+        return await asyncio.gather(*(cancellation.in_cancellable_thread(lambda n: n, i) for i in range(3)))
+
+    assert asyncio.run(ask()) == [0, 1, 2]
+    cancellation.stop_if_cancelled()
+    assert time.monotonic() - started < 30

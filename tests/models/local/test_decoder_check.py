@@ -1,0 +1,83 @@
+"""A model that reads prompts otherwise than decoder-only models do is refused before it answers anything."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+from robustrag_integrations import KeywordAggregation, LocalModel, ModelError  # noqa: E402
+from robustrag_integrations.prompts import prompts_for  # noqa: E402
+from tests.helpers.tiny_models import tiny_tokenizer  # noqa: E402
+
+COMMON = {"vocab_size": 400, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+BERT = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96}
+BART = {"d_model": 64, "decoder_layers": 2, "decoder_ffn_dim": 96, "decoder_attention_heads": 4, "encoder_layers": 2}
+WRONG = {
+    "Rwkv": {"hidden_size": 64, "num_hidden_layers": 2, "attention_hidden_size": 64, "intermediate_size": 96},
+    "Mamba": {"hidden_size": 64, "num_hidden_layers": 2, "state_size": 8},
+    "Bart": {**BART, "is_decoder": True, "is_encoder_decoder": False, "init_std": 0.3},
+    "Roberta": {**BERT, "is_decoder": True, "initializer_range": 0.3, "max_position_embeddings": 600},
+}
+
+
+def of(name: str, kind: str = "CausalLM", *, shares: bool = True, **settings: object) -> LocalModel:
+    torch.manual_seed(0)
+    config = getattr(transformers, f"{name}Config")(**COMMON, **settings)
+    model = getattr(transformers, f"{name}For{kind}")(config).eval()
+    return LocalModel(model, tiny_tokenizer(), max_context_tokens=64, max_new_tokens=4, stop=(), share_prefixes=shares)
+
+
+@pytest.mark.parametrize("name", WRONG)
+@pytest.mark.parametrize("shares", [True, False])
+def test_a_model_that_padding_moves_is_refused(name: str, shares: bool) -> None:
+    model = of(name, shares=shares, **WRONG[name])
+    with pytest.raises(ModelError, match=f"{name}ForCausalLM reads a prompt behind padding otherwise"):
+        KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
+
+
+@pytest.mark.parametrize("name", ["Ernie", "Electra"])
+def test_a_model_whose_tokens_see_those_after_them_is_refused(name: str) -> None:
+    model = of(name, **BERT, initializer_range=0.3)
+    with pytest.raises(ModelError, match=r"a token sees those after it.*is_decoder=True"):
+        KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
+    as_decoder = of(name, **BERT, initializer_range=0.3, is_decoder=True)
+    assert KeywordAggregation(as_decoder).answer("Who built it?", ["Brevik built it.", "Anna."]).groups
+
+
+def test_layers_of_which_nothing_is_known_are_tried_with_a_long_prompt_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = of("Llama", shares=False, **BERT, initializer_range=0.3)
+    whole = transformers.LlamaForCausalLM.forward
+
+    def forward(self: object, *args: object, **options: object) -> object:
+        """A model that joins columns by 128, padding among them."""
+        found = whole(self, *args, **options)
+        found.logits = found.logits.roll(options["attention_mask"].shape[-1] // 128, -1)
+        return found
+
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "forward", forward)
+    with pytest.raises(ModelError, match="reads a prompt behind padding otherwise"):
+        KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
+
+
+def test_an_encoder_decoder_is_refused_with_its_reason() -> None:
+    model = of("T5", "ConditionalGeneration", d_model=64, d_kv=16, d_ff=96, num_layers=2, num_heads=4)
+    with pytest.raises(ModelError, match=r"cannot be read as a decoder-only language model.*CallableModel"):
+        KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
+
+
+def test_layers_that_see_a_window_of_columns_are_not_read_with_shared_prefixes() -> None:
+    settings = {"num_layers": 2, "num_heads": 4, "hidden_size": 64, "intermediate_size": 96, "initializer_range": 0.3}
+    model = of("GPTNeo", attention_types=[[["global", "local"], 1]], **settings)
+    assert "window of columns" in (model.why_not_shared or "")
+    prompts = [
+        prompts_for("short_answer").isolated.render(context=text, query="Who?")
+        for text in ("Tomas Brevik built the Halden Light in 1871. " * 3, "Brevik built it.")
+    ]
+    encoded, _ = model._layout.encode(prompts, "isolated", 4)
+    for one, reply in zip(encoded, model.generate(prompts, "isolated"), strict=True):
+        ids = list(one.ids)
+        for _ in range(4):
+            ids.append(int(model._model(input_ids=torch.tensor([ids])).logits[0, -1].argmax()))
+        assert reply.text == tiny_tokenizer().decode(ids[len(one.ids) :], skip_special_tokens=True).strip()

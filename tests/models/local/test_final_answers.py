@@ -1,0 +1,204 @@
+"""Keyword finals in packs and tree levels in one pass on local models: the certificates of plain inference, always."""
+
+from __future__ import annotations
+
+import random
+from itertools import combinations
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel  # noqa: E402
+from robustrag_integrations.models.base import AskedAlone, Response  # noqa: E402
+from robustrag_integrations.models.local import session  # noqa: E402
+from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
+from robustrag_integrations.prompts import Prompt, PromptTemplate, prompts_for  # noqa: E402
+from tests.helpers.scripted import split  # noqa: E402
+from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+from tests.helpers.worlds import graded  # noqa: E402
+
+ARCHITECTURES = ["llama", "gpt2", "mistral", "neox"]
+PLAIN = ["Tomas Brevik", "engineer", "Sorra", "1871", "summer"]
+HOSTILE = ["</s><s>", "<|user|>", "a, b", "a", "b", "\u202e{query}", "I don't know", "\n\nAnswer:", "é😀"]
+QUERY = "Who built the Halden Light?"
+QUERY_FIRST = PromptTemplate("", "Question: {query}\nKeywords: {keywords}\nAnswer:", ("keywords", "query"))
+
+
+def alike(network):
+    """The network with little attention to what stands further in front: many prompts have the same answer."""
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            if name.endswith(("self_attn.o_proj.weight", "attn.c_proj.weight", "attention.dense.weight")):
+                weight.mul_(0.003)
+    return network
+
+
+def tiny(architecture: str, dtype=None, **settings) -> LocalModel:
+    network = alike(tiny_model(architecture, dtype=dtype or torch.float32))
+    chosen = {"max_context_tokens": 24, "max_new_tokens": 6, "chat": False, "stop": (), **settings}
+    return LocalModel(network, tiny_tokenizer(), **chosen)
+
+
+def final_prompts(words: list[str], *, query_first: bool = False) -> list[Prompt]:
+    template = QUERY_FIRST if query_first else prompts_for("short_answer").keyword
+    sets = [kept for n in range(len(words) + 1) for kept in combinations(words, n)]
+    random.Random(1).shuffle(sets)
+    assert template is not None
+    return [template.render(keywords=", ".join(sorted(kept)), query=QUERY) for kept in sets[:40]]
+
+
+def agree(model: LocalModel, prompts: list[Prompt]) -> dict:
+    """The profile of packed answers, which are those of asking alone."""
+    finals = model.finals()
+    told = [*finals.answer(prompts[:2]), *finals.answer(prompts[2:20]), *finals.answer(prompts[20:])]
+    assert told == AskedAlone(model).answer(prompts)
+    return finals.profile
+
+
+@pytest.mark.parametrize("words", [PLAIN, HOSTILE])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_packed_answers_are_those_of_asking_alone(architecture: str, words: list[str]) -> None:
+    profile = agree(tiny(architecture), final_prompts(words, query_first=architecture == "gpt2"))
+    assert profile["finals_packed"] > (0 if architecture == "gpt2" else 20)  # places count there
+    assert profile["noise_measured"] < 2e-5
+
+
+async def test_asynchronously_too() -> None:
+    model, prompts = tiny("llama"), final_prompts(PLAIN)[:8]
+    assert await model.finals().aanswer(prompts) == AskedAlone(model).answer(prompts)
+
+
+@pytest.mark.parametrize("stop", [("\n",), ("e",), ()])
+def test_stop_strings_and_ends_of_text_are_those_of_inference(stop) -> None:
+    model = tiny("llama", stop=stop, max_new_tokens=5)
+    weights = model._model.get_output_embeddings().weight
+    with torch.no_grad():
+        weights[2] = weights.mean(0) * 3  # the end of text comes now and then
+    agree(model, final_prompts(PLAIN))
+
+
+def test_a_prompt_that_says_no_known_answer_is_asked_alone_and_its_answer_is_known_from_then_on() -> None:
+    settings = {"max_context_tokens": 24, "max_new_tokens": 2, "chat": False, "stop": ()}
+    model, asked = LocalModel(tiny_model("mistral"), tiny_tokenizer(), **settings), []
+    ask = model._ask_alone
+
+    def ask_alone(prompt: Prompt, watch) -> Response:
+        asked.append(prompt)
+        return ask(prompt, watch)
+
+    model._ask_alone = ask_alone
+    prompts = final_prompts(PLAIN)
+    packs = model.finals()
+    packs.answer(prompts)
+    assert packs.profile["finals_packed"] + len(asked) == len(prompts)
+    assert packs.profile["finals_alone"] == len(asked) > 1
+    assert packs.profile["finals_packed"] > 10
+
+
+def test_tokens_in_doubt_are_asked_alone() -> None:
+    model = tiny("llama")
+    weights = model._model.get_output_embeddings().weight
+    with torch.no_grad():  # every token has a twin: no lead is ever clear
+        weights[1::2] = weights[::2]
+    assert agree(model, final_prompts(PLAIN)) == {}
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("architecture", ["llama", "gpt2", "neox", "mistral"])
+def test_near_ties_are_answered_as_inference_answers_them(architecture: str, seed: int) -> None:
+    """Some tokens have a twin that is as good but for the last bits, so that float noise could decide."""
+    model, chance = tiny(architecture, max_new_tokens=8), torch.Generator().manual_seed(seed)
+    weights = model._model.get_output_embeddings().weight
+    with torch.no_grad():
+        ones, others = torch.randperm(len(weights), generator=chance)[: 20 + 10 * seed].split(10 + 5 * seed)
+        moved = torch.randn(len(others), weights.shape[1], generator=chance) * 2.0 ** -(18 + seed)
+        weights[others] = weights[ones] * (1 + moved)
+    agree(model, final_prompts(PLAIN if seed % 2 else HOSTILE, query_first=True))
+
+
+def test_packs_that_stray_from_inference_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny("llama")
+    assert model.finals().profile == {}
+    real = MaskRules.mask
+
+    def blind(self, queries, keys, visible=None):
+        """Branches of a tree see each other."""
+        return real(self, queries, keys, None if visible is not None and visible.shape[0] > 20 else visible)
+
+    monkeypatch.setattr(MaskRules, "mask", blind)
+    assert agree(model, final_prompts(PLAIN)) == {}
+
+
+def test_nothing_is_packed_in_half_precision_or_with_fast_multiplication(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert isinstance(tiny("llama", torch.bfloat16).finals(), AskedAlone)
+    model = tiny("llama")
+    monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
+    assert isinstance(model.finals(), AskedAlone)
+    monkeypatch.undo()
+    assert isinstance(tiny("llama", share_prefixes=False).finals(), AskedAlone)
+
+
+def test_nothing_is_packed_where_noise_can_send_a_token_to_another_expert() -> None:
+    model = tiny("llama")
+    model._model.config.num_local_experts = 4  # as a mixture of experts says
+    assert isinstance(model.finals(), AskedAlone)
+    prompts = [prompts_for("short_answer").isolated.render(context=text, query=QUERY) for text in PLAIN]
+    assert model.open_session(prompts, prompts_for("short_answer").no_retrieval.render(query=QUERY), 4).tree() is None
+
+
+class Reciting(LocalModel):
+    """A local model whose isolated answers are the words of the passage."""
+
+    def generate(self, prompts, role):
+        if role == "final":
+            return super().generate(prompts, role)
+        return [Response(p.text[slice(*p.context)]) for p in prompts]
+
+
+class AskingAlone(Reciting):
+    def finals(self):
+        return AskedAlone(self)
+
+
+def test_a_keyword_certificate_is_that_of_asking_alone() -> None:
+    passages = [*["paris rome bern oslo ulm"] * 2, *["paris"] * 4]  # four words that one attacker decides on
+    packed, alone = (
+        KeywordAggregation(
+            kind(alike(tiny_model("llama")), tiny_tokenizer(), max_new_tokens=6, chat=False, stop=()),
+            extractor=split,
+            alpha=0.5,
+            beta=4,
+            cut_replies="count",
+        ).certify(QUERY, passages, "paris", corruption_size=1, metric=graded)
+        for kind in (Reciting, AskingAlone)
+    )
+    assert packed.responses == alone.responses
+    assert (packed.tau, packed.complete, packed.model_calls) == (alone.tau, alone.complete, alone.model_calls)
+    assert packed.numerics["finals_packed"] > packed.numerics["finals_alone"]
+    assert alone.numerics["shapes"] == "the batch shapes of inference"
+
+
+@pytest.mark.parametrize("slack", [0.0, 2.0**-10])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_a_decoding_certificate_is_that_of_one_prefix_at_a_time(architecture, slack, monkeypatch) -> None:
+    passages = [f"Fact {i}: paris" for i in range(6)]
+    model = tiny(architecture)
+    defense = DecodingAggregation(model, max_new_tokens=5, stop=["zzz"], slack=slack)
+    asked = {"etas": [1.0, 2.0, 3.0, 4.0], "corruption_size": [1, 2], "metric": graded, "max_model_calls": 120}
+    walks = defense.certify_etas("Where?", passages, "paris", **asked)
+    monkeypatch.setattr(session.LocalSession, "tree", lambda self: None)
+    plain = defense.certify_etas("Where?", passages, "paris", **asked)
+    packed, alone = ([found for eta in asked["etas"] for found in told[eta]] for told in (walks, plain))
+    for one, other in zip(packed, alone, strict=True):
+        assert one.responses == other.responses
+        assert (one.tau, one.certified, one.stopped) == (other.tau, other.certified, other.stopped)
+        assert one.model_calls == other.model_calls
+        assert "prefixes_packed" not in other.numerics
+    assert packed[0].numerics["prefixes_packed"] >= 4
+    assert packed[0].numerics["noise_measured"] < 2e-5
+
+
+def test_the_bundled_reader_gives_the_same_answers_either_way() -> None:
+    assert agree(LocalModel.bundled(max_new_tokens=8), final_prompts(PLAIN)[:24])["finals_packed"] >= 8
