@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 from email.utils import parsedate_to_datetime
+from typing import Any, cast
 
 from robustrag_integrations.models.refused import chain_of, status_of
 
@@ -74,7 +75,7 @@ def pause_before_retry(error: BaseException, tries: int, wait: float, max_wait: 
     if asked is None:
         from tenacity import RetryCallState, wait_random_exponential
 
-        state = RetryCallState(None, None, (), {})  # type: ignore[arg-type] - the number of tries decides
+        state = RetryCallState(cast(Any, None), None, (), {})  # the number of tries decides
         state.attempt_number = min(tries, 64)
         return float(wait_random_exponential(multiplier=wait, max=max_wait)(state))
     return asked if asked <= LONGEST_WAIT else None
