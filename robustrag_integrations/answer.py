@@ -295,7 +295,7 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
 def _dissent(found: Dissent) -> str:
     groups = ", ".join(str(index + 1) for index in found.groups[:10]) + (", ..." if len(found.groups) > 10 else "")
     named = printable(", ".join(found.origins), 60)
-    return f"{printable(found.text, 100)} ({named}; groups {groups})"
+    return f"{printable(found.text, 100)} ({named}; group{'s' * (len(found.groups) > 1)} {groups})"
 
 
 def _words(group: GroupReport) -> str:
