@@ -168,7 +168,7 @@ def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp
         (["q", "--docs", ".", "--alpha", "nan"], "alpha"),
         (["q", "--docs", ".", "--defense", "decoding", "--eta", "nan"], "eta"),
         (["q", "--docs", ".", "--beta", "0"], "beta"),
-        (["q", "--docs", ".", "--eta", "1"], "--eta does nothing for --defense keyword"),
+        (["q", "--docs", ".", "--defense", "keyword", "--eta", "1"], "--eta does nothing for --defense keyword"),
         (["q", "--docs", ".", "--defense", "decoding", "--gamma", "7"], "gamma"),
         (["q", "--docs", ".", "--top-k", "0"], "not a whole number"),
         (["q", "--docs", ".", "--top-k", "9" * 9999], "not a whole number"),

@@ -168,7 +168,7 @@ def test_bad_data_is_named_by_line(tmp_path, capsys, line, said) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--eta", "1"], "--eta does nothing"),
+        (["--defense", "consensus", "--eta", "1"], "--eta does nothing"),
         (["--defense", "keyword", "--alpha", "2"], "alpha=2"),
         (["--corruption-size", "-1"], "whole number"),
         (["--defense", "decoding", "--model", "openai:x"], "token probabilities"),

@@ -43,8 +43,9 @@ def test_several_right_answers_are_found_among_the_dissent(run: Callable[..., An
     out, rows = run(RAMDOCS, "--defense", "keyword", "consensus", "vanilla", "--attack", "none", "--top-k", "all")
     found = {row["defense"]: row["scores"]["found"] for row in rows}
     assert found == {"keyword": 1.0, "consensus": 1.0, "vanilla": 0.5}
-    [tom] = rows[0]["answer"]["dissent"]
+    tom, jo = rows[0]["answer"]["dissent"]
     assert (tom["text"], tom["support"], tom["groups"]) == ("Tom", 3, [4, 5, 6])
+    assert (jo["text"], jo["support"], jo["groups"]) == ("Jo", 1, [7])
     assert "all found" in out
     cells = list(csv.DictReader(Path("run.csv").read_text().splitlines()))
     assert [float(line["found"]) for line in cells] == [1.0, 1.0, 0.5]
