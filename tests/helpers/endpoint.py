@@ -23,14 +23,16 @@ TEXTS = [f"Secret page {n}: the mill is run by Anna Lind." for n in range(5)]
 QUESTION = "Who runs the mill?"
 
 
-def service(model: TextModel | Callable[[str], str], *, limits: Limits | None = None, **more: Any) -> Service:
+def service(
+    model: TextModel | Callable[[str], str], *, limits: Limits | None = None, final: Any = "auto", **more: Any
+) -> Service:
     """Keyword aggregation, voting and vanilla over five pages that agree."""
     text = model if isinstance(model, TextModel) else CallableModel(model)
     pages = [Passage(t, id=f"page-{n}", source=f"site-{n}.example") for n, t in enumerate(TEXTS)]
     return Service(
         library=Library(BM25Index(pages)),
         models={
-            "robustrag-keyword": Served("keyword", KeywordAggregation(text, group_by="origin"), None),
+            "robustrag-keyword": Served("keyword", KeywordAggregation(text, group_by="origin", final=final), None),
             "robustrag-voting": Served("voting", None, MajorityVoting(text, group_by="origin")),
             "vanilla": Served("vanilla", VanillaRAG(text), VanillaRAG(text, task="multiple_choice")),
         },

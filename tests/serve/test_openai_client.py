@@ -106,7 +106,7 @@ def streaming_model() -> CallableModel:
 
 
 def test_a_stream_adds_up_and_ends_with_the_report() -> None:
-    with serving(service(streaming_model())) as listening, client_of(listening) as client:
+    with serving(service(streaming_model(), final="always")) as listening, client_of(listening) as client:
         chunks = list(
             client.chat.completions.create(
                 model="robustrag-keyword", messages=ASKED, stream=True, stream_options={"include_usage": True}
