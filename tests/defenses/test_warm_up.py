@@ -31,7 +31,7 @@ QUESTION, PASSAGES = "Who runs the mill?", [f"Note {n}: the mill is run by Anna 
 FRESH = """
 import sys
 from robustrag_integrations import CallableModel, KeywordAggregation
-defense = KeywordAggregation(CallableModel(lambda prompt: "It is run by Anna Lind, I think."))
+defense = KeywordAggregation(CallableModel(lambda prompt: "It is run by Anna Lind, I think."), extractor="spacy")
 defense.warm_up()
 before = set(sys.modules)
 from robustrag_integrations.keywords.pipelines import LazyShippedTagger
