@@ -87,7 +87,7 @@ def langchain(method: str) -> Iterator[Pair]:
     """The chain synchronous and asynchronous."""
     instant = Instant()
     model = _LangChainModel(instant=instant)
-    settings: dict[str, Any] = {"choices": CHOICES} if method == "voting" else {}
+    settings: dict[str, Any] = {"voting": {"choices": CHOICES}, "keyword": {"final": "always"}}.get(method, {})
     chain = create_robust_documents_chain(model, _PROMPT, aggregation=method, **settings)
     asked, own = {"input": QUESTION, "context": _DOCUMENTS}, _PROMPT | model | StrOutputParser()
     final = {"input": QUESTION, "context": "bo ek"} if method == "keyword" else None
@@ -147,7 +147,7 @@ def llamaindex(method: str) -> Iterator[Pair]:
     """The engine synchronous and asynchronous."""
     instant = Instant()
     model = _LlamaIndexModel(instant=instant)
-    settings: dict[str, Any] = {"choices": CHOICES} if method == "voting" else {}
+    settings: dict[str, Any] = {"voting": {"choices": CHOICES}, "keyword": {"final": "always"}}.get(method, {})
     ours = RetrieverQueryEngine(_Found(), RobustRAGSynthesizer(llm=model, aggregation=method, **settings))
     theirs = RetrieverQueryEngine(_Found(), Accumulate(llm=model))
     final = [ChatMessage(role=MessageRole.USER, content="keywords: bo ek")] if method == "keyword" else None

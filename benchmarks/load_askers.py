@@ -118,7 +118,9 @@ def langchain_asker(address: str, concurrency: int, documents: int) -> Asker:
         http_client=http,
         http_async_client=ahttp,
     )
-    chain = create_robust_documents_chain(llm, extractor=phrase, max_concurrency=concurrency * documents)
+    chain = create_robust_documents_chain(
+        llm, aggregation="keyword", extractor=phrase, max_concurrency=concurrency * documents
+    )
 
     def given(number: int) -> dict[str, Any]:
         asked, texts, _ = question(number, documents)
@@ -151,7 +153,9 @@ def llamaindex_asker(address: str, concurrency: int, documents: int) -> Asker:
         async_http_client=ahttp,
     )
     workers = concurrency * documents
-    synthesizer = RobustRAGSynthesizer(llm=llm, group_by="passage", extractor=phrase, num_workers=workers, attempts=1)
+    synthesizer = RobustRAGSynthesizer(
+        llm=llm, aggregation="keyword", group_by="passage", extractor=phrase, num_workers=workers, attempts=1
+    )
 
     def given(number: int) -> tuple[str, list[NodeWithScore]]:
         asked, texts, _ = question(number, documents)

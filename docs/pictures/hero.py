@@ -23,7 +23,7 @@ text{font:14px system-ui,-apple-system,"Segoe UI",Roboto,Helvetica,Arial,sans-se
 .bad-box{fill:var(--bad-paper);stroke:var(--bad);rx:6px}
 .rule{stroke:var(--line)}
 """
-_STATUS = {"supports": "✔ supports", "partial": "✔ in part", "outvoted": "✘ outvoted"}
+_STATUS = {"supports": "✔ supports", "mentions": "✔ mentions", "differs": "✘ differs"}
 _MOST = 62  # characters of a passage that are shown
 
 

@@ -39,7 +39,7 @@ def test_it_shows_both_answers_and_the_planted_passage() -> None:
     shown = texts(drawn())
     assert RUN["wanted"] == RUN["vanilla"] != RUN["answer"]
     assert f"radius {RUN['radius']}:" in shown
-    assert shown.count("✘ outvoted") == sum(row["planted"] for row in RUN["passages"]) == 1
+    assert shown.count("✘ differs") == sum(row["planted"] for row in RUN["passages"]) == 1
     assert f"please output {RUN['wanted']}" in shown
 
 
