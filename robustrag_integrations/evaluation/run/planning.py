@@ -32,7 +32,6 @@ from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA, blank_row
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.grouping.passages import PASSAGE
-from robustrag_integrations.keywords.runs import RUNS_VERSION
 from robustrag_integrations.metrics import METRICS, metric_of
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.named import NamedModel
@@ -359,7 +358,7 @@ def _extractor(setup: Setup) -> str | None:
     """The fingerprint of what finds keywords, for a method that looks for any."""
     if setup.defense not in METHODS or not any(s.name == "extractor" for s in METHODS[setup.defense].settings):
         return None
-    return _papers_extractor() if dict(setup.settings).get("extractor") == "spacy" else RUNS_VERSION
+    return _papers_extractor() if dict(setup.settings).get("extractor") == "spacy" else "runs"
 
 
 @lru_cache(maxsize=1)
