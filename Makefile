@@ -34,13 +34,13 @@ docs: .venv/.dev
 # The core and the integrations against the oldest libraries that they support, without torch. (torch 2.6.0 and
 # transformers 5.0.0 take gigabytes; the same tests passed with them on Python 3.10.)
 LOWEST := -e . --group test pytest-xdist
-CORE_LOWEST := idna==3.7 numpy==1.26.0 msgpack==1.0.4 packaging==23.2 spacy==3.8.16 bm25s==0.3.0 pypdf==6.10.2 langchain-text-splitters==0.3.8 \
+CORE_LOWEST := idna==3.7 numpy==1.26.0 packaging==23.2 spacy==3.8.16 bm25s==0.3.0 pypdf==6.10.2 langchain-text-splitters==0.3.8 \
 	openai==1.60.0 opentelemetry-api==1.27.0 opentelemetry-sdk==1.27.0 scipy==1.15.0 tqdm==4.66.0 fpdf2
 CORE_TESTS := $(addprefix tests/,$(addsuffix .py,defenses/test_front_door plans/test_drivers models/test_callable_model \
 	corpus/test_corpus models/server/test_openai_model defenses/decoding/test_token_choice test_metrics plans/test_watch \
-	keywords/test_keywords docs/test_threat_model))
+	keywords/test_spacy_extractor keywords/test_runs docs/test_threat_model))
 # The same for safety: hostile words, responses, files and servers' replies, failing functions, forks.
-CORE_TESTS += $(addprefix tests/,$(addsuffix .py,keywords/test_crafted_words keywords/test_own_pipelines test_forks \
+CORE_TESTS += $(addprefix tests/,$(addsuffix .py,keywords/test_crafted_words test_forks \
 	corpus/test_hostile_files models/server/test_hostile_replies models/test_limits package/test_redaction \
 	defenses/test_failing_functions defenses/test_hostile_input fuzz/test_fuzz))
 test-lowest:

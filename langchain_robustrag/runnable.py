@@ -133,7 +133,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         self._limits = CallLimits(1 if one_by_one else self.max_concurrency, self.timeout)
 
     def warm_up(self, passages: int = 10) -> None:
-        """Load the keyword tagger, patterns and tables that the first answer would load.
+        """Load the patterns and tables that the first answer would load.
 
         A model in this process that decoding aggregation reads is asked a made-up question; nothing else is asked one.
 

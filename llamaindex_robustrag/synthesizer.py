@@ -340,7 +340,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return changed
 
     def warm_up(self, passages: int = 10) -> None:
-        """Load the keyword tagger, patterns and tables that the first answer would load.
+        """Load the patterns and tables that the first answer would load.
 
         A model of the core (`TextModelLLM`) is warmed too: one in this process is asked a made-up question, as is one
         that decoding aggregation reads; to a server a connection is opened. Other LLMs are not called.

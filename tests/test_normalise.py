@@ -7,7 +7,6 @@ import time
 import pytest
 
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
-from robustrag_integrations.keywords import SpacyKeywordExtractor
 from robustrag_integrations.keywords.normalise import as_keyword
 from robustrag_integrations.normalise import few_marks, plain_words
 
@@ -35,7 +34,10 @@ def test_marks_that_spell_another_word_make_one() -> None:
 def test_a_thai_vowel_stays_as_it_is_typed() -> None:
     assert plain_words("คำตอบ!") == "คำตอบ"
     assert as_keyword("น้ำ") == "น้ำ"
-    assert "คำตอบคือ" not in " ".join(SpacyKeywordExtractor()("คำตอบคือ ปรีชา สุขสันต์"))
+
+
+def test_a_keyword_cannot_forge_the_separator_of_the_list() -> None:
+    assert as_keyword("Paris, London\n, Rome") == "paris london rome"
 
 
 def test_marks_by_the_thousand_are_dropped_in_linear_time() -> None:

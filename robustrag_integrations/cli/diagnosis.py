@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import platform
@@ -191,12 +190,13 @@ def isolation_here() -> dict[str, str]:
 
 def shipped_models() -> dict[str, dict[str, Any]]:
     """The models that ship, with the hash of their files, and whether it is that of this version."""
-    from robustrag_integrations.keywords.pipelines import SHIPPED_FOLDER
+    from robustrag_integrations.keywords.fingerprint import hash_of_files
+    from robustrag_integrations.keywords.spacy_extractor import SHIPPED_FOLDER
     from robustrag_integrations.reader import reader_path
 
     ways: dict[str, Callable[[], str]] = {
-        "bundled reader": lambda: _hash_of(reader_path()),
-        "keyword pipeline": lambda: _hash_of(SHIPPED_FOLDER),
+        "bundled reader": lambda: hash_of_files(reader_path()),
+        "keyword pipeline": lambda: hash_of_files(SHIPPED_FOLDER),
     }
     found: dict[str, dict[str, Any]] = {}
     for name, way in ways.items():
@@ -206,16 +206,6 @@ def shipped_models() -> dict[str, dict[str, Any]]:
             fingerprint = f"cannot be read: {error}"
         found[name] = {"fingerprint": fingerprint, "as_released": fingerprint == SHIPPED[name]}
     return found
-
-
-def _hash_of(folder: Path) -> str:
-    """SHA-256 over the names and contents of a model's files; what is about the model and not of it is left out."""
-    digest = hashlib.sha256()
-    for file in sorted(folder.rglob("*")):
-        if file.is_file() and file.suffix != ".md" and file.name != "scores.json":
-            content = file.read_bytes()
-            digest.update(f"{file.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
-    return f"sha256:{digest.hexdigest()}"
 
 
 def environment_here() -> dict[str, str]:

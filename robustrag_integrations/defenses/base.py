@@ -439,7 +439,7 @@ class Defense(ABC):
     def warm_up(self, passages: int = 10) -> None:
         """Load what the first answer would load: call it when a server starts.
 
-        These are the keyword tagger, patterns and tables; of a model in this process its shared prefix and isolation
+        These are patterns and tables; of a model in this process its shared prefix and isolation
         probe; of a server the HTTP client and a connection. A model in this process answers a made-up question for it.
         A model elsewhere is sent no prompt; a server is asked for its list of models. A function of yours is not
         called, but a keyword extractor is.

@@ -1,7 +1,7 @@
-"""Keywords of a response (paper, appendix "Implementation of keyword extraction").
+"""Keys of a reply: runs of its words by default (`runs`), or keywords of an extractor.
 
-An extractor is any function from one response to a set of strings. The default is a small spaCy pipeline that travels
-with the package; importing this module does not import spaCy.
+An extractor is any function from one reply to a set of strings. `SpacyKeywordExtractor` is the paper's; importing this
+module does not import spaCy.
 """
 
 from robustrag_integrations.keywords.fingerprint import extractor_fingerprint

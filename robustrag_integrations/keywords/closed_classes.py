@@ -1,4 +1,4 @@
-"""Short lists of English words that the rules treat specially."""
+"""Short lists of English words."""
 
 from __future__ import annotations
 
@@ -17,18 +17,6 @@ FUNCTION_WORDS = frozenset(
         "yes there here which who whom whose what when where why how also"
     )
 )
-
-# Informative by their tag, but they fit any answer: counting them would only give the attacker more choices.
-EMPTY_WORDS = frozenset(
-    listed(
-        "also very too so just only even then there here when where why how more most much many such other "
-        "another same own however therefore thus hence still yet already quite rather really well as about "
-        "around approximately roughly etc not answer question context"
-    )
-)
-
-# Words that link the parts of a name.
-NAME_LINKS = frozenset(listed("of the de del della di da la le du des von van der den al el y"))
 
 ARTICLES = frozenset(listed("the a an"))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import html
 import re
 import unicodedata
-from collections.abc import Collection
 
 from robustrag_integrations.normalise import MONEY, compatible, few_marks
 
@@ -51,10 +50,7 @@ _FOOTNOTE = re.compile(r"(?<=[^\W\d_]{3})[¹²³⁰⁴-⁹]{1,2}(?!\w)")  # "Gro
 _VULGAR = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
 _LONG_WORD = re.compile(rf"(\S{{{MAX_WORD_CHARACTERS}}})\S+")
 _LOOSE_APOSTROPHE = re.compile(r"(?<![^\W_])'|'(?![^\W_])")
-PLAIN_WORDS = re.compile("[a-z0-9]+(?: [a-z0-9]+)*")
-"""Of a keyword that is nothing but words of ASCII letters and digits: it is counted as it is."""
-
-_PLAIN_LIST = re.compile("[a-z0-9]+(?:[ \n][a-z0-9]+)*")
+_PLAIN_WORDS = re.compile("[a-z0-9]+(?: [a-z0-9]+)*")
 _NEGATIVE = re.compile(rf"-[{MONEY}]?\d")
 _GRADE = re.compile(r"(?:^| )[^\W\d_]{1,2}-$")  # "A-", "AB-"
 _INSIDE = frozenset("'-./&+#%:@^_=°")  # punctuation a keyword may hold between its words and at its ends
@@ -123,21 +119,11 @@ def as_keyword(text: str) -> str:
     Empty if nothing is left. Never longer than `MAX_KEYWORD_CHARACTERS`.
     """
     folded = text.casefold()
-    if PLAIN_WORDS.fullmatch(folded) and len(folded) <= MAX_KEYWORD_CHARACTERS:
+    if _PLAIN_WORDS.fullmatch(folded) and len(folded) <= MAX_KEYWORD_CHARACTERS:
         return folded
     folded = _LOOSE_APOSTROPHE.sub(" ", compatible(folded))
     spaced = " ".join("".join(c if _may_stand_in_keyword(c) else " " for c in folded).split())
     return _bare_ends(spaced[:MAX_KEYWORD_CHARACTERS])
-
-
-def as_keywords(texts: Collection[str]) -> set[str]:
-    """Each of these texts as it is counted (`as_keyword`)."""
-    together = "\n".join(texts).casefold()
-    if _PLAIN_LIST.fullmatch(together):
-        each = together.split("\n")
-        if len(each) == len(texts) and max(map(len, each)) <= MAX_KEYWORD_CHARACTERS:
-            return set(each)
-    return set(map(as_keyword, texts))
 
 
 def _may_stand_in_keyword(character: str) -> bool:
@@ -163,8 +149,3 @@ def without_accents(keyword: str) -> str:
             continue
         out.append(character)
     return unicodedata.normalize("NFC", "".join(out))
-
-
-def is_latin(character: str) -> bool:
-    """Whether a letter belongs to the Latin script."""
-    return character.isascii() or unicodedata.name(character, "").startswith("LATIN")

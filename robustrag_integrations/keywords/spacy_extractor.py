@@ -1,41 +1,56 @@
-"""Keywords by parts of speech and lemmas, from the shipped spaCy pipeline or your own."""
+"""The paper's keywords (appendix "Implementation of keyword extraction"): words and phrases by spaCy's parts of speech.
+
+The keywords of a reply are
+
+1. the lemma of every informative word: ADJ ADV NOUN NUM PROPN SYM X; of a name also the word as written;
+2. the keyphrases: informative words in a row with nothing uninformative between them, nouns as lemmas;
+3. the whole reply if it is short, so that equal answers match however they are tagged.
+
+They are a function of that one reply, whatever was read before: one reply at a time, in a memory zone, which leaves
+none of its words in the pipeline. The author of a passage can make words that spaCy's hashes confuse; that can cost
+their own group's reply, and no other.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import islice
+import threading
+from functools import cache
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.keywords import pipelines
-from robustrag_integrations.keywords.kinds import take_exact
-from robustrag_integrations.keywords.languages import language_of
-from robustrag_integrations.keywords.normalise import MAX_CHARACTERS, MAX_REPLY, plain_lines
-from robustrag_integrations.keywords.rules import keywords_in, keywords_of
-from robustrag_integrations.normalise import few_marks
+from robustrag_integrations.keywords.closed_classes import ARTICLES
+from robustrag_integrations.keywords.fingerprint import hash_of_files
+from robustrag_integrations.keywords.normalise import MAX_REPLY, as_keyword, plain_lines
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
+INFORMATIVE = frozenset(("ADJ", "ADV", "NOUN", "NUM", "PROPN", "SYM", "X"))
+MAX_WHOLE_WORDS = 12
+SHIPPED_FOLDER = Path(__file__).with_name("pipeline")
+_RULES = "paper/1"
+_FIRST_SYMBOL = "IS_ALPHA"  # spaCy's id 1
+_one_at_a_time = threading.RLock()
+
 
 class SpacyKeywordExtractor:
-    """Keywords and keyphrases of one response (paper, appendix "Implementation of keyword extraction").
+    """The paper's keywords of one reply; needs the extra `keyword`.
 
     Args:
-        pipeline: None for the pipeline that ships with the package, loaded at the first use, once per process.
-            Otherwise the name of an installed pipeline ("en_core_web_sm"), the folder of one, or a loaded one; these
-            are loaded and checked at once, and need the extra `keyword`.
-        language: the language of all replies ("de"), in place of finding it for each one. With a pipeline of your own
-            every reply is in its language.
+        pipeline: None for the small English pipeline that ships with the package. Otherwise the name of an installed
+            pipeline ("de_core_news_sm"), the folder of one, or a loaded one. Its components must not remember words.
 
-    The result depends on the one response alone and may be asked for from several threads at a time. At most the first
-    `normalise.MAX_CHARACTERS` characters of a response count, and of a longer word its first
-    `normalise.MAX_WORD_CHARACTERS`; time and memory are linear in what counts. `rules` says what becomes a keyword.
+    Attributes:
+        fingerprint: name and version of pipeline and spaCy, and the SHA-256 of the files of a pipeline that is not
+            given loaded.
+
+    At most the first `normalise.MAX_CHARACTERS` characters of a reply count. Threads take turns.
 
     Raises:
-        ImportError: a pipeline is named, and spaCy is not installed; the message names the extra.
-        PipelineNotFoundError: no such pipeline; the message says what to install.
+        ImportError: spaCy is not installed; the message names the extra.
+        OSError: no such pipeline.
         ValueError: the pipeline gives no parts of speech or no lemmas.
 
     Examples:
@@ -43,47 +58,74 @@ class SpacyKeywordExtractor:
         ['everest', 'it is mount everest', 'mount', 'mount everest']
     """
 
-    def __init__(self, pipeline: str | Path | Language | None = None, *, language: str | None = None) -> None:
-        self._tagger = pipelines.LazyShippedTagger() if pipeline is None else pipelines.user_tagger(pipeline)
-        self._detects = pipeline is None
-        self._reads = "en" if pipeline is None else language  # the language that the tagger reads
-        self._language = language
+    def __init__(self, pipeline: str | Path | Language | None = None) -> None:
+        try:
+            import spacy
+        except ImportError as error:
+            raise ImportError(
+                "the paper's keyword extractor needs spaCy: pip install 'robustrag-integrations[keyword]'"
+            ) from error
+        if pipeline is None or isinstance(pipeline, (str, Path)):
+            self._nlp = _loaded(str(pipeline or SHIPPED_FOLDER))
+            files = hash_of_files(self._nlp.path)
+        else:
+            self._nlp, files = pipeline, "(unhashed)"
+        meta = self._nlp.meta
+        self.fingerprint = f"{meta['lang']}_{meta['name']} {meta['version']} {files} spacy {spacy.__version__} {_RULES}"
+        # spaCy's maps go on pointing at a word of id 1 when its memory zone is over. One that stays is never freed.
+        _ = self._nlp.vocab[_FIRST_SYMBOL]
+        with _one_at_a_time, self._nlp.memory_zone():
+            doc = self._nlp("Paris is the capital of France.")
+            missing = [name for name in ("POS", "LEMMA") if not doc.has_annotation(name)]
+        if missing:
+            raise ValueError(
+                f"spaCy pipeline {meta['lang']}_{meta['name']} with components {self._nlp.pipe_names} gives no "
+                f"{' and no '.join(missing)}: add a morphologizer (or tagger and attribute_ruler) and a lemmatizer"
+            )
 
     def __call__(self, text: str, /) -> frozenset[str]:
-        """Return the keywords of one response; none for a response without a letter, digit or symbol."""
-        return self.of_each([text])[0]
+        """The keywords of one reply; none for a reply without a letter, digit or symbol."""
+        lines = plain_lines(unboxed(answer_text(text[:MAX_REPLY])))
+        found = set(_whole_reply(lines))
+        with _one_at_a_time:
+            for _, component in self._nlp.pipeline:  # spaCy's lemmatizers keep lemmas, by ids that can be confused
+                if isinstance(kept := getattr(component, "cache", None), dict):
+                    kept.clear()
+            with self._nlp.memory_zone():
+                for line in lines:
+                    found |= self._of_line(line)
+        return frozenset(map(as_keyword, found)) - {""}
 
-    def of_each(self, texts: Sequence[str]) -> list[frozenset[str]]:
-        """The keywords of each of these responses, as of each alone; the tagger reads their lines together."""
-        plain = [take_exact(few_marks(unboxed(answer_text(text[:MAX_REPLY]))[:MAX_CHARACTERS])) for text in texts]
-        lines = [plain_lines(rest) for _, rest in plain]
-        languages = [self._language_of(of_one) for of_one in lines]
-        read = [of_one if language is None else [] for of_one, language in zip(lines, languages, strict=True)]
-        tagged = iter(self._tagger.tag([line for of_one in read for line in of_one]))
-        found = []
-        for (exact, _), of_one, language in zip(plain, lines, languages, strict=True):
-            if language is None:
-                found.append(keywords_of(of_one, list(islice(tagged, len(of_one)))) | exact)
-            else:
-                found.append(keywords_in(of_one, language) | exact)
+    def _of_line(self, line: str) -> set[str]:
+        doc = self._nlp(line)
+        if doc.text != line:
+            raise ValueError(f"spaCy reads {doc.text!r:.80} in place of {line!r:.80}")
+        found: set[str] = set()
+        for informative, run in groupby(doc, key=lambda token: token.pos_ in INFORMATIVE):
+            if informative:
+                words = list(run)
+                found.update(token.lemma_ for token in words)
+                found.update(token.text for token in words if token.pos_ == "PROPN")
+                if len(words) > 1:
+                    written = [token.lemma_ if token.pos_ == "NOUN" else token.text for token in words]
+                    found.add("".join(w + token.whitespace_ for w, token in zip(written, words, strict=True)))
         return found
-
-    def _language_of(self, lines: list[str]) -> str | None:
-        """The language of these lines, where it is another one than the tagger reads."""
-        language = self._language
-        if language is None and self._detects:
-            language = language_of("\n".join(lines))
-        return None if language == self._reads else language
-
-    @property
-    def is_brief(self) -> bool:
-        """Whether it reads a short response in no time to speak of: the shipped pipeline, once it is loaded."""
-        return isinstance(self._tagger, pipelines.LazyShippedTagger) and self._tagger.is_there
-
-    @property
-    def fingerprint(self) -> str:
-        """Name and version of the pipeline, and the SHA-256 of its files and the rules where it lies in a folder."""
-        return self._tagger.fingerprint
 
     def __repr__(self) -> str:
         return f"SpacyKeywordExtractor({self.fingerprint})"
+
+
+@cache
+def _loaded(pipeline: str) -> Language:
+    """One of a name or folder for the whole process."""
+    import spacy
+
+    return spacy.load(pipeline)
+
+
+def _whole_reply(lines: list[str]) -> list[str]:
+    """A short reply, without its article."""
+    words = " ".join(lines).split()
+    if len(words) > 1 and words[0].casefold() in ARTICLES:
+        words = words[1:]
+    return [" ".join(words)] if len(words) <= MAX_WHOLE_WORDS else []

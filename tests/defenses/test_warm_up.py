@@ -34,8 +34,6 @@ from robustrag_integrations import CallableModel, KeywordAggregation
 defense = KeywordAggregation(CallableModel(lambda prompt: "It is run by Anna Lind, I think."), extractor="spacy")
 defense.warm_up()
 before = set(sys.modules)
-from robustrag_integrations.keywords.pipelines import LazyShippedTagger
-assert LazyShippedTagger._loaded is not None
 defense.answer("Who runs the mill?", ["a", "b", "c"])
 print(sorted(set(sys.modules) - before))
 """

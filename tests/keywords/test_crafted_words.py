@@ -1,4 +1,4 @@
-"""Words made to have a chosen hash: they break no extraction, and nothing of them reaches a later response."""
+"""Words made to have a chosen hash: they can cost their own reply, and nothing of them reaches a later one."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import subprocess
 import sys
 
 import pytest
-import spacy
-from spacy.strings import get_string_id
 
-from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.keywords import SpacyKeywordExtractor
-from robustrag_integrations.keywords.pipelines import SHIPPED_FOLDER, user_tagger
-from robustrag_integrations.keywords.string_ids import without_crafted_words
-from tests.helpers.crafted_words import hash64, word_like, word_with_hash
+spacy = pytest.importorskip("spacy")
+
+from spacy.strings import get_string_id  # noqa: E402
+
+from robustrag_integrations import CallableModel, KeywordAggregation  # noqa: E402
+from robustrag_integrations.keywords import SpacyKeywordExtractor  # noqa: E402
+from robustrag_integrations.keywords.spacy_extractor import SHIPPED_FOLDER  # noqa: E402
+from tests.helpers.crafted_words import hash64, word_like, word_with_hash  # noqa: E402
 
 extract = SpacyKeywordExtractor()
 NLP = spacy.load(SHIPPED_FOLDER)
@@ -67,50 +68,43 @@ def test_words_with_a_chosen_hash_can_be_made() -> None:
     assert get_string_id(word_like("Paris")) == get_string_id("Paris")
 
 
-@pytest.mark.parametrize("response", HOSTILE)
-def test_crafted_words_are_keywords_like_any_other(response: str) -> None:
-    keywords = extract(response)
-    assert keywords
-    assert all(keyword == " ".join(keyword.split()) for keyword in keywords)
-
-
-def test_what_a_crafted_word_collides_with_keeps_its_meaning() -> None:
-    assert "paris" in extract(f"{word_like('Paris')} is Paris")
-    assert "paris" not in extract(f"It is {word_like('Paris')}.")
-    assert extract(TWINS[0]) != extract(TWINS[1])
-    assert {word.casefold() for word in TWINS} <= extract(" ".join(TWINS))
-    assert "IS_ALPHA" in extract("IS_ALPHA")
-
-
-def test_which_words_are_replaced_is_a_function_of_the_response() -> None:
-    strings = user_tagger(SHIPPED_FOLDER).language.vocab.strings
-    one, other = TWINS
-    shown = [line.text for line in without_crafted_words([f"{one} {other} {one}", other], strings)]
-    assert shown == [f"{one} {'x' * 16} {one}", "x" * 16]
-    assert without_crafted_words([other], strings)[0].text == other
+def read(extract: SpacyKeywordExtractor, reply: str) -> frozenset[str] | None:
+    """Its keywords; None where spaCy confuses its words, as for a reply that cannot be read."""
+    try:
+        return extract(reply)
+    except (AssertionError, IndexError, KeyError, SystemError, ValueError):
+        return None
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
 @pytest.mark.parametrize("extract", [extract, SpacyKeywordExtractor(NLP)], ids=["shipped", "own"])
-def test_a_hostile_response_changes_nothing_about_later_ones(extract: SpacyKeywordExtractor, hostile: str) -> None:
-    expected = [extract(response) for response in HONEST]
-    own, strings = extract(hostile), len(NLP.vocab.strings)
-    assert [extract(response) for response in HONEST] == expected
+def test_a_hostile_reply_changes_nothing_about_later_ones(extract: SpacyKeywordExtractor, hostile: str) -> None:
+    expected = [extract(reply) for reply in HONEST]
+    own, strings = read(extract, hostile), len(NLP.vocab.strings)
+    assert [extract(reply) for reply in HONEST] == expected
     for other in HOSTILE:
-        extract(other)
-    assert extract(hostile) == own
-    assert [extract(response) for response in HONEST] == expected
+        read(extract, other)
+    assert read(extract, hostile) == own
+    assert [extract(reply) for reply in HONEST] == expected
     assert len(NLP.vocab.strings) == strings
+    assert not NLP.vocab.in_memory_zone
+
+
+def test_a_word_that_spacy_takes_for_another_one_says_nothing() -> None:
+    assert "paris" not in (read(extract, f"It is {word_like('Paris')}.") or ())
+    for twins in (f"{word_like('Paris')} is Paris", " ".join(TWINS), f"{ONE} {ONE}"):
+        with pytest.raises(ValueError, match="spaCy reads"):
+            extract(twins)
 
 
 def test_a_fresh_process_finds_the_same_in_another_order() -> None:
     program = (
-        "import json, sys; from robustrag_integrations.keywords import SpacyKeywordExtractor as E; e = E();"
-        "print(json.dumps([sorted(e(t)) for t in json.load(sys.stdin)]))"
+        "import json, sys; from tests.keywords.test_crafted_words import extract, read\n"
+        "print(json.dumps([(found := read(extract, t)) and sorted(found) for t in json.load(sys.stdin)]))"
     )
-    responses = [*HONEST, *HOSTILE]
-    found = [sorted(extract(response)) for response in responses]
-    given = json.dumps(responses[::-1])
+    replies = [*HONEST, *HOSTILE]
+    found = [(keywords := read(extract, reply)) and sorted(keywords) for reply in replies]
+    given = json.dumps(replies[::-1])
     done = subprocess.run([sys.executable, "-c", program], input=given, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)[::-1] == found
 
@@ -120,7 +114,7 @@ def test_a_crafted_word_costs_no_answer_and_no_certificate(hostile: str) -> None
     def model(prompt: str) -> str:
         return hostile if "planted" in prompt else "Paris"
 
-    defense = KeywordAggregation(CallableModel(model))
+    defense = KeywordAggregation(CallableModel(model), extractor=extract)
     passages = ["It is Paris."] * 6
     answer = defense.answer("Where?", ["planted", *passages])
     assert (answer.text, [g.status for g in answer.groups].count("supports")) == ("Paris", 6)

@@ -14,7 +14,6 @@ from langchain_core.tracers.context import collect_runs
 from pydantic import PrivateAttr
 
 from langchain_robustrag import create_robust_documents_chain
-from robustrag_integrations import SpacyKeywordExtractor
 from tests.langchain.fakes import PROMPT, QUESTION, Reader, Recorder, truthful
 
 ASKED = {"input": QUESTION, "context": truthful()}
@@ -117,7 +116,6 @@ async def test_a_short_question_takes_no_thread(monkeypatch: pytest.MonkeyPatch)
         async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
             return self._generate(messages)
 
-    SpacyKeywordExtractor()("Bo Ek")  # what is loaded at first use is there
     chain = create_robust_documents_chain(Awaited(), PROMPT, aggregation="keyword", final="always")
 
     def no_thread(*args: Any) -> None:

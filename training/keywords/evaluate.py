@@ -6,8 +6,7 @@ $ python training/keywords/evaluate.py --data ../shared/data
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from corpus import Sentence, lowered, read_conllu, to_doc
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from robustrag_integrations.keywords.words import INFORMATIVE
+from robustrag_integrations.keywords.spacy_extractor import INFORMATIVE
 
 SHIPPED = Path(__file__).parents[2] / "robustrag_integrations" / "keywords" / "pipeline"
 
@@ -82,17 +81,6 @@ def fragment_exact(nlp: Language, sentences: Sequence[Sentence], *, lower: bool 
     return right / len(phrases)
 
 
-def words_per_second(tag: Callable[[Sequence[str]], int], texts: Sequence[str], runs: int = 5) -> float:
-    """Return the words tagged per second of CPU time, the best of some runs (others only slow one down)."""
-    tag(texts[:1])
-    fastest = 0.0
-    for _ in range(runs):
-        start = time.process_time()
-        words = tag(texts)
-        fastest = max(fastest, words / (time.process_time() - start))
-    return fastest
-
-
 def main() -> None:
     """Print every score on the test set."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -103,9 +91,6 @@ def main() -> None:
     test = list(read_conllu(arguments.data / "ewt-test.conllu.gz"))
     scores = gold_token_scores(nlp, test)
     size = sum(file.stat().st_size for file in arguments.pipeline.rglob("*") if file.is_file())
-    texts = [to_doc(nlp.vocab, sentence).text for sentence in test[:400]]
-    one_by_one = words_per_second(lambda batch: sum(len(nlp(text)) for text in batch), texts)
-    batched = words_per_second(lambda batch: sum(map(len, nlp.pipe(batch, batch_size=64))), texts)
     print(f"EWT test: {len(test)} sentences, {sum(map(len, test))} words; pipeline of {size / 1e6:.2f} MB")
     rows = {
         "informative or not, gold tokens": f"{scores.informative:.2%}",
@@ -114,8 +99,6 @@ def main() -> None:
         "lemma (ignoring case), gold tokens": f"{scores.lemma:.2%}",
         "noun phrases out of context, whole mask right": f"{fragment_exact(nlp, test):.2%}",
         "the same in lower case": f"{fragment_exact(nlp, test, lower=True):.2%}",
-        "words per second of CPU, one sentence at a time": f"{one_by_one:,.0f}",
-        "words per second of CPU, as many lines of one response": f"{batched:,.0f}",
     }
     for name, value in rows.items():
         print(f"| {name} | {value} |")

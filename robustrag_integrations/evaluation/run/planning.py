@@ -300,7 +300,7 @@ class _Planner:
         about: dict[str, Any] = {
             "schema": ROW_SCHEMA,
             "data": [dataset.name, dataset.task, digest],
-            "setup": [setup.defense, setup.settings, setup.top_k, _extractor(setup.defense)],
+            "setup": [setup.defense, setup.settings, setup.top_k, _extractor(setup)],
             "model": [setup.model.name, self._prints[setup.model]],
             "attack": [asdict(replace(attack, tasks=())), _attack_code(attack.name)],
             "judge": [judge.name, self._prints[judge]] if judge else None,
@@ -354,18 +354,18 @@ def _certify(spec: CertifySpec | None, top_k: int | None) -> CertifySpec | None:
     return replace(spec, corruption_sizes=sizes) if spec and sizes else None
 
 
+def _extractor(setup: Setup) -> str | None:
+    """The fingerprint of what finds keywords, for a method that looks for any."""
+    if setup.defense not in METHODS or not any(s.name == "extractor" for s in METHODS[setup.defense].settings):
+        return None
+    return _papers_extractor() if dict(setup.settings).get("extractor") == "spacy" else "runs"
+
+
 @lru_cache(maxsize=1)
-def _keyword_fingerprint() -> str:
+def _papers_extractor() -> str:
     from robustrag_integrations.keywords import SpacyKeywordExtractor
-    from robustrag_integrations.keywords.fingerprint import extractor_fingerprint
 
-    return str(extractor_fingerprint(SpacyKeywordExtractor()))
-
-
-def _extractor(defense: str) -> str | None:
-    """The fingerprint of the shipped keyword extractor, for a method that uses it."""
-    uses = defense in METHODS and any(s.name == "extractor" for s in METHODS[defense].settings)
-    return _keyword_fingerprint() if uses else None
+    return SpacyKeywordExtractor().fingerprint
 
 
 def settings_of(defense: str, chosen: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,280 @@
+"""The paper's keywords by spaCy: what they are, and that a hostile reply costs no other one anything."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import shutil
+import threading
+import unicodedata
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+spacy = pytest.importorskip("spacy")
+
+from spacy.language import Language  # noqa: E402
+from spacy.lookups import Lookups  # noqa: E402
+from spacy.tokens import Doc  # noqa: E402
+
+from robustrag_integrations import CallableModel, KeywordAggregation  # noqa: E402
+from robustrag_integrations.keywords import SpacyKeywordExtractor, extractor_fingerprint  # noqa: E402
+from robustrag_integrations.keywords.fingerprint import hash_of_files  # noqa: E402
+from robustrag_integrations.keywords.normalise import MAX_CHARACTERS, MAX_KEYWORD_CHARACTERS  # noqa: E402
+from robustrag_integrations.keywords.spacy_extractor import INFORMATIVE, SHIPPED_FOLDER  # noqa: E402
+from tests.helpers.crafted_words import word_like  # noqa: E402
+from tests.needs import DATA, needing  # noqa: E402
+
+extract = SpacyKeywordExtractor()
+
+
+# What the keywords are
+
+
+def test_keywords_are_lemmas_phrases_and_the_whole_reply() -> None:
+    assert extract("The capital cities are old places.") == {
+        "capital", "city", "old", "place", "capital city", "old place", "capital cities are old places",
+    }  # fmt: skip
+
+
+def test_the_papers_example() -> None:
+    """Figure 1: passages on the highest mountain, one of them malicious."""
+    replies = ["Mount Everest", "The highest mountain is Mount Everest.", "It is Mount Everest.", "Fuji"]
+    found = [extract(reply) for reply in replies]
+    assert found[0] & found[1] & found[2] >= {"mount everest", "mount", "everest"}
+    assert {"high", "mountain", "highest mountain"} <= found[1]
+    assert found[3] == {"fuji"}
+
+
+@pytest.mark.parametrize("uninformative", ["is", "it", "and", "the", "of"])
+def test_words_of_other_parts_of_speech_are_no_keywords(uninformative: str) -> None:
+    assert uninformative not in extract("It is the mayor of Springfield and the judge of Zandoria who resigned then.")
+
+
+def test_phrases_end_at_uninformative_words_and_at_lines() -> None:
+    keywords = extract("Mount Everest is in Nepal\nLake Baikal is in Siberia and it is the deepest lake of the world")
+    assert {"mount everest", "nepal", "lake baikal", "siberia"} <= keywords
+    assert not any("nepal lake" in keyword for keyword in keywords)
+
+
+@pytest.mark.parametrize(
+    ("reply", "phrase"),
+    [
+        ("They climbed Mount Everest.", "mount everest"),
+        ("The role was played by Will Smith.", "will smith"),
+        ("Elon Musk paid $44 billion.", "$44 billion"),
+        ("He resigned.", "he resigned"),
+        ("Yes.", "yes"),
+    ],
+)
+def test_names_amounts_and_short_replies_are_kept_whole(reply: str, phrase: str) -> None:
+    assert phrase in extract(reply)
+
+
+def test_a_lead_such_as_the_answer_is_does_not_count() -> None:
+    assert extract("The correct answer is: Paris.") == extract("Paris") == {"paris"}
+
+
+def test_the_papers_long_replies_keep_phrases_of_three_words() -> None:
+    def model(prompt: str) -> str:
+        return "She was the first female Norwegian prime minister, who lived quietly."
+
+    defense = KeywordAggregation(CallableModel(model), extractor="spacy", min_words=3)
+    kept = defense.answer("Tell me about her", [f"passage {n}" for n in range(5)]).groups[0].keywords
+    assert kept
+    assert all(len(keyword.split()) >= 3 for keyword in kept)
+
+
+# Hostile replies
+
+HOSTILE = {
+    "100 kB of text": "The mayor of Springfield announced that taxes rise by 15% in 2024. " * 1500,
+    "many unique words": " ".join(f"w{i:x}q" for i in range(4_000)),
+    "one 50 kB word": "a" * 50_000,
+    "digits and dashes": "1-" * 10_000,
+    "hyphens": "a-" * 10_000,
+    "apostrophes": "'a" * 10_000,
+    "markup": "<b>" * 7000 + "Paris" + "</b>" * 7000,
+    "line feeds": "a\n" * 10_000,
+    "combining marks": "e" + "\u0301\u0323\u0331" * 6000,
+    "expanding ligatures": "\ufdfa" * 20_000,
+    "control characters": "Par\x00is\x1b[31m is\x07 red\r\nand \x9b2J blue\u2028next\u202etxt\ufeff",
+    "surrogates": "\ud800Paris\udfff",
+    "no spaces in Chinese": "北京是中国的首都" * 2000,
+    "emoji": "👩‍👩‍👧" * 4000,
+    "separator": "Paris, London , Rome,Berlin ,, , and 1,200, 3,4",
+    "only punctuation": "?!... --- ,;: ()",
+    "whitespace": " \t\n\u00a0",
+    "empty": "",
+}
+
+
+@pytest.mark.parametrize("reply", HOSTILE.values(), ids=HOSTILE.keys())
+def test_hostile_replies_give_bounded_well_formed_keywords(reply: str) -> None:
+    keywords = extract(reply)
+    assert sum(map(len, keywords)) <= 10 * MAX_CHARACTERS
+    for keyword in keywords:
+        assert 0 < len(keyword) <= MAX_KEYWORD_CHARACTERS
+        assert keyword == keyword.strip()
+        assert "," not in keyword
+        assert not any(unicodedata.category(c)[0] == "C" or unicodedata.category(c) in ("Zl", "Zp") for c in keyword)
+        assert keyword.encode()
+
+
+def test_random_characters_give_well_formed_keywords() -> None:
+    rng = random.Random(0)
+    alphabet = "aZé15$%.,-'\"/:&#+^() \n\t\x00\u0301\u202e\u2013\u00bd\u00b2東яع<>*_[]|~`@=½Ⅷ\ufb01"
+    for _ in range(150):
+        for keyword in extract("".join(rng.choices(alphabet, k=rng.randrange(1, 60)))):
+            assert keyword == keyword.strip() != ""
+            assert not set(keyword) & set("\n\t\x00\u202e`,")
+
+
+@pytest.mark.parametrize("name", ["only punctuation", "whitespace", "empty"])
+def test_a_reply_that_says_nothing_has_no_keywords(name: str) -> None:
+    assert extract(HOSTILE[name]) == frozenset()
+
+
+def test_what_lies_beyond_the_limit_does_not_count() -> None:
+    assert "zanzibar" not in extract("of " * (MAX_CHARACTERS // 3 + 1) + "Zanzibar")
+
+
+# A function of one reply
+
+
+def _unheard_of_words(seed: int) -> str:
+    rng = random.Random(seed)
+    return " ".join("".join(rng.choices("bcdfgaeiou", k=9)).title() for _ in range(1500))
+
+
+def test_words_of_earlier_replies_are_not_kept() -> None:
+    nlp = spacy.load(SHIPPED_FOLDER)
+    mine = SpacyKeywordExtractor(nlp)
+    mine(_unheard_of_words(0))
+    before = len(nlp.vocab.strings)
+    assert _unheard_of_words(1).split()[0].lower() in mine(_unheard_of_words(1))
+    assert len(nlp.vocab.strings) == before
+    assert _unheard_of_words(1).split()[0] not in nlp.vocab.strings
+
+
+def test_extractors_that_share_a_pipeline_take_turns_and_find_the_same() -> None:
+    nlp, inside, most = spacy.load(SHIPPED_FOLDER), 0, 0
+
+    @Language.component("counts_threads")
+    def counts_threads(doc: Doc) -> Doc:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        threading.Event().wait(0.002)
+        inside -= 1
+        return doc
+
+    nlp.add_pipe("counts_threads")
+    replies = [f"Wordsmith{number} lives in Zandoria{number}." for number in range(40)]
+    expected = [extract(reply) for reply in replies]
+    with ThreadPoolExecutor(4) as pool:
+        reading = [pool.submit(list, map(SpacyKeywordExtractor(nlp), replies)) for _ in range(4)]
+        assert [each.result() for each in reading] == [expected] * 4
+    assert most == 1
+
+
+def test_a_pipeline_that_fails_on_one_reply_costs_that_one_and_reads_the_next() -> None:
+    nlp = spacy.load(SHIPPED_FOLDER)
+
+    @Language.component("fails")
+    def fails(doc: Doc) -> Doc:
+        if "fail" in doc.text:
+            raise RuntimeError("planted")
+        return doc
+
+    nlp.add_pipe("fails")
+    mine = SpacyKeywordExtractor(nlp)
+    with pytest.raises(RuntimeError, match="planted"):
+        mine("Do fail")
+    assert not nlp.vocab.in_memory_zone
+    assert mine("Paris") == {"paris"}
+    model = CallableModel(lambda prompt: "Do fail" if "planted" in prompt else "Paris")
+    answer = KeywordAggregation(model, extractor=mine).answer("Where?", ["planted", *["It is Paris."] * 6])
+    assert answer.text == "Paris"
+    assert [group.status for group in answer.groups].count("failed") == 1
+
+
+def test_the_rule_lemmatizers_cache_is_emptied_between_replies() -> None:
+    nlp = spacy.load(SHIPPED_FOLDER, exclude=["trainable_lemmatizer"])
+    tables = Lookups()
+    tables.add_table("lemma_rules", {"noun": [["ies", "y"], ["s", ""]], "propn": [["s", ""]], "verb": [["s", ""]]})
+    tables.add_table("lemma_index", {"noun": {}, "propn": {}, "verb": {}})
+    tables.add_table("lemma_exc", {"noun": {}, "propn": {}, "verb": {}})
+    nlp.add_pipe("lemmatizer", config={"mode": "rule", "overwrite": True}).lookups = tables
+    mine = SpacyKeywordExtractor(nlp)
+    expected = mine("the cities")
+    assert "city" in expected
+    for word in ("cities", "Cities", "the", "city"):
+        for number in range(4):
+            with suppress(ValueError):  # where spaCy reads another word
+                mine(f"the {word_like(word, number)}")
+            assert mine("the cities") == expected
+
+
+# Pipelines and their names
+
+
+def test_a_missing_pipeline_is_an_error_with_its_name() -> None:
+    with pytest.raises(OSError, match="en_core_web_nonesuch"):
+        SpacyKeywordExtractor("en_core_web_nonesuch")
+
+
+def test_a_pipeline_without_tags_or_lemmas_is_refused() -> None:
+    with pytest.raises(ValueError, match="gives no POS and no LEMMA"):
+        SpacyKeywordExtractor(spacy.blank("en"))
+    with pytest.raises(ValueError, match="gives no LEMMA"):
+        SpacyKeywordExtractor(spacy.load(SHIPPED_FOLDER, exclude=["trainable_lemmatizer"]))
+
+
+def test_a_loaded_pipeline_and_a_folder_give_what_the_default_gives() -> None:
+    text = "The highest mountain is Mount Everest."
+    assert SpacyKeywordExtractor(spacy.load(SHIPPED_FOLDER))(text) == extract(text)
+    assert SpacyKeywordExtractor(SHIPPED_FOLDER)(text) == extract(text)
+
+
+def test_the_fingerprint_changes_with_a_weight_but_not_with_the_documentation(tmp_path: Path) -> None:
+    assert extract.fingerprint.startswith("en_robustrag-keywords 1.0.0 sha256:")
+    assert f"spacy {spacy.__version__}" in extract.fingerprint
+    copy = shutil.copytree(SHIPPED_FOLDER, tmp_path / "pipeline")
+    (copy / "README.md").write_text("another text")
+    assert SpacyKeywordExtractor(copy).fingerprint == extract.fingerprint
+    weights = copy / "tok2vec" / "model"
+    content = bytearray(weights.read_bytes())
+    content[-100] ^= 1
+    weights.write_bytes(content)
+    assert hash_of_files(copy) != hash_of_files(SHIPPED_FOLDER)
+
+
+def test_a_loaded_pipeline_and_a_plain_function_are_marked_as_unhashed() -> None:
+    loaded = extractor_fingerprint(SpacyKeywordExtractor(spacy.load(SHIPPED_FOLDER)))
+    assert loaded.startswith("en_robustrag-keywords 1.0.0 (unhashed)")
+    assert extractor_fingerprint(str.split) == "builtins.str.split (unhashed)"
+    assert extractor_fingerprint(_unheard_of_words) == f"{__name__}._unheard_of_words (unhashed)"
+
+
+def test_the_shipped_pipeline_is_small_and_holds_no_pickle() -> None:
+    files = [file for file in SHIPPED_FOLDER.rglob("*") if file.is_file()]
+    assert sum(file.stat().st_size for file in files) <= 4_000_000
+    assert not [file for file in files if file.suffix in (".pkl", ".pickle") or file.read_bytes()[:2] == b"\x80\x04"]
+    assert {"README.md", "NOTICE.md"} <= {file.name for file in files}
+
+
+@needing("TREEBANK")
+def test_informative_words_of_the_ewt_test_set_are_found() -> None:
+    nlp, right, total = spacy.load(SHIPPED_FOLDER), 0, 0
+    with gzip.open(DATA / "ewt-test.conllu.gz", "rt", encoding="utf-8") as lines:
+        blocks = "".join(lines).strip().split("\n\n")
+    for block in blocks[::4]:
+        rows = [row.split("\t") for row in block.split("\n") if row[0].isdigit()]
+        doc = nlp(Doc(nlp.vocab, words=[row[1] for row in rows]))
+        right += sum((row[3] in INFORMATIVE) == (t.pos_ in INFORMATIVE) for row, t in zip(rows, doc, strict=True))
+        total += len(rows)
+    assert total > 5_000
+    assert right / total >= 0.96
