@@ -84,11 +84,6 @@ def checked_documents(documents: Any) -> list[Document]:
     return items
 
 
-def is_documents(value: Any) -> bool:
-    """Whether the value is a list of documents, with at least one in it."""
-    return isinstance(value, (list, tuple)) and bool(value) and all(isinstance(v, Document) for v in value)
-
-
 def _formatted(document: Document, template: BasePromptTemplate[Any]) -> str:
     """The document as the template shows it; metadata that is missing is left blank.
 

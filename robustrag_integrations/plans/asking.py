@@ -145,7 +145,6 @@ def ask_groups(
     *,
     by_letter: bool = False,
     brief: bool = False,
-    read_ahead: Callable[[Sequence[Response]], None] | None = None,
 ) -> Generator[Request, Reply, list[Reading[Found]]]:
     """Ask every group its own prompt (paper, Algorithm 1, line 5), and read what it says.
 
@@ -160,7 +159,6 @@ def ask_groups(
         early: when to stop before all have answered; None for never.
         by_letter: whether the answer shows what a group wrote, so that copies say the same only to the letter.
         brief: whether reading short replies takes no time to speak of (`Ask.brief`).
-        read_ahead: is told all replies before they are read one by one.
 
     Returns:
         One reading per group.
@@ -171,8 +169,6 @@ def ask_groups(
     needed, read = quorum.needed(len(groups)), cache(read)
 
     def readings_of(replies: Sequence[Response]) -> list[Reading[Found]]:
-        if read_ahead is not None:
-            read_ahead(replies)
         return read_responses(counted_responses(groups, replies), read)
 
     if not prompts:
@@ -334,11 +330,6 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
     if findings.get("copy_of") is not None:
         findings = {"status": "copy", **findings}
     return GroupReport(**_of_group(group), **findings)
-
-
-def report_alike(found: GroupReport, group: PassageGroup) -> GroupReport:
-    """The report of a group of which the same was found as of another one."""
-    return found.changed(**_of_group(group))
 
 
 def _of_group(group: PassageGroup) -> dict[str, Any]:
