@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 from langchain_core.prompts import PromptTemplate
 
 from langchain_robustrag import create_robust_documents_chain
-from langchain_robustrag.documents import Isolation, is_documents
+from langchain_robustrag.documents import Isolation
 from tests.helpers.hostile_keys import HOSTILE_KEYS
 from tests.langchain.fakes import PROMPT, QUESTION, Reader, planted, truthful
 
@@ -140,13 +140,6 @@ def test_no_metadata_and_no_text_breaks_the_call(hostile: list[Document], by: An
     before = [d.model_copy(deep=True) for d in hostile]
     assert "Paris" in chain.invoke({"input": QUESTION, "context": [*honest, *hostile]})
     assert repr(hostile) == repr(before)
-
-
-def test_a_document_is_told_from_other_things() -> None:
-    assert is_documents([Document(page_content="a")])
-    assert not is_documents([])
-    assert not is_documents(["a"])
-    assert not is_documents({"documents": [Document(page_content="a")]})
 
 
 def test_a_stream_that_is_left_when_its_loop_ends_is_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
