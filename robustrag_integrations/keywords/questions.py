@@ -56,6 +56,10 @@ def is_literal(reply: str, question: str) -> bool:
 
 
 def is_yes_or_no(question: str) -> bool:
-    """Whether a question holds no question word and offers no alternatives."""
+    """Whether it is a question, holds no question word and offers no alternatives."""
     asked = question[:_LONGEST]
-    return _QUESTION_WORD.search(asked) is None and _ALTERNATIVES.search(asked) is None
+    return (
+        any(mark in asked for mark in "?？؟")
+        and _QUESTION_WORD.search(asked) is None
+        and _ALTERNATIVES.search(asked) is None
+    )

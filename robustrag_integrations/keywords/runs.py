@@ -16,7 +16,7 @@ import unicodedata
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
-from robustrag_integrations.keywords.languages import VERDICTS
+from robustrag_integrations.keywords.languages import NEGATIONS, VERDICTS
 from robustrag_integrations.keywords.questions import asks_for_something_else, is_yes_or_no
 from robustrag_integrations.keywords.tokens import QUOTES, STOPS, UNIT, Language, Token, tokens_of
 from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
@@ -32,6 +32,7 @@ _LEAD = re.compile(
     re.I,
 )
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
+_ENDS = re.compile(r"[*_\"'”’)\s]*(?:\Z|[,.;:!?…。，、！—–]| - )")
 _INDEXED = re.compile(r"`?[a-z_][\w.]*\[\d+\]`?")  # a place in an array, no citation
 _FULL_STOP = re.compile(r"(?<=\w\w)[.。]\Z")
 _MARKS = ("**", "*", "`", '"', "'", "“”", "‘’", "„“", "«»", "「」", "『』", "《》")
@@ -44,7 +45,7 @@ class ReplyKeys:
     Attributes:
         keys: what counts. Replies with the same keys say the same.
         whole: the key of the whole answer; None for an echo of the question, which has no keys.
-        rest: the tokens that are neither small words nor in the question.
+        rest: the tokens that are neither small words nor in the question; units are among them.
         forms: each key as the reply writes it first; for eyes.
         is_echo: whether it only repeats the question.
     """
@@ -66,16 +67,18 @@ class RunReader:
     def __init__(self, question: str) -> None:
         self._language = Language.of(question)
         asked = tokens_of(question[:MOST_CHARACTERS], self._language) if asks_for_something_else(question) else []
-        self._asked = frozenset(token.key for token in asked)
+        self._asked = frozenset(token.key for token in asked) - NEGATIONS
+        self._words = self.tokens(question[:MOST_CHARACTERS])
         self._takes_verdicts = is_yes_or_no(question)
 
     def __call__(self, reply: str) -> ReplyKeys:
         """The keys of a reply."""
         text = whole_answer(reply)
         tokens = tokens_of(text, self._language)[:MOST_TOKENS]
-        if self._takes_verdicts and tokens and tokens[0].key in VERDICTS:
+        if self._takes_verdicts and tokens and tokens[0].key in VERDICTS and _ENDS.match(text, tokens[0].end):
             verdict = tokens[0].key
-            return ReplyKeys(frozenset([verdict]), verdict, frozenset([verdict]), {verdict: _form(text, tokens[:1])})
+            more = frozenset(t.key for t in tokens[1:] if not self._language.is_small(t.key)) - self._words
+            return ReplyKeys(frozenset([verdict]), verdict, more | {verdict}, {verdict: _form(text, tokens[:1])})
         small = [self._language.is_small(token.key) for token in tokens]
         if all(small):
             small = [False] * len(tokens)
@@ -93,7 +96,7 @@ class RunReader:
                 if not small[last] and any(new[first : last + 1]):
                     run = tokens[first : last + 1]
                     forms.setdefault(_joined(run), _form(text, run))
-        rest = frozenset(token.key for token, is_new in zip(tokens, new, strict=True) if is_new)
+        rest = frozenset(t.key for t, is_new in zip(tokens, new, strict=True) if is_new or t.key[0] == UNIT)
         return ReplyKeys(frozenset(forms), whole, rest, forms, whole is None and bool(tokens))
 
     def tokens(self, text: str) -> frozenset[str]:
@@ -114,6 +117,8 @@ def _joined(run: list[Token]) -> str:
 
 def _form(text: str, run: list[Token]) -> str:
     """A run as the text writes it, without the punctuation at its ends."""
+    if len(run) == 1 and run[0].alone:
+        return run[0].alone
     written = text[run[0].start : max(token.end for token in run)]
     return " ".join(written.strip(QUOTES + "*").rstrip(STOPS + QUOTES + "*").split()) or written
 
@@ -121,7 +126,8 @@ def _form(text: str, run: list[Token]) -> str:
 def whole_answer(reply: str) -> str:
     """A reply without its wrapping."""
     text = unboxed(answer_text(_visible(reply[:MOST_CHARACTERS]))).strip()
-    text = text if _INDEXED.fullmatch(text) else without_citations(text).strip()
+    if text[:1] not in ("[", "{") and not _INDEXED.fullmatch(text):
+        text = without_citations(text).strip()
     if fenced := _FENCE.match(text):
         text = fenced[1].strip()
     text = _LEAD.sub("", text, count=1)

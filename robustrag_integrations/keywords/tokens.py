@@ -47,6 +47,7 @@ _INVISIBLE = re.compile(
 )
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _POINTS = re.compile(r"\d{1,3}(?:\.\d{3})+")
+_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 _BRACKETS = ("()", "[]", "{}", "<>")
 _NUMBER = re.compile(r"-?(?:\d+\.)?\d+")
 _DATE = re.compile(r"[a-z]{3,9} \d{4}|\d{1,2} [a-z]{3,9}(?: \d{4})?")
@@ -64,11 +65,15 @@ UNIT = "¤"  # how the token of a unit begins; "5 km" and "7 km" do not agree on
 
 
 class Token(NamedTuple):
-    """A word as it is compared, and where it stands in the text."""
+    """A word as it is compared, and where it stands in the text.
+
+    `alone` is how the number of an amount with a unit is shown where the unit is not agreed on.
+    """
 
     key: str
     start: int
     end: int
+    alone: str = ""
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,9 @@ def tokens_of(text: str, language: Language) -> list[Token]:
     done = 0
     for amount, start, end in _amounts(text, language):
         tokens += _words(text, done, start, language)
-        tokens += [Token(key, start, end) for key in amount]
+        number, *unit = amount
+        tokens.append(Token(number, start, end, number if unit and unit[0][0] == UNIT else ""))
+        tokens += [Token(key, start, end) for key in unit]
         done = end
     tokens += _words(text, done, len(text), language)
     if not tokens and (signs := text.strip()[:_LONGEST_WORD]) and " " not in signs:
@@ -152,6 +159,8 @@ def _words(text: str, start: int, end: int, language: Language) -> Iterator[Toke
                 if key := _key(part, language):
                     yield Token(key, at, at + len(part))
                 at += len(part) + 1
+        elif written in _LETTERS and text[: piece.start()].strip():  # "Vitamin A"
+            yield Token(written, piece.start(), piece.end())
         elif key := _key(written, language):
             yield Token(key, piece.start(), piece.end())
 
@@ -193,7 +202,9 @@ def _without_edges(word: str) -> str:
                     word = word.lstrip(pair[0])
                 elif pair[1] in word and pair[0] not in word:
                     word = word.rstrip(pair[1])
-    return word if any(map(str.isalnum, word)) or len(word) > 1 or word in "%" + MONEY else ""
+    if any(map(str.isalnum, word)) or len(word) > 1 or word in "%&/" + MONEY:
+        return word
+    return word if unicodedata.category(word) in ("Sm", "So") else ""  # "<", "≠", "→", "❌"
 
 
 def _amounts(text: str, language: Language) -> Iterator[tuple[list[str], int, int]]:

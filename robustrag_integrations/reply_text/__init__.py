@@ -19,6 +19,7 @@ _ANSWER_KEYS = (
     "answer", "final_answer", "finalanswer", "final", "short_answer", "response", "result", "output", "value",
     "antwort", "réponse", "reponse", "respuesta", "risposta", "resposta", "odpowiedź", "ответ", "答案", "答え", "回答",
 )  # fmt: skip
+_LOOSE_KEYS = frozenset(["final", "response", "result", "output", "value"])  # alone; beside others they are data
 _ASIDE_KEYS = ("reason", "think", "thought", "explan", "confiden", "source", "quote", "note", "citation", "evidence")
 _FENCE = re.compile(r"\A\s*```[\w+-]{0,20}[ \t]*\n")
 _TAGGED = re.compile(r"\s*<(answer|final_answer)>((?:(?!</?\1>).)*)</\1>\s*", re.I | re.S)
@@ -108,7 +109,8 @@ def unboxed(text: str) -> str:
 
 def without_citations(text: str) -> str:
     """Return a text without the numbers that it cites by: "[1]", "[Doc 2]", "【3†source】"."""
-    return _CITATION.sub("", text) if "[" in text or "【" in text else text
+    left = _CITATION.sub("", text) if "[" in text or "【" in text else text
+    return left if left.strip() else text  # "[1, 2, 3]" is a list
 
 
 def _closing_brace(text: str, start: int) -> int:
@@ -133,7 +135,10 @@ def _json_answer(text: str) -> str | None:
     if not isinstance(value, dict) or not value:
         return None
     answers = list(_answers(value, 0))
-    is_framed = any(str(key).strip().casefold().replace(" ", "_") in _ANSWER_KEYS for key in value)
+    names = [str(key).strip().casefold().replace(" ", "_") for key in value]
+    others = [n for n in names if n not in _ANSWER_KEYS and not any(aside in n for aside in _ASIDE_KEYS)]
+    framing = [n for n in names if n in _ANSWER_KEYS]
+    is_framed = bool(framing) and (not others or not _LOOSE_KEYS.issuperset(framing))
     return "\n".join(answers) if is_framed or not answers else None  # else the object is itself the answer
 
 

@@ -94,29 +94,11 @@ def _stays_ahead(
 
 
 def text_of(words: Sequence[Worded]) -> str:
-    """The agreed words as the answer shows them; empty without any. A function of the keys and their forms alone.
-
-    Keys that overlap are shown as one: more than half of the core's groups say each of "covid 19 vaccination" and
-    "vaccination cards", so that some group says both.
-    """
-    shown: list[tuple[str, str]] = []
+    """The agreed words as the answer shows them; empty without any. A function of the keys and their forms alone."""
+    shown: dict[str, str] = {}
     for worded in words:
-        joined = next(((i, both) for i, one in enumerate(shown) if (both := _overlapping(one, worded))), None)
-        if joined is None:
-            shown.append((worded.key, worded.form))
-        else:
-            shown[joined[0]] = joined[1]
-    return ", ".join(dict.fromkeys(form for _, form in shown))
-
-
-def _overlapping(one: tuple[str, str], worded: Worded) -> tuple[str, str] | None:
-    """Two keys with their forms as one, where one ends as the other begins."""
-    for (left, left_form), (right, right_form) in ((one, (worded.key, worded.form)), ((worded.key, worded.form), one)):
-        ends, begins, forms = left.split(" "), right.split(" "), right_form.split(" ")
-        for size in range(min(len(ends), len(begins)) - 1, 0, -1):
-            if ends[-size:] == begins[:size] and len(forms) == len(begins):
-                return " ".join([left, *begins[size:]]), " ".join([left_form, *forms[size:]])
-    return None
+        shown.setdefault(folded(worded.form), worded.form)
+    return ", ".join(shown.values())
 
 
 class Unbounded(Exception):

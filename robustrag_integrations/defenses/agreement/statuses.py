@@ -63,5 +63,5 @@ def standing(said: ReplyKeys, answer: Collection[str]) -> tuple[str, tuple[str, 
     if agreed and (not more or len(agreed) == len(answer)):
         return ("mentions" if more else "supports"), tuple(said.forms[key] for key in agreed)
     if said.whole is not None and any(is_part(said.whole, key) for key in answer):
-        return "mentions", (said.forms[said.whole],)
+        return "mentions", (said.forms.get(said.whole, said.whole),)
     return "differs", ()

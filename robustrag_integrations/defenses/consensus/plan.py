@@ -51,7 +51,10 @@ def consensus_plan(
         quorum = settings.quorum.radius([r.response for r in readings], [g.weight for g in groups])
         return min(consensus.radius(pending, verbatim=verbatim), quorum)
 
-    early = Early.of(rules, proved)
+    def decided(readings: Sequence[Reading[ReplyKeys]]) -> int:
+        return proved(readings) if proved(readings, verbatim=True) >= 0 else -1
+
+    early = Early.of(rules, decided)
     readings = yield from ask_for_keys(groups, settings, reader, query, early)
     responses = [reading.response for reading in readings]
     consensus = Consensus.of(readings, settings, reader, votes_counted(groups, readings)[0])

@@ -19,6 +19,7 @@ from robustrag_integrations.defenses.agreement.linear_forms import Holding, Vote
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.defenses.keyword.counting import KeywordRule, keyword_radius
+from robustrag_integrations.keywords.languages import NEGATIONS
 from robustrag_integrations.keywords.runs import ReplyKeys, is_part
 from robustrag_integrations.models.base import Response
 
@@ -81,12 +82,15 @@ class Kept:
 
 
 def worded(final: Response, kept: Kept, reader: ReplyReader) -> str | None:
-    """The text of a final reply that says nothing but kept words and words of the question; None for any other one.
+    """The text of a final reply that puts the kept words together: all of them whole, and nothing else.
 
-    The kept keys whose words it says it says whole: "5 km" is not what "less than 5 km" says.
+    Words of the question may stand beside them, but no number and no negation: "5 km" is not what "less than 5 km"
+    says, nor "Rome" what "not" and "Rome" say.
     """
     text = (final.text or "").strip()
     said = reader.runs(text)
-    held = [each for each in kept.words if each.key in said.keys or (said.whole and is_part(each.key, said.whole))]
-    words = {token for each in held for token in reader.runs.tokens(each.form)}
-    return text if text and held and not said.rest - words and not reader.abstains(text) else None
+    held = all(each.key in said.keys or (said.whole and is_part(each.key, said.whole)) for each in kept.words)
+    words = {token for each in kept.words for token in reader.runs.tokens(each.form)}
+    added = reader.runs.tokens(text) - words
+    telling = added & NEGATIONS or any(any(map(str.isdigit, token)) for token in added)
+    return text if text and held and not (said.rest - words or telling or reader.abstains(text)) else None
