@@ -78,8 +78,6 @@ NEEDS = {
         lambda: all(map(find_spec, ("fastapi", "uvicorn", "torch"))), "transformers[serving] is not installed"
     ),
     "INT8": Need(lambda: _quantises(), "this build of torch cannot quantise"),
-    "ONEDNN": Need(lambda: _torch_has("mkldnn"), "this build of torch has no oneDNN"),
-    "MKL": Need(lambda: _torch_has("mkl"), "this build of torch has no MKL"),
 }
 
 
@@ -104,14 +102,6 @@ def _quantises() -> bool:
     import torch
 
     return bool(set(torch.backends.quantized.supported_engines) - {"none"})
-
-
-def _torch_has(library: str) -> bool:
-    if find_spec("torch") is None:
-        return False
-    import torch
-
-    return bool(getattr(torch.backends, library).is_available())
 
 
 # --- what would be skipped here, read from the source

@@ -32,7 +32,7 @@ _LEAD = re.compile(
     re.I,
 )
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
-_ENDS = re.compile(r"[*_\"'”’)\s]*(?:\Z|[,.;:!?…。，、！—–]| - )")
+_ENDS = re.compile(r"(?<=[,.;:!?…。，、！])|[*_\"'”’)\s]*(?:\Z|[,.;:!?…。，、！—–]| - )")
 _INDEXED = re.compile(r"`?[a-z_][\w.]*\[\d+\]`?")  # a place in an array, no citation
 _FULL_STOP = re.compile(r"(?<=\w\w)[.。]\Z")
 _MARKS = ("**", "*", "`", '"', "'", "“”", "‘’", "„“", "«»", "「」", "『』", "《》")

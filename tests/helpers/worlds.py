@@ -260,7 +260,7 @@ def written_world(rng: random.Random, *, agreeing: bool = False) -> World:
     """Keyword aggregation over runs of words in several spellings; the answer is whatever the final prompt lists."""
     setting = _setting(rng, agreeing)
     many = rng.choice(["x", "X", "X Y", "x y", "X Y W"])
-    replies = [many] * (22 if agreeing else 8) + ["X"] * 3 + ["X Y"] * 3
+    replies = [many] * (22 if agreeing else 12) + ["X"] * 3 + ["X Y"] * 3
     replies += ["x", "x y", "y", "X y", "x Y w", "I don't know", None, ""]
     said = Memo(lambda _: rng.choice(replies))
     final = Memo(lambda text: text if agreeing else rng.choice([text, "right", "right a"]))
@@ -297,7 +297,7 @@ CONSENSUS_MOVES += ["I don't know", "", None]  # type: ignore[list-item]
 def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
     """Consensus over runs of words, or a user's keywords; `agreeing`: most groups say the same."""
     setting = _setting(rng, agreeing)
-    replies = [rng.choice(["x y", "x y", "X", "three years"])] * (50 if agreeing else 5) + ["x"] * 3
+    replies = [rng.choice(["x y", "x y", "X", "three years"])] * (50 if agreeing else 9) + ["x"] * 3
     replies += ["y x", "x z y", "X", "y", "w", "y w", "right", "q", "3 years", "three years", "I don't know", None, ""]
     said = Memo(lambda _: rng.choice(replies))
     settings = ConsensusSettings.of(

@@ -17,7 +17,7 @@ from tests.helpers.scripted import BARE, split
 
 
 def defense(model: CallableModel, **settings) -> KeywordAggregation:
-    return KeywordAggregation(model, extractor=split, prompts=BARE, **settings)
+    return KeywordAggregation(model, extractor=split, prompts=BARE, final="always", **settings)
 
 
 class Gauge:

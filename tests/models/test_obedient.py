@@ -35,7 +35,10 @@ def model() -> ObedientModel:
 def attacked(name: str, rank: int = 1, passages: Sequence[str] = CLEAN) -> tuple[Scores, Scores, str]:
     """What vanilla RAG and keyword aggregation score under an attack, and what vanilla RAG says."""
     plan = plan_attack(name, QUESTION, passages, rank=rank)
-    found = [d(model()).answer(QUESTION.question, plan.passages) for d in (VanillaRAG, KeywordAggregation)]
+    found = [
+        d.answer(QUESTION.question, plan.passages)
+        for d in (VanillaRAG(model()), KeywordAggregation(model(), group_by="passage"))
+    ]
     scores = [score_answer(QUESTION, a, "qa", target=plan.target, goal=plan.goal) for a in found]
     return scores[0], scores[1], found[0].text
 
@@ -139,5 +142,5 @@ def test_lies_work_on_a_model_that_believes_corrections(name: str, said: str) ->
     vanilla = VanillaRAG(CallableModel(believer)).answer(QUESTION.question, planted.passages)
     assert vanilla.text == said
     assert score_answer(QUESTION, vanilla, "qa", target=planted.target).hijacked
-    keyword = KeywordAggregation(CallableModel(believer)).answer(QUESTION.question, planted.passages)
+    keyword = KeywordAggregation(CallableModel(believer), group_by="passage").answer(QUESTION.question, planted.passages)
     assert keyword.text == "Anna Lind"

@@ -42,7 +42,7 @@ def answer_of(
         ("Who won?", "George Santos", "Santos", "mentions"),
         ("Is parking allowed?", "Parking is not allowed", "Parking is allowed", "differs"),
         ("Is it open?", "Yes", "No, it is open tomorrow", "differs"),
-        ("Is it open?", "Yes", "Yes, since 5", "supports"),
+        ("Is it open?", "Yes", "Yes, since 5", "mentions"),
         ("Which command lists them?", "kubectl get pods", "Use `kubectl get pods`", "mentions"),
         ("Which command lists them?", "kubectl get pods", "kubectl delete pods", "differs"),
         ("Wo liegt es?", "Tarsk", "nicht in Tarsk", "mentions"),

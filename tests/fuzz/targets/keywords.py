@@ -61,7 +61,7 @@ def quantities(source: Source) -> None:
 def extraction(source: Source) -> None:
     """Every keyword is well formed, and their number is bounded by the text's length."""
     response = text(source, 5, 300)
-    keywords = _extractor()(response)
+    keywords = _read(response)
     assert len(keywords) <= 40 + 12 * min(len(response), MAX_CHARACTERS)
     for keyword in keywords:
         assert_keyword(keyword)

@@ -38,7 +38,7 @@ def served(reply: Callable[[str], str | Reply], **settings) -> Iterator[tuple[Lo
 
 
 def defense(model: OpenAIModel, **settings) -> KeywordAggregation:
-    return KeywordAggregation(model, **settings)
+    return KeywordAggregation(model, final="always", **settings)
 
 
 def test_an_answer_comes_with_its_radius_and_the_groups_words() -> None:

@@ -71,7 +71,7 @@ async def _asked(defense: KeywordAggregation, style: str) -> Any:
 
 def test_a_model_that_takes_all_is_asked_no_more_than_the_prompts() -> None:
     with served(lambda request: obedient_reader(request["messages"][-1]["content"])) as (server, model):
-        answer = KeywordAggregation(model).answer(QUESTION, PASSAGES)
+        answer = KeywordAggregation(model, final="always").answer(QUESTION, PASSAGES)
     assert len(server.requests) == 6
     assert answer.settings["capabilities"] == {"sent": ["max_tokens", "temperature"], "refused": []}
     assert model.deterministic

@@ -26,7 +26,7 @@ TOLD = {
 
 def answered(server: LoopbackServer, *, streamed: bool) -> Any:
     model = OpenAIModel("m", server.url, attempts=1)
-    defense = KeywordAggregation(model)
+    defense = KeywordAggregation(model, final="always")
     try:
         if not streamed:
             return defense.answer("Who runs the mill?", PASSAGES)
@@ -65,7 +65,7 @@ def test_a_server_that_refuses_to_tell_is_asked_without() -> None:
 
     with LoopbackServer(reply, whole_requests=True) as server:
         model = OpenAIModel("m", server.url, attempts=1)
-        defense = KeywordAggregation(model)
+        defense = KeywordAggregation(model, final="always")
         for _ in range(2):
             stream = defense.stream("Who runs the mill?", PASSAGES)
             assert "".join(stream) == "Anna Lind"
