@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,7 @@ def test_replies_without_a_score_count_as_zero_and_are_told_everywhere(run, monk
     assert "1 of 1 scores are 0 because the judge's replies held no score" in out
     assert [line["unreadable"] for line in csv.DictReader(Path("run.csv").read_text().splitlines())] == ["1", "1"]
     page = write_report(read_run("run.jsonl"), "run.html").read_text(encoding="utf-8")
-    assert "judge 0 of 100, because no score could be read from the judge&#x27;s replies" in page
+    assert "judge 0 of 100, because no score could be read from the judge's replies" in unescape(page)
 
 
 def test_a_judge_that_cannot_be_asked_fails_its_rows_and_another_one_makes_rows_of_its_own(run) -> None:

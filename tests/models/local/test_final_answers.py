@@ -183,8 +183,9 @@ def test_a_keyword_certificate_is_that_of_asking_alone() -> None:
 @pytest.mark.parametrize("slack", [0.0, 2.0**-10])
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_a_decoding_certificate_is_that_of_one_prefix_at_a_time(architecture, slack, monkeypatch) -> None:
-    passages = [f"Fact {i}: paris" for i in range(6)]
-    model = tiny(architecture)
+    passages = [f"paris fact {i}" for i in range(6)]
+    settings = {"max_context_tokens": 24, "max_new_tokens": 6, "chat": False, "stop": ()}
+    model = LocalModel(tiny_model(architecture), tiny_tokenizer(), **settings)
     defense = DecodingAggregation(model, max_new_tokens=5, stop=["zzz"], slack=slack)
     asked = {"etas": [1.0, 2.0, 3.0, 4.0], "corruption_size": [1, 2], "metric": graded, "max_model_calls": 120}
     walks = defense.certify_etas("Where?", passages, "paris", **asked)
