@@ -52,7 +52,11 @@ def method_and_settings(
     known = [*(setting.name for setting in method.settings), "task", "prompts"]
     if unknown := sorted(set(given) - set(known)):
         near = nearest_of(unknown[0], [*known, *(s.name for other in METHODS.values() for s in other.settings)])
-        hint = f"did you mean {near}?" if near not in (None, unknown[0]) else f"{method.name} aggregation takes {', '.join(known)}"
+        hint = (
+            f"did you mean {near}?"
+            if near not in (None, unknown[0])
+            else f"{method.name} aggregation takes {', '.join(known)}"
+        )
         hint = _OF_STOCK.get(unknown[0], hint)
         raise TypeError(f"unknown arguments {', '.join(unknown)}; {hint}")
     return method, method.settings_of(given)

@@ -142,5 +142,7 @@ def test_lies_work_on_a_model_that_believes_corrections(name: str, said: str) ->
     vanilla = VanillaRAG(CallableModel(believer)).answer(QUESTION.question, planted.passages)
     assert vanilla.text == said
     assert score_answer(QUESTION, vanilla, "qa", target=planted.target).hijacked
-    keyword = KeywordAggregation(CallableModel(believer), group_by="passage").answer(QUESTION.question, planted.passages)
+    keyword = KeywordAggregation(CallableModel(believer), group_by="passage").answer(
+        QUESTION.question, planted.passages
+    )
     assert keyword.text == "Anna Lind"
