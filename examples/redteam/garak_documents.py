@@ -27,7 +27,7 @@ from pathlib import Path
 from garak.probes import latentinjection
 
 URL = os.environ.get("ROBUSTRAG_URL", "http://127.0.0.1:8400/v1")
-DEFENDED = os.environ.get("ROBUSTRAG_MODEL", "robustrag-keyword")
+DEFENDED = os.environ.get("ROBUSTRAG_MODEL", "robustrag-consensus")
 HONEST = [
     paragraph
     for probe in (

@@ -77,7 +77,7 @@ async def attack(address, model, order, question, target):
 async def main(address):
     """Attack both models with every order."""
     await initialize_pyrit_async(IN_MEMORY, load_defaults=False, silent=True)
-    for model in ("vanilla", "robustrag-keyword"):
+    for model in ("vanilla", "robustrag-consensus"):
         for order in ORDERS:
             for question, right, target in QUESTIONS:
                 hit, answer = await attack(address, model, order, question, target)

@@ -126,7 +126,7 @@ def test_workers_answer_behind_one_address_are_replaced_and_finish_what_is_under
     with started(notes, "--workers", "2", "--no-vanilla") as (process, address, lines):
         assert lines[-1].rstrip().endswith("(models: robustrag-consensus; 2 processes)")
         done: list[Any] = []
-        askers = [threading.Thread(target=lambda: done.append(posted(address, asking()))) for _ in range(6)]
+        askers = [threading.Thread(target=lambda: done.append(posted(address, asking(model="robustrag-consensus")))) for _ in range(6)]
         for asker in askers:
             asker.start()
         for asker in askers:
@@ -140,10 +140,10 @@ def test_workers_answer_behind_one_address_are_replaced_and_finish_what_is_under
         said = (line for line in process.stderr if "warning: " in line)
         assert "a process ended with code -9; another one takes its place in 1 s" in next(said)
         assert "slow_model" in next(said)
-        assert posted(address, asking())[0] == 200
+        assert posted(address, asking(model="robustrag-consensus"))[0] == 200
         (notes / "slow_model.py").write_text(SLOW_MODEL)
         (notes / "asked").unlink()
-        asker = threading.Thread(target=lambda: done.append(posted(address, asking())))
+        asker = threading.Thread(target=lambda: done.append(posted(address, asking(model="robustrag-consensus"))))
         asker.start()
         await_file(notes / "asked")
         process.send_signal(signal.SIGTERM)
@@ -246,7 +246,7 @@ def test_it_finishes_the_answers_under_way_when_it_is_told_to_stop(notes: Path) 
     with started(notes, "--no-vanilla") as (process, address, lines):
         assert lines[-1].rstrip().endswith("(models: robustrag-consensus)")
         done: list[Any] = []
-        asker = threading.Thread(target=lambda: done.append(posted(address, asking())))
+        asker = threading.Thread(target=lambda: done.append(posted(address, asking(model="robustrag-consensus"))))
         asker.start()
         await_file(notes / "asked")
         process.send_signal(signal.SIGTERM)

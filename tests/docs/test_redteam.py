@@ -80,6 +80,6 @@ def test_promptfoo_asks_what_the_endpoint_answers(name: str) -> None:
     assert bodies(name)
     for body in bodies(name):
         asked = chat_request(body, Limits(), documents_allowed=True)
-        assert asked.model in ("vanilla", "robustrag-keyword")
+        assert asked.model in ("vanilla", "robustrag-consensus")
         assert [d.text for d in asked.documents] == ["{{document}}"]
         assert (asked.rank, asked.retrieve) == (1, True)
