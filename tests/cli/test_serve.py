@@ -126,7 +126,10 @@ def test_workers_answer_behind_one_address_are_replaced_and_finish_what_is_under
     with started(notes, "--workers", "2", "--no-vanilla") as (process, address, lines):
         assert lines[-1].rstrip().endswith("(models: robustrag-consensus; 2 processes)")
         done: list[Any] = []
-        askers = [threading.Thread(target=lambda: done.append(posted(address, asking(model="robustrag-consensus")))) for _ in range(6)]
+        askers = [
+            threading.Thread(target=lambda: done.append(posted(address, asking(model="robustrag-consensus"))))
+            for _ in range(6)
+        ]
         for asker in askers:
             asker.start()
         for asker in askers:

@@ -140,6 +140,25 @@ def test_a_verdict_is_the_whole_answer_to_a_question_for_one() -> None:
     assert keys("Yes, it is open until 5.", "Is it open?") == keys("yes", "Is it open?") == {"yes"}
 
 
+@pytest.mark.parametrize("method", [ConsensusAggregation, KeywordAggregation])
+def test_nothing_is_said_that_no_source_said(method: type[ConsensusAggregation] | type[KeywordAggregation]) -> None:
+    said = ["Covid 19 vaccination"] * 3 + ["vaccination cards"] * 3
+    replies = {f"text {i}": reply for i, reply in enumerate(said)}
+    model = CallableModel(lambda prompt: next(reply for text, reply in replies.items() if text in prompt))
+    answer = method(model).answer("Which one is that?", list(replies))
+    assert "19 vaccination cards" not in answer.text
+
+
+def test_a_capital_letter_is_a_word_where_it_follows_one() -> None:
+    assert whole("Vitamin A") != whole("Vitamin B")
+    assert "vitamin A" in keys("Vitamin A")
+    assert whole("Hepatitis B") != whole("Hepatitis")
+
+
+def test_signs_count() -> None:
+    assert len({whole("x < 5"), whole("x ≠ 5"), whole("x 5")}) == 3
+
+
 def test_a_huge_reply_is_read_in_part() -> None:
     said = RunReader("Which?")(" ".join(f"w{i}" for i in range(100_000)))
     assert len(said.keys) <= 2_000 * LONGEST + 1
