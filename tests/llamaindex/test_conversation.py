@@ -101,7 +101,9 @@ def test_its_radius_is_that_of_the_abstention() -> None:
     assert first.abstained
     assert not second.abstained
     assert first.radius == second.radius == 0
-    planted = engine_of(RobustContextChatEngine, index_of(["Rain falls.", EVIL, EVIL]), Sociable()).chat("Hello there")
+    planted = engine_of(RobustContextChatEngine, index_of([f"{EVIL} {n}" for n in range(3)]), Sociable()).chat(
+        "Hello there"
+    )
     assert str(planted) == "Berlin"
 
 
