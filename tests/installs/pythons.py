@@ -30,7 +30,7 @@ IMPORTS = {
     "langchain-agents": "langchain_robustrag.middleware",
     "langchain-classic": "langchain_robustrag.classic",
     "llamaindex": "llamaindex_robustrag",
-    "mcp": "robustrag_integrations.serve, mcp",
+    "mcp": "robustrag_integrations.cli.mcp, mcp",
     "openai": "robustrag_integrations.models.server.model, openai",
     "otel": "opentelemetry.trace",
     "remote": "robustrag_integrations.models.server.model, openai, transformers, jinja2",
