@@ -45,6 +45,9 @@ def langchain() -> dict[str, Any]:
         def _call(self, messages: Any, *args: Any, **kwargs: Any) -> str:
             return my_llm(messages[-1].content)
 
+        def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
+            return self
+
     class Retriever(BaseRetriever):
         def _get_relevant_documents(self, query: str, **kwargs: Any) -> list[Document]:
             return [Document(text, metadata={"source": f"site-{n}.example"}) for n, text in enumerate(TEXTS)]
@@ -59,6 +62,7 @@ def langchain() -> dict[str, Any]:
         "llm": llm,
         "reader": llm,
         "agent_model": llm,
+        "inputs": {"messages": [("human", "Who won?")]},
         "retriever": retriever,
         "prompt": ChatPromptTemplate.from_template("{context}\n{input}"),
         "rag": create_robust_retrieval_chain(retriever, llm),
