@@ -7,7 +7,7 @@ from importlib import import_module
 import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation
-from robustrag_integrations.keywords.languages import language_of, stop_words
+from robustrag_integrations.keywords.languages import _OF_SCRIPT, _PROFILES, _STOP_WORDS, language_of, stop_words
 from robustrag_integrations.keywords.tokens import Language, tokens_of
 
 SENTENCES = {
@@ -38,6 +38,11 @@ def test_the_language_of_a_reply_is_found(language: str, sentence: str) -> None:
 
 def test_a_bare_name_is_in_no_known_language() -> None:
     assert language_of("Karl Gross") is None
+
+
+def test_there_is_a_list_for_each_language_that_is_found_and_for_no_other() -> None:
+    lists = {file.stem for file in _STOP_WORDS.glob("*.txt")}
+    assert lists == {*_PROFILES, *_OF_SCRIPT.values()}
 
 
 @pytest.mark.parametrize("language", ["de", "fr", "ja", "th", "uk", "zh"])
