@@ -10,88 +10,17 @@ from __future__ import annotations
 
 import re
 
+from robustrag_integrations.keywords.closed_classes import listed
+
 _KOREAN_ENDINGS = sorted(
-    [
-        "입니다",
-        "이었습니다",
-        "였습니다",
-        "이에요",
-        "예요",
-        "이다",
-        "이라고",
-        "라고",
-        "이라는",
-        "라는",
-        "이며",
-        "이고",
-        "이었다",
-        "였다",
-        "이란",
-        "인데",
-        "이라",
-        "으로써",
-        "로써",
-        "으로서",
-        "로서",
-        "으로부터",
-        "로부터",
-        "으로",
-        "에서는",
-        "에서도",
-        "에서",
-        "에게서",
-        "에게",
-        "에는",
-        "에도",
-        "에의",
-        "까지",
-        "부터",
-        "처럼",
-        "보다",
-        "마다",
-        "조차",
-        "이나",
-        "이든",
-        "은",
-        "는",
-        "이",
-        "가",
-        "을",
-        "를",
-        "의",
-        "에",
-        "로",
-        "와",
-        "과",
-        "도",
-        "만",
-        "께서",
-        "한테",
-        "하고",
-        "이었던",
-        "였던",
-        "인",
-        "씨",
-        "님",
-        "씨가",
-        "씨는",
-        "씨의",
-        "시",
-        "때문에",
-        "때문이다",
-        "때문입니다",
-        "들",
-        "들이",
-        "들은",
-        "들을",
-        "들의",
-    ],
+    listed(
+        "입니다 이었습니다 였습니다 이에요 예요 이다 이라고 라고 이라는 라는 이며 이고 이었다 였다 이란 인데 이라 으로써 로써 "
+        "으로서 로서 으로부터 로부터 으로 에서는 에서도 에서 에게서 에게 에는 에도 에의 까지 부터 처럼 보다 마다 조차 이나 이든 "
+        "은 는 이 가 을 를 의 에 로 와 과 도 만 께서 한테 하고 이었던 였던 인 씨 님 씨가 씨는 씨의 시 때문에 때문이다 "
+        "때문입니다 들 들이 들은 들을 들의"
+    ),
     key=len,
     reverse=True,
-)
-_KOREAN_VERB = re.compile(
-    "(?:습니다|ㅂ니다|합니다|됩니다|했다|됐다|되었다|하였다|한다|된다|있다|있다고|없다|이다|입니다|니다|니까|해요|세요|졌다고|졌다|다고|"
-    "하는|되는|하여|해서|하고|되어|돼|따르면|대한|위한|위해|통해|있는|없는|였다|었다|았다|렸다)\\Z"
 )
 
 # Words that say nothing of an answer's own; they come as one token.
@@ -112,12 +41,12 @@ _THAI = (
 _DENIALS = (
     "(?:では|じゃ|で)?(?:ありません|な(?:い|かっ|く|し))|ません|不是|没有|沒有|并非|並非|不|没|沒|未|非|ไม่(?:ได้|ใช่|มี)?"
 )
-TOKENS = f"(?:{_DENIALS})|(?:{_THAI})|(?:{_CHINESE})|(?:{_JAPANESE})"
+_FILLERS = f"(?:{_THAI})|(?:{_CHINESE})|(?:{_JAPANESE})"
+TOKENS = f"(?:{_DENIALS})|{_FILLERS}"
 """What comes as one token: denials, which count, and fillers."""
 
-FILLERS = f"(?:{_THAI})|(?:{_CHINESE})|(?:{_JAPANESE})"
 _IS_DENIAL = re.compile(_DENIALS).fullmatch
-_IS_FILLER = re.compile(FILLERS).fullmatch
+_IS_FILLER = re.compile(_FILLERS).fullmatch
 
 
 def is_filler(word: str) -> bool:
