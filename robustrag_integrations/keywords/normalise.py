@@ -42,9 +42,8 @@ _CITATION = re.compile(r"\[\d{1,3}\]")
 _EMPHASIS = re.compile(r"\*{2,}|`+|~~|\*(?=[^\W\d])|(?<=[^\W\d])\*|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")
 _LINE_LEAD = re.compile(r"^(?:#{1,6} |[-*•+] |> )+")
 _LIST_NUMBER = re.compile(r"^\(?\d{1,2}[.)] (?=[^\W\d])")
-_ANSWER_LEAD = re.compile(
-    r"^(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)[: ]*", re.I
-)
+ANSWER_LEAD = r"(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)"
+_LEAD = re.compile(rf"^{ANSWER_LEAD}[: ]*", re.I)
 _SUPERSCRIPT = re.compile(r"(?<=\d)[⁺⁻]?[²³¹⁰⁴-⁹]+")
 _FOOTNOTE = re.compile(r"(?<=[^\W\d_]{3})[¹²³⁰⁴-⁹]{1,2}(?!\w)")  # "Gross¹", but "km²"
 _VULGAR = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
@@ -105,7 +104,7 @@ def plain_lines(response: str) -> list[str]:
         lines = [_LIST_NUMBER.sub("", line) for line in lines]
     if not lines:
         return []
-    lines[0] = _ANSWER_LEAD.sub("", lines[0]) or lines[0]
+    lines[0] = _LEAD.sub("", lines[0]) or lines[0]
     lines = [*lines[: MAX_LINES - 1], *filter(None, [" ".join(lines[MAX_LINES - 1 :])])]
     lines = [_LONG_WORD.sub(r"\1", line) if len(line) > MAX_WORD_CHARACTERS else line for line in lines]
     if text.isupper() and len(text.split()) > 3:

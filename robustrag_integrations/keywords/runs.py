@@ -17,8 +17,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from robustrag_integrations.keywords.languages import NEGATIONS, VERDICTS
+from robustrag_integrations.keywords.normalise import ANSWER_LEAD
 from robustrag_integrations.keywords.questions import asks_for_something_else, is_yes_or_no
-from robustrag_integrations.keywords.tokens import QUOTES, STOPS, UNIT, Language, Token, tokens_of
+from robustrag_integrations.keywords.tokens import UNIT, Language, Token, tokens_of, without_punctuation
 from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
 
 LONGEST = 12  # tokens of a run; a whole answer may be longer
@@ -26,16 +27,14 @@ MOST_CHARACTERS = 20_000  # of a reply that are read
 MOST_TOKENS = 2_000
 
 _FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(.*?)\n?```\Z", re.S)
-_LEAD = re.compile(
-    r"\A[*_]{0,2}(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)"
-    r"[*_]{0,2}[: ]*",
-    re.I,
-)
+_LEAD = re.compile(rf"\A[*_]{{0,2}}{ANSWER_LEAD}[*_]{{0,2}}[: ]*", re.I)
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 _ENDS = re.compile(r"(?<=[,.;:!?…。，、！])|[*_\"'”’)\s]*(?:\Z|[,.;:!?…。，、！—–]| - )")
 _INDEXED = re.compile(r"`?[a-z_][\w.]*\[\d+\]`?")  # a place in an array, no citation
 _FULL_STOP = re.compile(r"(?<=\w\w)[.。]\Z")
-_MARKS = ("**", "*", "`", '"', "'", "“”", "‘’", "„“", "«»", "「」", "『』", "《》")
+_MARKS = [(mark, mark) for mark in ("**", "*", "`", '"', "'")] + [
+    (pair[0], pair[1]) for pair in ("“”", "‘’", "„“", "«»", "「」", "『』", "《》")
+]
 
 
 @dataclass(frozen=True)
@@ -66,9 +65,8 @@ class RunReader:
 
     def __init__(self, question: str) -> None:
         self._language = Language.of(question)
-        asked = tokens_of(question[:MOST_CHARACTERS], self._language) if asks_for_something_else(question) else []
-        self._asked = frozenset(token.key for token in asked) - NEGATIONS
         self._words = self.tokens(question[:MOST_CHARACTERS])
+        self._asked = self._words - NEGATIONS if asks_for_something_else(question) else frozenset()
         self._takes_verdicts = is_yes_or_no(question)
 
     def __call__(self, reply: str) -> ReplyKeys:
@@ -120,7 +118,7 @@ def _form(text: str, run: list[Token]) -> str:
     if len(run) == 1 and run[0].alone:
         return run[0].alone
     written = text[run[0].start : max(token.end for token in run)]
-    return " ".join(written.strip(QUOTES + "*").rstrip(STOPS + QUOTES + "*").split()) or written
+    return " ".join(without_punctuation(written).split()) or written
 
 
 def whole_answer(reply: str) -> str:
@@ -134,8 +132,7 @@ def whole_answer(reply: str) -> str:
     before = None
     while text != before:
         before = text
-        for mark in _MARKS:
-            opening, closing = (mark[0], mark[1]) if len(mark) == 2 and mark[0] != mark[1] else (mark, mark)
+        for opening, closing in _MARKS:
             inner = text[len(opening) : len(text) - len(closing)]
             if text.startswith(opening) and text.endswith(closing) and inner and closing not in inner:
                 text = inner.strip()

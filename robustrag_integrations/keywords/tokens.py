@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from string import ascii_uppercase
 from typing import NamedTuple
 
 import snowballstemmer
@@ -47,7 +48,7 @@ _INVISIBLE = re.compile(
 )
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _POINTS = re.compile(r"\d{1,3}(?:\.\d{3})+")
-_LETTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_LETTERS = frozenset(ascii_uppercase)
 _BRACKETS = ("()", "[]", "{}", "<>")
 _NUMBER = re.compile(r"-?(?:\d+\.)?\d+")
 _DATE = re.compile(r"[a-z]{3,9} \d{4}|\d{1,2} [a-z]{3,9}(?: \d{4})?")
@@ -184,6 +185,11 @@ def _key(written: str, language: Language) -> str:
     if not word.isascii() and language.code in ("en", "zh"):
         word = simplified(word) if language.code == "zh" else without_accents(word)
     return (language.stem(word) or word) if language.stem else word
+
+
+def without_punctuation(text: str) -> str:
+    """A text without the quotes, stars and stops around it; brackets stay."""
+    return text.strip(QUOTES + "*").rstrip(STOPS + QUOTES + "*")
 
 
 def _without_edges(word: str) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes
 from robustrag_integrations.keywords.runs import ReplyKeys, longest
-from robustrag_integrations.keywords.tokens import QUOTES, STOPS
+from robustrag_integrations.keywords.tokens import without_punctuation
 from robustrag_integrations.normalise import compatible
 
 
@@ -30,7 +30,7 @@ def deciding_keys(agreed: Collection[str]) -> tuple[str, ...]:
 def folded(form: str) -> str:
     """A form without its case, its spacing and the punctuation at its ends: what is the same answer."""
     plain = " ".join(compatible(form).casefold().split())
-    return plain.strip(QUOTES + "*").rstrip(STOPS + QUOTES + "*").strip() or plain
+    return without_punctuation(plain).strip() or plain
 
 
 @dataclass(frozen=True)
@@ -55,9 +55,7 @@ class Worded:
         for form, weight in zip(written, weights, strict=True):
             if form is not None and weight:
                 votes[form] += weight
-        classes: Counter[str] = Counter()
-        for form, count in votes.items():
-            classes[folded(form)] += count
+        classes = _votes_of_folds(votes)
         best = min(classes, key=lambda fold: (-classes[fold], fold), default=key)
         spelled = [form for form in votes if folded(form) == best]
         return cls(key, min(spelled, key=lambda form: (-votes[form], len(form), form), default=key), written)
@@ -93,6 +91,14 @@ def _stays_ahead(
     return holds
 
 
+def _votes_of_folds(votes: Counter[str]) -> Counter[str]:
+    """How many votes each folded form has, given those of the forms."""
+    found: Counter[str] = Counter()
+    for form, count in votes.items():
+        found[folded(form)] += count
+    return found
+
+
 def text_of(words: Sequence[Worded]) -> str:
     """The agreed words as the answer shows them; empty without any. A function of the keys and their forms alone."""
     shown: dict[str, str] = {}
@@ -120,9 +126,7 @@ def possible_forms(key: str, replies: Sequence[ReplyKeys | None], corrupted: int
         Unbounded: a form that no untouched group writes can be the one that is shown.
     """
     votes = Counter(reply.forms[key] for reply in replies if reply is not None and key in reply.keys)
-    classes: Counter[str] = Counter()
-    for form, count in votes.items():
-        classes[folded(form)] += count
+    classes = _votes_of_folds(votes)
     largest = max(classes.values(), default=0)
     if corrupted and corrupted >= largest:
         raise Unbounded(ANY_FORM)

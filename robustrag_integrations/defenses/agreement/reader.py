@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -69,7 +69,7 @@ class ReplyReader:
         They are those of a question with a question word in it ("who", "wann", "何"). The options of "Is it Paris or
         London?" do count. An extractor that raises over the question finds nothing in it.
         """
-        return ReplyReader(self.extractor, self.min_words, self.abstention, self.cut_replies, query)
+        return replace(self, question=query)
 
     @cached_property
     def runs(self) -> RunReader:

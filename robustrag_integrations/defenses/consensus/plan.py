@@ -45,25 +45,28 @@ def consensus_plan(
     """Ask every group alone; the answer is what most of the strongest support says, in words that most share."""
     reader = settings.reader.for_question(query)
 
-    def proved(readings: Sequence[Reading[ReplyKeys]], *, verbatim: bool = False) -> int:
+    def counted(readings: Sequence[Reading[ReplyKeys]]) -> tuple[Consensus, int, int]:
+        """What is agreed on, and how many votes can be replaced: the answer up to its spelling, and to the letter."""
         weights, pending = votes_counted(groups, readings)
         consensus = Consensus.of(readings, settings, reader, weights)
         quorum = settings.quorum.radius([r.response for r in readings], [g.weight for g in groups])
-        return min(consensus.radius(pending, verbatim=verbatim), quorum)
+        folded, verbatim = (consensus.radius(pending, verbatim=letters) for letters in (False, True))
+        return consensus, min(folded, quorum), min(verbatim, quorum)
 
     def decided(readings: Sequence[Reading[ReplyKeys]]) -> int:
-        return proved(readings) if proved(readings, verbatim=True) >= 0 else -1
+        _, radius, verbatim = counted(readings)
+        return radius if verbatim >= 0 else -1
 
     early = Early.of(rules, decided)
     readings = yield from ask_for_keys(groups, settings, reader, query, early)
     responses = [reading.response for reading in readings]
-    consensus = Consensus.of(readings, settings, reader, votes_counted(groups, readings)[0])
+    consensus, radius, verbatim = counted(readings)
     text = consensus.text or ABSTENTION
     yield Emit(text)
     answer = RobustAnswer(
         text=text,
-        radius=max(0, proved(readings)),
-        radius_verbatim=max(0, proved(readings, verbatim=True)),
+        radius=max(0, radius),
+        radius_verbatim=max(0, verbatim),
         abstained=not consensus.text,
         query=query,
         defense="consensus",
