@@ -7,11 +7,25 @@ from itertools import islice
 from typing import Protocol, TypeAlias
 
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import Findings, Ledger, Question, smaller_size_fails
+from robustrag_integrations.certification.findings import (
+    NO_QUORUM,
+    NOTHING_BENIGN,
+    Findings,
+    Ledger,
+    Question,
+    smaller_size_fails,
+)
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import Found, Reading, counted_responses, read_responses, truncation_warnings
+from robustrag_integrations.plans.asking import (
+    Found,
+    Quorum,
+    Reading,
+    counted_responses,
+    read_responses,
+    truncation_warnings,
+)
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reading import reply_warnings
@@ -86,6 +100,7 @@ def ask_cases(
 
 def certify_sizes(
     question: Question,
+    quorum: Quorum,
     prompts_of: IsolatedPrompts,
     read: Callable[[Response], Reading[Found]],
     certify_case: CaseOf[Found],
@@ -96,6 +111,7 @@ def certify_sizes(
 
     Args:
         question: what is certified.
+        quorum: how many groups must be asked with success.
         prompts_of: groups to prompts.
         read: what inference makes of a response.
         certify_case: adds what can be answered next to one case's untouched groups to the findings.
@@ -111,7 +127,13 @@ def certify_sizes(
         for number, case in enumerate(found.cases):
             if found.done:
                 break
+            if not case.groups:
+                found.open_ended(NOTHING_BENIGN)
+                continue
             own = readings_of(case, readings, same_batches=same_batches)
+            if quorum.can_be_missed([reading.response for reading in own], case.corrupted):
+                found.add(None, 0.0, NO_QUORUM, number)
+                continue
             yield from certify_case(found, number, case, own, ledger)
         found.model_calls = ledger.spent
         if failed is None and found.certified and found.tau == 0:

@@ -13,7 +13,7 @@ from math import prod
 from typing import Any
 
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
+from robustrag_integrations.certification.findings import Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.agreement.agreed import (
@@ -57,7 +57,7 @@ def consensus_certification_plan(
     ) -> Asking[None]:
         return _certify_case(settings, reader, found, number, case, readings, ledger)
 
-    return certify_sizes(question, prompts_of, reader.read, certify_case, same_batches=same_batches)
+    return certify_sizes(question, settings.quorum, prompts_of, reader.read, certify_case, same_batches=same_batches)
 
 
 def _certify_case(
@@ -69,12 +69,6 @@ def _certify_case(
     readings: Sequence[Reading[ReplyKeys]],
     ledger: Ledger,
 ) -> Asking[None]:
-    if not case.groups:
-        found.open_ended(NOTHING_BENIGN)
-        return
-    if settings.quorum.can_be_missed([reading.response for reading in readings], case.corrupted):
-        found.add(None, 0.0, NO_QUORUM, number)
-        return
     if not found.evidence:
         shown = Consensus.of(readings, settings, reader).evidence
         found.evidence = {**shown, "corrupted_groups": case.corrupted, "untouched_groups": len(case.groups)}

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any
 
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
+from robustrag_integrations.certification.findings import Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.certification.result import Estimate
@@ -53,7 +53,9 @@ def keyword_certification_plan(
 
     reader = settings.reader.for_question(question.query)
     trial = _Trial(question, settings, reader)
-    return certify_sizes(question, prompts_of, reader.read, trial.certify_case, same_batches=same_batches)
+    return certify_sizes(
+        question, settings.quorum, prompts_of, reader.read, trial.certify_case, same_batches=same_batches
+    )
 
 
 @dataclass
@@ -70,12 +72,6 @@ class _Trial:
     ) -> Asking[None]:
         """Add what can be answered next to one case's untouched groups."""
         settings, rule = self.settings, self.settings.rule
-        if not case.groups:
-            found.open_ended(NOTHING_BENIGN)
-            return
-        if settings.quorum.can_be_missed([reading.response for reading in readings], case.corrupted):
-            found.add(None, 0.0, NO_QUORUM, number)
-            return
         replies = [reading.found for reading in readings]
         span = keyword_span([None if r is None else r.keys for r in replies], case.corrupted, rule)
         if not found.evidence or span.unbounded:

@@ -139,7 +139,7 @@ def answer_of(final: Response, kept: Kept, settings: KeywordSettings, reader: Re
     if final.text is None:
         why = redacted(" ".join((final.error or "no text").split()))
         return Wording(kept.text, "agreed", f"the kept words are the answer: {why}")
-    if settings.words_own and not settings.as_counted:
+    if settings.words_own:
         own = worded(final, kept, reader)
         return Wording(kept.text, "agreed") if own is None else Wording(own, "model")
     if reader.abstains(final.text):

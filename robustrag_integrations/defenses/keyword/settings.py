@@ -96,8 +96,8 @@ class KeywordSettings:
 
     @property
     def words_own(self) -> bool:
-        """Whether the final prompt is one of the project's, whose reply may say nothing but kept words."""
-        return self.task == "short_answer" and final_is_ours(self.prompts)
+        """Whether the final reply may say nothing but kept words: runs of words, asked for by a prompt of ours."""
+        return self.task == "short_answer" and final_is_ours(self.prompts) and not self.as_counted
 
     @property
     def streams(self) -> bool:
@@ -106,9 +106,9 @@ class KeywordSettings:
 
     def asks_for(self, words: int) -> bool:
         """Whether the model is asked to put so many kept words into an answer."""
-        if not words or self.final != "auto":
-            return bool(words) and self.final == "always"
-        return words > 1 or not self.words_own or self.as_counted
+        if not words or self.final == "never":
+            return False
+        return self.final == "always" or words > 1 or not self.words_own
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; for long form a request for short phrases."""

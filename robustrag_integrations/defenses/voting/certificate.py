@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import NO_QUORUM, NOTHING_BENIGN, Findings, Ledger, Question
+from robustrag_integrations.certification.findings import Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.voting.counting import tally_votes
@@ -46,7 +46,7 @@ def voting_certification_plan(
     ) -> Asking[None]:
         return _certify_case(choices, settings, found, number, case, readings, ledger)
 
-    return certify_sizes(question, prompts_of, vote_of, certify_case, same_batches=same_batches)
+    return certify_sizes(question, settings.quorum, prompts_of, vote_of, certify_case, same_batches=same_batches)
 
 
 def _certify_case(
@@ -58,12 +58,6 @@ def _certify_case(
     readings: Sequence[Reading[int]],
     ledger: Ledger,
 ) -> Asking[None]:
-    if not case.groups:
-        found.open_ended(NOTHING_BENIGN)
-        return
-    if settings.quorum.can_be_missed([reading.response for reading in readings], case.corrupted):
-        found.add(None, 0.0, NO_QUORUM, number)
-        return
     votes = [reading.found for reading in readings]
     winners = possible_winners(votes, len(choices), case.corrupted)
     texts = [ABSTENTION if w is None else choices[w] for w in winners]
