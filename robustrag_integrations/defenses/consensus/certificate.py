@@ -8,9 +8,9 @@ on, or decide how a key is shown, they can cause any text.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import combinations, product
 from math import prod
-from typing import Any
 
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Findings, Ledger, Question
@@ -48,15 +48,8 @@ def consensus_certification_plan(
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first."""
     reader = settings.reader.for_question(question.query)
-
-    def prompts_of(groups: Sequence[Any]) -> Any:
-        return settings.isolated_prompts(question.query, groups)
-
-    def certify_case(
-        found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[ReplyKeys]], ledger: Ledger
-    ) -> Asking[None]:
-        return _certify_case(settings, reader, found, number, case, readings, ledger)
-
+    prompts_of = partial(settings.isolated_prompts, question.query)
+    certify_case = partial(_certify_case, settings, reader)
     return certify_sizes(question, settings.quorum, prompts_of, reader.read, certify_case, same_batches=same_batches)
 
 

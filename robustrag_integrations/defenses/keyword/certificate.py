@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from random import Random
 from typing import Any
@@ -47,10 +48,7 @@ def keyword_certification_plan(
     question: Question, settings: KeywordSettings, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first; final calls are shared between them."""
-
-    def prompts_of(groups: Sequence[Any]) -> Any:
-        return settings.isolated_prompts(question.query, groups)
-
+    prompts_of = partial(settings.isolated_prompts, question.query)
     reader = settings.reader.for_question(question.query)
     trial = _Trial(question, settings, reader)
     return certify_sizes(

@@ -6,6 +6,7 @@ The options are known, so R is always finite: an option is possible if it wins w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from robustrag_integrations.certification.cases import BenignCase
@@ -41,11 +42,7 @@ def voting_certification_plan(
     def vote_of(response: Response) -> Reading[int]:
         return settings.vote_of(response, choices)
 
-    def certify_case(
-        found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[int]], ledger: Ledger
-    ) -> Asking[None]:
-        return _certify_case(choices, settings, found, number, case, readings, ledger)
-
+    certify_case = partial(_certify_case, choices, settings)
     return certify_sizes(question, settings.quorum, prompts_of, vote_of, certify_case, same_batches=same_batches)
 
 
