@@ -107,6 +107,11 @@ def text_of(words: Sequence[Worded]) -> str:
     return ", ".join(shown.values())
 
 
+def forms_of(words: Sequence[Worded]) -> tuple[str, ...]:
+    """The words as the final prompt lists them."""
+    return tuple(dict.fromkeys(worded.form for worded in words))
+
+
 class Unbounded(Exception):
     """Corrupted groups alone can cause any text; the message says how."""
 

@@ -44,9 +44,9 @@ class Votes:
         found: NDArray[np.int64] = values @ self._weights
         return found
 
-    def least(self, values: NDArray[np.int64], replaced: int, r: int, pending: int = 0) -> NDArray[np.int64]:
+    def least(self, values: NDArray[np.int64], replaced: int, r: int) -> NDArray[np.int64]:
         """The least that the groups can add up to when r votes are replaced (`leasts`)."""
-        return self.leasts(values, replaced, r, pending)[..., r]
+        return self.leasts(values, replaced, r)[..., r]
 
     def leasts(
         self, values: NDArray[np.int64], replaced: int | NDArray[np.int64], most: int, pending: int = 0

@@ -98,7 +98,7 @@ class ReplyReader:
         if text == ABSTENTION:
             return True
         try:
-            return bool(self.abstention(text)) and not self._is_literal(text)
+            return self._says_nothing(text)
         except INTERRUPTS:
             raise
         except BaseException:
@@ -110,7 +110,7 @@ class ReplyReader:
 
     def keys_of(self, text: str) -> ReplyKeys | None:
         """The keys of a reply's text; None where it abstains."""
-        if self.abstention(text) and not self._is_literal(text):
+        if self._says_nothing(text):
             return None
         if self.extractor is None:
             said = self.runs(text)
@@ -126,9 +126,11 @@ class ReplyReader:
         counted = counted - self._asked or counted
         return ReplyKeys(counted, None, frozenset(), {word: find_written(word, text) for word in counted})
 
-    def _is_literal(self, text: str) -> bool:
-        """Whether "null" and the like are an answer, as the question asks for code."""
-        return self.abstention is is_abstention and is_literal(text, self.question)
+    def _says_nothing(self, text: str) -> bool:
+        """Whether a reply abstains; "null" and the like are answers where the question asks for code."""
+        if self.abstention is is_abstention and is_literal(text, self.question):
+            return False
+        return bool(self.abstention(text))
 
     def _of_enough_words(self, said: ReplyKeys, text: str) -> ReplyKeys:
         """The keys of enough tokens, and those of fewer that are items of a list."""

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, text_of
+from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, forms_of, text_of
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes, largest_radius
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
@@ -62,7 +62,7 @@ class Kept:
     @property
     def shown(self) -> tuple[str, ...]:
         """The words as the final prompt lists them."""
-        return tuple(dict.fromkeys(worded.form for worded in self.words))
+        return forms_of(self.words)
 
     def radius(self, tally: KeywordTally, rule: KeywordRule, *, verbatim: bool) -> int:
         """How many votes can be replaced while the same words are shown, with `verbatim` to the letter."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, product, zip_longest
 from random import Random
 
-from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, possible_forms
+from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, forms_of, possible_forms
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan, Reach
 from robustrag_integrations.keywords.runs import ReplyKeys, is_part
 
@@ -24,7 +24,7 @@ class PossibleList:
     @property
     def shown(self) -> tuple[str, ...]:
         """The words as the final prompt lists them."""
-        return tuple(dict.fromkeys(each.form for each in self.words))
+        return forms_of(self.words)
 
 
 @dataclass(frozen=True)
