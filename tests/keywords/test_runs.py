@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import permutations
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -140,13 +143,33 @@ def test_a_verdict_is_the_whole_answer_to_a_question_for_one() -> None:
     assert keys("Yes, it is open until 5.", "Is it open?") == keys("yes", "Is it open?") == {"yes"}
 
 
+def replying(said: Sequence[str]) -> tuple[CallableModel, list[str]]:
+    """A model that gives these replies, and the passages that it gives them to."""
+    replies = {f"text {i}.": reply for i, reply in enumerate(said)}
+    return CallableModel(lambda prompt: next(r for text, r in replies.items() if text in prompt)), list(replies)
+
+
 @pytest.mark.parametrize("method", [ConsensusAggregation, KeywordAggregation])
 def test_nothing_is_said_that_no_source_said(method: type[ConsensusAggregation] | type[KeywordAggregation]) -> None:
-    said = ["Covid 19 vaccination"] * 3 + ["vaccination cards"] * 3
-    replies = {f"text {i}": reply for i, reply in enumerate(said)}
-    model = CallableModel(lambda prompt: next(reply for text, reply in replies.items() if text in prompt))
-    answer = method(model).answer("Which one is that?", list(replies))
+    model, passages = replying(["Covid 19 vaccination"] * 3 + ["vaccination cards"] * 3)
+    answer = method(model).answer("Which one is that?", passages)
     assert "19 vaccination cards" not in answer.text
+
+
+def test_a_number_that_all_say_with_other_units_is_shown_without_one() -> None:
+    model, passages = replying(["5 km"] * 3 + ["5 miles"] * 3)
+    answer = ConsensusAggregation(model).answer("Which one is that?", passages)
+    assert (answer.text, {group.status for group in answer.groups}) == ("5", {"mentions"})
+
+
+def test_letters_are_decided_before_the_rest_is_left_out() -> None:
+    stopped = 0
+    for said in sorted(set(permutations(["OSLO", "OSLO", "Oslo", "Oslo", "Oslo", "Bergen"]))):
+        model, passages = replying(said)
+        early = ConsensusAggregation(model, stop_when_decided=True, wave_size=1).answer("Which city?", passages)
+        assert early.text == ConsensusAggregation(model).answer("Which city?", passages).text == "Oslo", said
+        stopped += early.model_calls < len(said)
+    assert stopped > 10
 
 
 def test_a_capital_letter_is_a_word_where_it_follows_one() -> None:
