@@ -11,7 +11,6 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import asdict
-from types import TracebackType
 
 from robustrag_integrations.corpus import pdf_text
 from robustrag_integrations.corpus.documents import valid_text
@@ -64,14 +63,6 @@ class PDFWorker:
         """End the process that waits for another file."""
         if self._next is not None:
             _end(self._next)
-
-    def __enter__(self) -> PDFWorker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _started() -> subprocess.Popen[bytes]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from types import TracebackType
 
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, valid_text
 from robustrag_integrations.corpus.files import SourceFile
@@ -64,14 +63,6 @@ class FileReader:
     def close(self) -> None:
         """End the other process."""
         self._pdfs.close()
-
-    def __enter__(self) -> FileReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _pdf(self, data: bytes, file: SourceFile) -> str:
         limits, began = self._limits(len(data)), time.monotonic()
