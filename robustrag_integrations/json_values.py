@@ -1,4 +1,4 @@
-"""JSON without NaN, and frozen dataclasses to its types and back."""
+"""JSON without NaN, its texts in valid Unicode, and frozen dataclasses to its types and back."""
 
 from __future__ import annotations
 
@@ -21,6 +21,11 @@ def parsed(text: str) -> Any:
         RecursionError: it nests too deep.
     """
     return json.loads(text, parse_constant=_refuse_constant)
+
+
+def valid_text(text: str) -> str:
+    """The text without lone surrogates, which JSON can spell and tokenizers choke on; each becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def plain(value: Any) -> Any:
