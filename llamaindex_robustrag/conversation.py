@@ -12,7 +12,7 @@ from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.plans.asking import ask_final
-from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request, replied
+from robustrag_integrations.plans.requests import Emit, Plan, Relay, Reply, Request, relayed
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 
 WITHOUT_DOCUMENTS = (
@@ -66,15 +66,14 @@ def with_aside(plan: Plan, prompt: Prompt) -> Plan:
 
 def _without_abstention(plan: Plan) -> Generator[Request, Reply, tuple[RobustAnswer, Emit | None]]:
     """The plan's answer, and the abstention that it would have shown, which is held back."""
-    reply: Reply = None
     held: Emit | None = None
-    while True:
-        try:
-            request = plan.send(reply)
-        except StopIteration as done:
-            return done.value, held
-        reply = None
+
+    def relay(request: Request) -> Relay:
+        nonlocal held
         if isinstance(request, Emit) and request.text == ABSTENTION and held is None:
             held = request
-            continue
-        reply = yield from replied(plan, request)
+            return None
+        return (yield request)
+
+    answer = yield from relayed(plan, relay)
+    return answer, held

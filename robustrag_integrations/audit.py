@@ -25,6 +25,7 @@ from typing import Literal, TypeAlias
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.passages import Passage, readable_origin
+from robustrag_integrations.json_values import valid_text
 
 _LOG = logging.getLogger(__name__)
 
@@ -212,7 +213,7 @@ def folded(text: str) -> str:
     if "\\" in text:
         text = _UNICODE.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
         text = _ESCAPED.sub(lambda found: " " if found[0][-1] != "\\" else "", text)
-        text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        text = valid_text(text)
     return _SPACE.sub(" ", text).strip()
 
 

@@ -1,15 +1,31 @@
-"""Frozen dataclasses to JSON's types and back."""
+"""JSON without NaN, its texts in valid Unicode, and frozen dataclasses to its types and back."""
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from robustrag_integrations.display import printable
 
 T = TypeVar("T")
+
+
+def parsed(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        ValueError: it is not JSON; NaN and Infinity, which Python's parser takes, are not.
+        RecursionError: it nests too deep.
+    """
+    return json.loads(text, parse_constant=_refuse_constant)
+
+
+def valid_text(text: str) -> str:
+    """The text without lone surrogates, which JSON can spell and tokenizers choke on; each becomes U+FFFD."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def plain(value: Any) -> Any:
@@ -75,6 +91,10 @@ def _of(hint: Any, value: Any, place: str) -> Any:
     if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
         raise ValueError(f"{place} must be {hint.__name__}, got {_shown(value)}")
     return value
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
 
 
 def _shown(value: Any) -> str:

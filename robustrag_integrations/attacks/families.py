@@ -10,7 +10,7 @@ from typing import Any
 from robustrag_integrations.attacks import lies, orders
 from robustrag_integrations.attacks.canned import REPEAT, false_statement, poisoning, prompt_injection
 from robustrag_integrations.attacks.orders import COLLECTOR, known_answer
-from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene
+from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, incorrect_of
 from robustrag_integrations.entry_points import Table
 from robustrag_integrations.prompts import ABSTENTION
 
@@ -57,10 +57,6 @@ def _common_words(texts: Iterable[str], without: Iterable[str]) -> list[str]:
     return sorted(counts, key=lambda w: (not is_name[w], -counts[w]))[:_FLOOD]
 
 
-def _incorrect(question: AttackedQuestion) -> str | None:
-    return question.incorrect
-
-
 def _poisoned_target(question: AttackedQuestion) -> str | None:
     return question.poison_target or question.incorrect
 
@@ -78,28 +74,28 @@ def _right(question: AttackedQuestion) -> str | None:
 
 
 _ALL = (
-    Attack("none", "nothing is planted", None, 1, _incorrect),
-    Attack("pia", "prompt injection: tells the model what to answer", _instruct, REPEAT, _incorrect),
+    Attack("none", "nothing is planted", None, 1, incorrect_of),
+    Attack("pia", "prompt injection: tells the model what to answer", _instruct, REPEAT, incorrect_of),
     Attack("poison", "PoisonedRAG: false statements, over and over", _poison, REPEAT, _poisoned_target),
-    Attack("pia-long", "prompt injection against long answers", _instruct, LONG_REPEAT, _incorrect),
+    Attack("pia-long", "prompt injection against long answers", _instruct, LONG_REPEAT, incorrect_of),
     Attack("poison-long", "false statements against long answers", _poison, LONG_REPEAT, _poisoned_target),
     Attack("jamming", "tells the model to refuse", _jam, REPEAT, _refusal),
-    Attack("keyword-flooding", "the target among the words of other passages", _flood, 2, _incorrect),
-    Attack("conditional", "the truth when read alone, the lie among others", orders.conditional, 3, _incorrect),
-    Attack("a-or-b", "names the right answer and the attacker's together", orders.either, 3, _incorrect),
-    Attack("corruptrag", "calls the right answer outdated", lies.corrupt, 1, _incorrect),
+    Attack("keyword-flooding", "the target among the words of other passages", _flood, 2, incorrect_of),
+    Attack("conditional", "the truth when read alone, the lie among others", orders.conditional, 3, incorrect_of),
+    Attack("a-or-b", "names the right answer and the attacker's together", orders.either, 3, incorrect_of),
+    Attack("corruptrag", "calls the right answer outdated", lies.corrupt, 1, incorrect_of),
     Attack("denialrag", "takes the right answer back, without another one", lies.denial, 1, _refusal),
-    Attack("pidp", "a false statement and an order to repeat it", lies.lie_and_order, 3, _incorrect),
+    Attack("pidp", "a false statement and an order to repeat it", lies.lie_and_order, 3, incorrect_of),
     Attack("refusal", "BadRAG: claims that answering is forbidden", orders.refusal, 3, _refusal),
-    Attack("hierarchy", "fake system and developer messages", orders.hierarchy, 1, _incorrect),
-    Attack("hidden-html", "an order in comments and invisible text", orders.hidden_html, 3, _incorrect),
-    Attack("hidden-tags", "an order in invisible tag characters", orders.hidden_tags, 1, _incorrect),
-    Attack("zero-width", "an order broken by characters without width", orders.zero_width, 3, _incorrect),
-    Attack("bidi", "an order stored backwards", orders.bidirectional, 1, _incorrect),
+    Attack("hierarchy", "fake system and developer messages", orders.hierarchy, 1, incorrect_of),
+    Attack("hidden-html", "an order in comments and invisible text", orders.hidden_html, 3, incorrect_of),
+    Attack("hidden-tags", "an order in invisible tag characters", orders.hidden_tags, 1, incorrect_of),
+    Attack("zero-width", "an order broken by characters without width", orders.zero_width, 3, incorrect_of),
+    Attack("bidi", "an order stored backwards", orders.bidirectional, 1, incorrect_of),
     Attack("overthinking", "problems to solve first; costs tokens", orders.overthinking, 3, _right, goal="other"),
     Attack("image-exfiltration", "an image sends the question", orders.image_exfiltration, 3, _collector, goal="link"),
     Attack("link-exfiltration", "a link sends the question", orders.link_exfiltration, 3, _collector, goal="link"),
-    Attack("adaptive", "knows the defence, tries texts and places", None, 1, _incorrect, needs_defense=True),
+    Attack("adaptive", "knows the defence, tries texts and places", None, 1, incorrect_of, needs_defense=True),
 )
 
 
@@ -117,7 +113,7 @@ def custom_attack(name: str, found: object) -> Attack:
     if not callable(found):
         raise TypeError(f"attack {name!r} must be a function that takes a Scene, got {type(found).__name__}")
     writer: Callable[..., Any] = found
-    return Attack(name, "custom", writer, REPEAT, _incorrect)
+    return Attack(name, "custom", writer, REPEAT, incorrect_of)
 
 
 ATTACKS: Table[Attack] = Table("robustrag.attacks", {attack.name: attack for attack in _ALL}, custom_attack)

@@ -15,7 +15,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer
+from robustrag_integrations.attacks.orders import cover
+from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer, incorrect_of
 from robustrag_integrations.display import printable
 
 PREFIX = "payloads:"
@@ -43,7 +44,7 @@ def payload_attack(path: str) -> Attack:
     aims = any(mark in text for text in texts for mark in _MARKS["target"])
     about = f"{len(texts):,} payloads of a file"
     name = f"{PREFIX}{path}"
-    return Attack(name, about, _writer(texts), 1, _incorrect if aims else _any, goal="answer" if aims else "other")
+    return Attack(name, about, _writer(texts), 1, incorrect_of if aims else _any, goal="answer" if aims else "other")
 
 
 def payloads_digest(path: str) -> str:
@@ -145,8 +146,7 @@ def _writer(texts: tuple[str, ...]) -> Writer:
     def write(scene: Scene) -> list[str]:
         random = Random(f"{scene.seed} {scene.question}")
         chosen = random.sample(texts, min(max(scene.corruption_size, 1), len(texts)))
-        cover = " ".join(scene.passages[0].text.split()) if scene.passages else scene.question
-        return [f"{cover} {' '.join([_filled(text, scene)] * scene.repeat)}" for text in chosen]
+        return [f"{cover(scene)} {' '.join([_filled(text, scene)] * scene.repeat)}" for text in chosen]
 
     return write
 
@@ -156,10 +156,6 @@ def _filled(text: str, scene: Scene) -> str:
         for mark in marks:
             text = text.replace(mark, getattr(scene, name))
     return text[: 2 * LONGEST]
-
-
-def _incorrect(question: AttackedQuestion) -> str | None:
-    return question.incorrect
 
 
 def _any(question: AttackedQuestion) -> str | None:

@@ -100,3 +100,8 @@ class Attack:
     target: Callable[[AttackedQuestion], str | None]
     needs_defense: bool = False
     goal: Goal = "answer"
+
+
+def incorrect_of(question: AttackedQuestion) -> str | None:
+    """What most attacks want to be answered."""
+    return question.incorrect

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.display import printable, table
+from robustrag_integrations.json_values import plain
 from robustrag_integrations.words import standing_in_words
 
 SCHEMA = "robustrag/certification/1"
@@ -101,14 +102,7 @@ class Certification:
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `schema` names its version."""
-        shown = {f.name: getattr(self, f.name) for f in fields(self)}
-        shown["responses"] = [dict(vars(r)) for r in self.responses]
-        shown["estimate"] = None if self.estimate is None else dict(vars(self.estimate))
-        for name in ("references", "warnings"):
-            shown[name] = list(shown[name])
-        for name in ("settings", "numerics", "evidence"):
-            shown[name] = dict(shown[name])
-        return {"schema": SCHEMA, **shown}
+        return {"schema": SCHEMA, **plain(self)}
 
     def explain(self) -> str:
         """A readable account for a terminal; hostile characters in responses are neutralised."""

@@ -13,6 +13,7 @@ from robustrag_integrations.cli.exits import EXIT_USAGE
 from robustrag_integrations.cli.models import check_name
 from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.votes import MOST_VOTES
+from robustrag_integrations.json_values import valid_text
 from robustrag_integrations.models.named import DTYPES
 from robustrag_integrations.models.providers import described, forms_that_take
 
@@ -54,8 +55,6 @@ def _is_option(text: str, known: Sequence[str]) -> bool:
 
 def some_text(text: str) -> str:
     """A text that is not empty; bytes that are not a character become U+FFFD."""
-    from robustrag_integrations.corpus.documents import valid_text
-
     if not text.strip():
         raise argparse.ArgumentTypeError("the text is empty; write something")
     return valid_text(text)

@@ -37,13 +37,3 @@ class Skipped:
 
     path: str
     reason: str
-
-
-def valid_text(text: str) -> str:
-    """The text without lone surrogates, which JSON can spell and tokenizers choke on; each becomes U+FFFD."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def shown_path(path: str) -> str:
-    """A path as a label: undecodable bytes of a file name become U+FFFD."""
-    return valid_text(path)

@@ -17,8 +17,9 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import islice
 
-from robustrag_integrations.corpus.documents import CorpusError, Skipped, shown_path
+from robustrag_integrations.corpus.documents import CorpusError, Skipped
 from robustrag_integrations.display import printable
+from robustrag_integrations.json_values import valid_text
 
 SUFFIXES = (".txt", ".text", ".md", ".markdown", ".pdf", ".jsonl")
 MOST_FILES = 100_000  # of a folder, and of all together
@@ -129,7 +130,7 @@ def find_files(paths: Iterable[str], held: ExitStack) -> Found:
         for file in kept.get(path, ()):
             found.setdefault(os.path.join(real, *file.below), file)
     top = os.path.commonpath([os.path.dirname(os.path.abspath(f.path)) for f in found.values()] or ["."])
-    files = (replace(f, name=shown_path(os.path.relpath(os.path.abspath(f.path), top))) for f in found.values())
+    files = (replace(f, name=valid_text(os.path.relpath(os.path.abspath(f.path), top))) for f in found.values())
     return Found(tuple(files), search.unread, tuple(search.skipped))
 
 
@@ -256,4 +257,4 @@ def _reason(error: OSError) -> str:
 
 
 def _label(path: str) -> str:
-    return printable(shown_path(path), 200)
+    return printable(valid_text(path), 200)

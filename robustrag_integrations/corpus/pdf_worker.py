@@ -11,13 +11,12 @@ import subprocess
 import sys
 from contextlib import suppress
 from dataclasses import asdict
-from types import TracebackType
 
 from robustrag_integrations.corpus import pdf_text
-from robustrag_integrations.corpus.documents import valid_text
 from robustrag_integrations.corpus.extras import needed
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
 from robustrag_integrations.display import printable
+from robustrag_integrations.json_values import valid_text
 
 _CLOCK = 4  # seconds by the clock for each of processor time, as others use the machine too
 _GRACE = 10.0  # more seconds that a process has to start and to reply
@@ -64,14 +63,6 @@ class PDFWorker:
         """End the process that waits for another file."""
         if self._next is not None:
             _end(self._next)
-
-    def __enter__(self) -> PDFWorker:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _started() -> subprocess.Popen[bytes]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from types import TracebackType
 
-from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, valid_text
+from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
 from robustrag_integrations.corpus.files import SourceFile
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
 from robustrag_integrations.corpus.pdf_worker import PDFWorker
 from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.metadata import origin_in
+from robustrag_integrations.json_values import valid_text
 
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
 MOST_ROWS = 500_000  # of one JSONL file
@@ -64,14 +64,6 @@ class FileReader:
     def close(self) -> None:
         """End the other process."""
         self._pdfs.close()
-
-    def __enter__(self) -> FileReader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _pdf(self, data: bytes, file: SourceFile) -> str:
         limits, began = self._limits(len(data)), time.monotonic()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
@@ -47,7 +47,7 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
         files = search.files
         too_large = _beyond(files, LARGEST_READING)
         skipped = [*_unread(given, search), *search.skipped]
-        reader = held.enter_context(FileReader(LARGEST_READING))
+        reader = held.enter_context(closing(FileReader(LARGEST_READING)))
         for done, file in enumerate(files):
             if on_file is not None:
                 on_file(done, len(files))

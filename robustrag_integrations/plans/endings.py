@@ -15,7 +15,7 @@ from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.links import link_warning, unsupported_in_groups
 from robustrag_integrations.plans.asking import report
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Relay, Request, relayed
 from robustrag_integrations.prompts import ABSTENTION
 
 
@@ -182,16 +182,10 @@ def with_markers(plan: Plan) -> Plan:
 
 def _held_back(plan: Plan) -> Plan:
     """The plan without its pieces, which ends in the same answer."""
-    reply: Reply = None
-    while True:
-        try:
-            request = plan.send(reply)
-        except StopIteration as done:
-            answer: RobustAnswer = done.value
-            return answer
+
+    def relay(request: Request) -> Relay:
         if isinstance(request, Emit):
-            reply = None
-        elif isinstance(request, Ask):
-            reply = yield replace(request, shown=False)
-        else:
-            reply = yield request
+            return None
+        return (yield replace(request, shown=False) if isinstance(request, Ask) else request)
+
+    return relayed(plan, relay)

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.passages import GroupBy, Passage
 from robustrag_integrations.models.base import Distributions, Opening, Response
-from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Plan, Reply, Request, replied
+from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Plan, Reply, Request, noted
 from robustrag_integrations.prompts import Prompt
 
 
@@ -159,12 +158,5 @@ def _in_order(of: Distributions, order: Sequence[int]) -> Distributions:
 def keeping(plan: Plan, asked: Asked) -> Plan:
     """The plan, whose answer keeps what the model said (`RobustAnswer.kept`)."""
     kept = Kept(asked)
-    reply: Reply = None
-    while True:
-        try:
-            request = plan.send(reply)
-        except StopIteration as done:
-            answer: RobustAnswer = done.value
-            return replace(answer, kept=kept)
-        reply = yield from replied(plan, request)
-        kept.note(request, reply)
+    answer = yield from noted(plan, kept.note)
+    return replace(answer, kept=kept)

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.models.base import Until
-from robustrag_integrations.plans.requests import Ask, Plan, Reply
+from robustrag_integrations.plans.requests import Ask, Plan, Relay, Request, relayed
 from robustrag_integrations.prompts import Prompt
 
 PAYS_FROM = (
@@ -43,17 +42,14 @@ def primed(plan: Plan, least: int) -> Plan:
         plan: asks groups.
         least: how many characters their prompts must begin with in common.
     """
-    reply: Reply = None
-    while True:
-        try:
-            request = plan.send(reply)
-        except StopIteration as done:
-            answer: RobustAnswer = done.value
-            return answer
+
+    def relay(request: Request) -> Relay:
         if isinstance(request, Ask) and request.role == "isolated" and _pays(request.prompts, least):
             until = Until(lambda _: False, patience=PATIENCE)
             yield Ask((request.prompts[0].without_context(),), "isolated", prime=True, until=until)
-        reply = yield request
+        return (yield request)
+
+    return relayed(plan, relay)
 
 
 def _pays(prompts: Sequence[Prompt], least: int) -> bool:

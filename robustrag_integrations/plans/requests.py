@@ -7,7 +7,7 @@ implementation of each defence.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -68,6 +68,7 @@ class Emit:
 Request: TypeAlias = Ask | OpenSession | Append | Sharpen | Emit
 Reply: TypeAlias = Sequence[Response] | Opening | Distributions | None
 Plan: TypeAlias = Generator[Request, Reply, RobustAnswer]
+Relay: TypeAlias = Generator[Request, Reply, Reply]
 
 
 class Brief(Generator[Request, Reply, RobustAnswer]):
@@ -85,13 +86,36 @@ class Brief(Generator[Request, Reply, RobustAnswer]):
         return self._plan.throw(*error)
 
 
-def replied(plan: Plan, request: Request) -> Generator[Request, Reply, Reply]:
-    """The reply to a request of a plan inside another; what fails in a driver, fails in the inner plan first."""
-    try:
-        return (yield request)
-    except ModelError as error:
-        plan.throw(error)
-        raise
+def relayed(plan: Plan, relay: Callable[[Request], Relay]) -> Plan:
+    """A plan inside another, which ends in the same answer; what fails in a driver, fails in the inner plan first.
+
+    Args:
+        plan: the inner plan.
+        relay: from one of its requests to the reply, having passed on the request, another one or none.
+    """
+    reply: Reply = None
+    while True:
+        try:
+            request = plan.send(reply)
+        except StopIteration as done:
+            answer: RobustAnswer = done.value
+            return answer
+        try:
+            reply = yield from relay(request)
+        except ModelError as error:
+            plan.throw(error)
+            raise
+
+
+def noted(plan: Plan, note: Callable[[Request, Reply], None]) -> Plan:
+    """The plan, each of whose requests is noted with its reply."""
+
+    def relay(request: Request) -> Relay:
+        reply = yield request
+        note(request, reply)
+        return reply
+
+    return relayed(plan, relay)
 
 
 def responses_of(reply: Reply) -> Sequence[Response]:

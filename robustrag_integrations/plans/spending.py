@@ -11,21 +11,15 @@ from dataclasses import replace
 
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.models.base import Distributions, Opening
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, replied, responses_of
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, noted, responses_of
 from robustrag_integrations.usage import UNTOLD, Spending, Usage, together, told
 
 
 def with_spending(plan: Plan) -> Plan:
     """The plan, whose answer says what it spent, in all and per group."""
     book = _Book()
-    reply: Reply = None
-    while True:
-        try:
-            request = plan.send(reply)
-        except StopIteration as done:
-            return book.entered(done.value)
-        reply = yield from replied(plan, request)
-        book.note(request, reply)
+    answer = yield from noted(plan, book.note)
+    return book.entered(answer)
 
 
 class _Book:

@@ -14,14 +14,12 @@ from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.playground.state import State, StateError
 from robustrag_integrations.prompts import Task
 
-FEWEST = 1  # passages, without which nothing can be asked
-
 
 def check_askable(state: State) -> None:
     """Raise StateError where there is nothing to ask, or nothing to ask about."""
     if not state.question.strip():
         raise StateError("the question is empty; ask something")
-    if sum(bool(row.text.strip()) for row in state.rows) < FEWEST:
+    if not any(row.text.strip() for row in state.rows):
         raise StateError("there are no passages; add one, or start again with the example")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from robustrag_integrations.certification.result import Certification
+from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES
 from robustrag_integrations.playground.answering import choices_of
@@ -28,7 +29,7 @@ def check_certifiable(state: State, asked: Mapping[str, Any]) -> None:
     if not state.answer.strip():
         raise StateError("the right answer is empty; a certificate says how much of it survives")
     size = asked.get("corruption_size")
-    if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= MOST_CORRUPTED:
+    if not is_whole_number(size, 0, MOST_CORRUPTED):
         raise StateError(f"corruption_size must be a whole number from 0 to {MOST_CORRUPTED}")
     if asked.get("attack") not in MODES:
         raise StateError(f"attack must be one of {', '.join(MODES)}")

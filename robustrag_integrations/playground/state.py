@@ -8,9 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast, get_args
 
-from robustrag_integrations.corpus.documents import valid_text
+from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, Setting, entry_of
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE, SITE, Passage
+from robustrag_integrations.json_values import valid_text
 from robustrag_integrations.prompts import Task
 
 SCHEMA = "robustrag/playground/1"
@@ -208,7 +209,7 @@ def _choice(given: object) -> str:
 
 
 def _top_k(given: object) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= MOST_PASSAGES:
+    if not is_whole_number(given, 1, MOST_PASSAGES):
         raise StateError(f"top_k must be a whole number from 1 to {MOST_PASSAGES}")
     return given
 

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import anyio
 
-from robustrag_integrations.corpus.documents import valid_text
+from robustrag_integrations.json_values import valid_text
 from robustrag_integrations.serve.errors import RequestError
 from robustrag_integrations.serve.limits import Limits
 

@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,13 +76,16 @@ def test_patience_with_hostile_pdfs_ends_and_grows_with_honest_size() -> None:
 
 def test_a_pdf_of_more_text_than_its_size_allows_is_refused(tmp_path: Path) -> None:
     data = write_pdf(tmp_path / "a.pdf", "word " * 1000).read_bytes()
-    with PDFWorker() as worker, pytest.raises(PDFError, match="more than 2,000 characters of text, too many for its"):
+    with (
+        closing(PDFWorker()) as worker,
+        pytest.raises(PDFError, match="more than 2,000 characters of text, too many for its"),
+    ):
         worker.text_of(data, replace(GENEROUS, characters=2000))
 
 
 def test_a_pdf_that_fills_the_memory_costs_itself(tmp_path: Path) -> None:
     or_skip("MEMORY_LIMITS")
-    with PDFWorker() as worker:
+    with closing(PDFWorker()) as worker:
         with pytest.raises(PDFError, match=r"memory|MemoryError|allocate"):
             worker.text_of(much_text(), PDFLimits(seconds=60, characters=1 << 30, pages=9, memory=60 << 20))
         text = worker.text_of(write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes(), GENEROUS)
@@ -91,7 +94,7 @@ def test_a_pdf_that_fills_the_memory_costs_itself(tmp_path: Path) -> None:
 
 def test_a_waiting_process_that_was_killed_costs_no_file(tmp_path: Path) -> None:
     data = write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes()
-    with PDFWorker() as worker:
+    with closing(PDFWorker()) as worker:
         for _ in range(3):
             assert "The mill." in worker.text_of(data, GENEROUS)
             if waiting := worker._next:
@@ -105,7 +108,7 @@ def test_a_waiting_process_that_was_killed_costs_no_file(tmp_path: Path) -> None
 
 def test_a_file_meets_nothing_of_the_one_before(tmp_path: Path) -> None:
     data = write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes()
-    with PDFWorker() as worker:
+    with closing(PDFWorker()) as worker:
         first = worker.text_of(data, GENEROUS)
         for made in ("deep_arrays", "forms_in_forms", "pages_in_a_circle", "wide_font_tables"):
             with suppress(PDFError):
@@ -115,7 +118,7 @@ def test_a_file_meets_nothing_of_the_one_before(tmp_path: Path) -> None:
 
 def test_what_a_pdf_says_of_itself_reaches_no_terminal() -> None:
     hostile = b"%PDF-1.7\n1 0 obj\n<< /\x1b[31m \x9b2J\nendobj\nstartxref\n\x1b]0;x\x07\n%%EOF"
-    with PDFWorker() as worker, pytest.raises(PDFError) as caught:
+    with closing(PDFWorker()) as worker, pytest.raises(PDFError) as caught:
         worker.text_of(hostile, GENEROUS)
     assert "\x1b" not in str(caught.value)
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, RobustAnswer, VanillaRAG
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans import priming
 from robustrag_integrations.usage import Usage
@@ -106,6 +107,17 @@ def test_a_priming_call_that_hangs_is_given_up(style: Any, monkeypatch: pytest.M
     finally:
         released.set()
     assert answer == style(KeywordAggregation(CallableModel(Log())))
+
+
+def test_a_stream_that_breaks_off_still_says_what_became_of_the_groups() -> None:
+    def broken(prompt: str) -> Iterator[str]:
+        yield "Anna"
+        raise RuntimeError("gone")
+
+    defense = KeywordAggregation(CallableModel(Log(), stream_fn=broken), prime=1, final="always")
+    with pytest.raises(ModelError) as caught:
+        "".join(defense.stream(QUERY, PASSAGES))
+    assert len(caught.value.groups) == len(PASSAGES)
 
 
 def test_it_is_asked_only_where_it_pays() -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal, NoReturn
+from typing import IO, Any, Literal
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.json_values import parsed
 
 LARGEST_FILE = 256 * 1024 * 1024  # bytes, unpacked
 LARGEST_LIST = 64 * 1024 * 1024  # bytes of a JSON list, which has to be read as a whole
@@ -97,7 +97,7 @@ def _items(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
             f"{path} is a JSON list of more than {LARGEST_LIST >> 20} MiB; write one question per line (.jsonl)"
         )
     try:
-        rows = _json(data.decode("utf-8"))
+        rows = parsed(data.decode("utf-8"))
     except RecursionError:
         raise DatasetError(f"{path}: nested too deeply") from None
     except UnicodeDecodeError as error:
@@ -137,18 +137,10 @@ def _lines(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
         if count > MOST_ROWS:
             raise DatasetError(f"{path} holds more than {MOST_ROWS:,} rows; split it into smaller files")
         try:
-            yield RawRow(number, _json(line.decode("utf-8")))
+            yield RawRow(number, parsed(line.decode("utf-8")))
         except RecursionError:
             yield BadRow(number, "nested too deeply")
         except UnicodeDecodeError as error:
             yield BadRow(number, f"not UTF-8 text (byte {error.start:,} of the line)")
         except ValueError as error:
             yield BadRow(number, f"not JSON ({printable(str(error), 120)})")
-
-
-def _json(text: str) -> Any:
-    return json.loads(text, parse_constant=_no_number)
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
