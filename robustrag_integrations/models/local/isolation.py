@@ -26,7 +26,6 @@ from enum import Enum, auto
 import torch
 
 from robustrag_integrations.models.local.attention import Pair
-from robustrag_integrations.models.local.batch import Batch
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.coupling import why_coupled
 from robustrag_integrations.models.local.memo import ModelMemo
@@ -187,7 +186,7 @@ class IsolationProbe:
 
         def trial(texts: Sequence[Text], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
             """Reading, scoring, and a decoding step."""
-            batch: Batch = PaddedBatch(self._lm, texts, width, self._at_once, padded - len(texts))
+            batch = PaddedBatch(self._lm, texts, width, self._at_once, padded - len(texts))
             opened = batch.open(strings)
             yield from ((Kind.KEPT, kept) for kept in batch.cached())
             yield Kind.LOGITS, opened.logits
