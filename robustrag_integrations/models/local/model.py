@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from robustrag_integrations.checks import check_at_least, check_flag
 from robustrag_integrations.determinism import Repeats
@@ -48,9 +48,6 @@ try:
     from robustrag_integrations.models.local.token_tree import known_noise
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
-
-if TYPE_CHECKING:
-    pass
 
 Result = TypeVar("Result")
 _PRECISIONS = ("auto", "float32", "bfloat16", "float16", "float64")
