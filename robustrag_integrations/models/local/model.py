@@ -286,7 +286,7 @@ class LocalModel(TextModel, DecodingModel):
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The greedy answer to one prompt, token by token, then its tokens and whether it was cut."""
-        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
+        encoded = self._encode_final(prompt)
         said: list[str] = []
         if self._encoder.opened:
             yield self._encoder.opened
@@ -299,8 +299,7 @@ class LocalModel(TextModel, DecodingModel):
 
     def truncates(self, prompt: Prompt) -> bool:
         """Whether the passages of a prompt are too long for the context window."""
-        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
-        return encoded.truncated
+        return self._encode_final(prompt).truncated
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream` in a thread."""
@@ -336,7 +335,7 @@ class LocalModel(TextModel, DecodingModel):
         return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, rules)
 
     def _encode_final(self, prompt: Prompt) -> Encoded:
-        [encoded] = self._encoder.encode_all([prompt], self._layout.budget([prompt], "final", self._max_new_tokens))
+        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
         return encoded
 
     def _ask_alone(self, prompt: Prompt, watch: Watch) -> Response:
