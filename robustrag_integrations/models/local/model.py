@@ -39,7 +39,7 @@ try:
     from robustrag_integrations.models.local.causal_lm import CausalLM
     from robustrag_integrations.models.local.codec import ModelCodec
     from robustrag_integrations.models.local.coupling import adapts_as_it_runs
-    from robustrag_integrations.models.local.final_answers import FinalRules, PackedFinals
+    from robustrag_integrations.models.local.final_answers import PackedFinals
     from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
     from robustrag_integrations.models.local.isolation import in_words
     from robustrag_integrations.models.local.layout import PromptLayout
@@ -121,7 +121,6 @@ class LocalModel(TextModel, DecodingModel):
         self._max_new_tokens = max_new_tokens
         self._apart = apart
         self._chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
-        self._stop = tuple(stop) if stop is not None else (() if self._chat else ("\n\n",))
         self._encoder = PromptEncoder(tokenizer, chat=self._chat, template_options=template_options)
         self._lm = CausalLM(model)
         self._reader = PromptReader(
@@ -134,7 +133,8 @@ class LocalModel(TextModel, DecodingModel):
         self._abstentions = self._encoder.abstentions()
         self._layout = PromptLayout(self._lm, self._encoder, max_context_tokens, self._abstentions)
         self._codec = ModelCodec(tokenizer, model)
-        self._writer = GreedyWriter(self._reader, self._codec, self._stop, max_new_tokens)
+        ends = tuple(stop) if stop is not None else (() if self._chat else ("\n\n",))
+        self._writer = GreedyWriter(self._reader, self._codec, ends, max_new_tokens)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
 
     @classmethod
@@ -331,8 +331,7 @@ class LocalModel(TextModel, DecodingModel):
         """What answers a certification's final prompts: in packs where float noise cannot change an answer."""
         if self._reader.why_not_shared or not known_noise(self._lm) or self._encoder.opened:
             return super().finals()
-        rules = FinalRules(self._codec, self._stop, self._max_new_tokens)
-        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, rules)
+        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, self._writer)
 
     def _encode_final(self, prompt: Prompt) -> Encoded:
         [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
