@@ -26,6 +26,7 @@ from robustrag_integrations.models.base import (
     TokenCodec,
 )
 from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
+from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, ends_in
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
 from robustrag_integrations.usage import Usage
@@ -37,7 +38,6 @@ try:
     from robustrag_integrations.models.local.batch import Batch
     from robustrag_integrations.models.local.cancellation import in_cancellable_thread
     from robustrag_integrations.models.local.causal_lm import CausalLM
-    from robustrag_integrations.models.local.codec import ModelCodec
     from robustrag_integrations.models.local.coupling import adapts_as_it_runs
     from robustrag_integrations.models.local.final_answers import PackedFinals
     from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
@@ -132,7 +132,8 @@ class LocalModel(TextModel, DecodingModel):
         )
         self._abstentions = self._encoder.abstentions()
         self._layout = PromptLayout(self._lm, self._encoder, max_context_tokens, self._abstentions)
-        self._codec = ModelCodec(tokenizer, model)
+        configs = (model.config, getattr(model, "generation_config", None))
+        self._codec = TokenizerCodec(tokenizer, frozenset().union(*map(ends_in, configs)))
         ends = tuple(stop) if stop is not None else (() if self._chat else ("\n\n",))
         self._writer = GreedyWriter(self._reader, self._codec, ends, max_new_tokens)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
