@@ -22,7 +22,7 @@ import torch
 from robustrag_integrations.models.base import FinalAnswers, Response
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.models.local.cancellation import in_cancellable_thread, stop_if_cancelled
-from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.encoding import Encoded, common_length
 from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
 from robustrag_integrations.models.local.token_tree import Stem, TokenTree, clear_leads, logit_noise
 from robustrag_integrations.models.local.trie import TokenTrie
@@ -132,7 +132,7 @@ class PackedFinals(FinalAnswers):
 
     def _part(self, prompts: Sequence[Encoded]) -> int:
         """How many of the first prompts go into one trie, with their candidates; at least one."""
-        trunk, nodes = len(_common([e.ids for e in prompts])), 0
+        trunk, nodes = common_length([e.ids for e in prompts]), 0
         for count, encoded in enumerate(prompts):
             nodes += len(encoded.ids) - trunk + _CANDIDATES * self._writer.max_new_tokens
             if count and (nodes > _NODES or count == _PROMPTS):
@@ -180,10 +180,3 @@ class PackedFinals(FinalAnswers):
         self._counts["packed"] += 1
         text.finish()
         return Response(text.shown, truncated=prompt.truncated, finish=text.finish_reason)
-
-
-def _common(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The longest beginning that all have."""
-    first, last = min(sequences), max(sequences)
-    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    return first[:length]
