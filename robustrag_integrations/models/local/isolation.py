@@ -31,10 +31,9 @@ from robustrag_integrations.models.local.coupling import why_coupled
 from robustrag_integrations.models.local.memo import ModelMemo
 from robustrag_integrations.models.local.padded import PaddedBatch
 from robustrag_integrations.models.local.rows import PromptRows
-from robustrag_integrations.models.local.summation import HALF, Summation
+from robustrag_integrations.models.local.summation import HALF, Summation, padded_counts
 from robustrag_integrations.models.noise import noise_bound
 
-_MULTIPLES = (1, 4, 8, 16, 32)  # kernels work on rows in blocks of such sizes
 _SHORT = 5  # tokens of the target
 _TEXT = (
     32  # tokens of the text whose keys and values trials are made of, and of a trial's rows if each attends to its own
@@ -207,7 +206,7 @@ class IsolationProbe:
         extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, len(embeddings))).indices.tolist()
         tried = [_layouts(rows, longest, len(embeddings), extreme, length) for length in lengths]
         coupled = why_coupled(self._lm.model)
-        for padded in () if coupled else sorted({-(-rows // multiple) * multiple for multiple in _MULTIPLES}):
+        for padded in () if coupled else padded_counts(rows):
             if not any(_moves(trial, padded, layouts) for layouts in tried):
                 return Isolation(rows, padded)
         layouts = tried[-1]
