@@ -205,7 +205,7 @@ class IsolationProbe:
         embeddings = self._lm.model.get_input_embeddings().weight.detach()
         extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, len(embeddings))).indices.tolist()
         tried = [_layouts(rows, longest, len(embeddings), extreme, length) for length in lengths]
-        coupled = why_coupled(self._lm.model)
+        coupled = why_coupled(self._lm)
         for padded in () if coupled else padded_counts(rows):
             if not any(_moves(trial, padded, layouts) for layouts in tried):
                 return Isolation(rows, padded)

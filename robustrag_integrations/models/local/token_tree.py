@@ -32,7 +32,7 @@ def known_noise(lm: CausalLM) -> bool:
     return (
         torch.get_float32_matmul_precision() == "highest"
         and all(weight.dtype == torch.float32 for weight in weights_of(lm.model))
-        and why_coupled(lm.model) is None
+        and why_coupled(lm) is None
     )
 
 
