@@ -35,9 +35,7 @@ from robustrag_integrations.models.local.summation import HALF, Summation, padde
 from robustrag_integrations.models.noise import noise_bound
 
 _SHORT = 5  # tokens of the target
-_TEXT = (
-    32  # tokens of the text whose keys and values trials are made of, and of a trial's rows if each attends to its own
-)
+_TEXT = 32  # tokens of the text that trials take keys and values from, and of their rows if each attends to its own
 _TILE = 16  # columns of a batch that is read in full are a multiple of this
 _STEP_TOKEN = 5
 _EXTREME = 8  # tokens with the largest embeddings: neighbours in a trial
@@ -98,8 +96,9 @@ class Isolation:
         if self.exact:
             return 0.0
         bound, of_probabilities = noise_bound(self.moved_logits), noise_bound(self.moved)
-        unknown = self.coupled or not self.repeatable or bound is None or of_probabilities is None
-        return math.inf if unknown or bound is None else bound
+        if self.coupled or not self.repeatable or bound is None or of_probabilities is None:
+            return math.inf
+        return bound
 
 
 def in_words(results: Sequence[Isolation]) -> str:
@@ -111,14 +110,9 @@ def in_words(results: Sequence[Isolation]) -> str:
         rows = ", ".join(f"{f.rows}" + f" as {f.padded}" * (f.padded > f.rows) for f in results)
         return f"probed: not a bit of a row depends on other rows (rows: {rows})"
     worst = max(moving, key=lambda f: f.moved)
-    why = (
-        f"; {worst.coupled}"
-        if worst.coupled
-        else ""
-        if worst.repeatable
-        else "; one alone gives other numbers each time"
-    )
-    return f"probed: {worst.rows} rows of a batch moved each other's probabilities by {worst.moved:.1e}{why}"
+    why = worst.coupled or ("" if worst.repeatable else "one alone gives other numbers each time")
+    moved = f"probed: {worst.rows} rows of a batch moved each other's probabilities by {worst.moved:.1e}"
+    return f"{moved}; {why}" if why else moved
 
 
 class IsolationProbe:
