@@ -151,7 +151,7 @@ class PackedFinals(FinalAnswers):
             for answer in answers:
                 trie.add((*ids, *answer))
                 wanted.update((node, None) for node in trie.path((*ids, *answer))[len(ids) - 1 :])
-        anchor.tree.cut(0)
+        anchor.tree.clear()
         logits = anchor.tree.extend(trie.parents, trie.tokens, list(wanted))[0]
         row = {node: at for at, node in enumerate(wanted)}
         checked = [row[node] for node in trie.path((*first, *anchor.answer[:-1]))[len(first) - 1 :]]
