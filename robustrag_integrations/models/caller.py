@@ -13,11 +13,10 @@ error there, and costs its own group alone; calls that are not needed any more a
 from __future__ import annotations
 
 import asyncio
-import queue
 import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
-from concurrent.futures import CancelledError
+from concurrent import futures
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from functools import partial
@@ -63,7 +62,7 @@ class RetriedCall:
             CancelledError: nobody waits for it any more.
         """
         if self.stop is not None and self.stop.told.is_set():
-            raise CancelledError
+            raise futures.CancelledError
         if self.probe is not None:
             self.known = self.probe.capabilities.known
         self.begun = True
@@ -185,42 +184,29 @@ class ModelCaller:
         calls = [RetriedCall(probe, stop) for _ in range(count)]
         waves, workers = Waves(count, until), self.limits.lowered(cap)
         replies: list[Response | None] = [None] * count
-        came: queue.SimpleQueue[tuple[int, Response | BaseException]] = queue.SimpleQueue()
 
-        def respond(index: int) -> None:
+        def respond(index: int) -> Response:
             call = calls[index]
             try:
-                try:
-                    reply = self.call(lambda refused: ask(index, refused), call, cap=cap)
-                except BaseException as error:
-                    reply = _failed(error, shown, call)
-                came.put((index, reply))
+                return self.call(lambda refused: ask(index, refused), call, cap=cap)
             except BaseException as error:
-                came.put((index, error))
+                return _failed(error, shown, call)
 
         due: deque[int] = deque()
-        under_way = 0
+        under_way: dict[futures.Future[Response], int] = {}
         try:
             while True:
-                due.extend(waves.due(waiting=under_way + len(due) > 0))
-                while due and under_way < workers:
-                    POOL.submit(respond, due.popleft())
-                    under_way += 1
+                due.extend(waves.due(waiting=bool(under_way or due)))
+                while due and len(under_way) < workers:
+                    index = due.popleft()
+                    under_way[POOL.submit(respond, index)] = index
                 if not under_way or waves.over:
                     break
-                try:
-                    arrived = [came.get(timeout=waves.patience())]
-                except queue.Empty:
-                    continue
-                while not came.empty():
-                    arrived.append(came.get())
-                for index, reply in arrived:
-                    if isinstance(reply, BaseException):
-                        raise reply
-                    replies[index] = reply
+                done, _ = futures.wait(under_way, waves.patience(), futures.FIRST_COMPLETED)
+                for task in done:
+                    replies[under_way.pop(task)] = task.result()
                     waves.heard()
-                under_way -= len(arrived)
-                if until and None in replies and until.enough(_heard(replies, calls)):
+                if until and done and None in replies and until.enough(_heard(replies, calls)):
                     break
             return _heard(replies, calls)
         finally:

@@ -91,9 +91,7 @@ class Capabilities:
         self.known = Known(self.refused if name is None else self.refused | {name}, self.known.probes + 1)
         if name is not None:
             return now | {name}, True
-        if (
-            failed is None or status_of(failed) in REFUSING
-        ):  # refused for a reason of another kind, which will not change
+        if failed is None or status_of(failed) in REFUSING:  # for a reason of another kind, which will not change
             self._answered |= {now}
         return now, False
 

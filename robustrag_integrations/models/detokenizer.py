@@ -58,6 +58,13 @@ class IncrementalDetokenizer:
             return self._show(text[:clear].rstrip())
         return self._show(_settled(text[:clear], self.stop))
 
+    def take(self, token: int) -> bool:
+        """Add a token, be it one that ends the text; gives whether the text is complete by that."""
+        self.ended = self.codec.is_end(token)
+        if not self.ended:
+            self.add(token)
+        return self.ended or self.stopped
+
     def fork(self) -> IncrementalDetokenizer:
         """A copy that goes on differently."""
         return replace(self, tokens=list(self.tokens))

@@ -28,10 +28,16 @@ def load_tokenizer(name_or_path: str) -> tuple[Any, frozenset[int]]:
             "model that the server runs"
         ) from error
     try:
-        ends = GenerationConfig.from_pretrained(name_or_path).eos_token_id
+        ends = ends_in(GenerationConfig.from_pretrained(name_or_path))
     except (OSError, ValueError):  # many models have none
-        ends = None
-    return tokenizer, frozenset(ends if isinstance(ends, (list, tuple)) else [] if ends is None else [ends])
+        ends = frozenset()
+    return tokenizer, ends
+
+
+def ends_in(config: Any) -> frozenset[int]:
+    """The tokens that end a model's texts, by its configuration."""
+    listed = getattr(config, "eos_token_id", None)
+    return frozenset(listed if isinstance(listed, (list, tuple)) else [] if listed is None else [listed])
 
 
 class TokenizerCodec:

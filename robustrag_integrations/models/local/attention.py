@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch.nn import functional
 
-from robustrag_integrations.models.local.summation import cancelling
+from robustrag_integrations.models.local.summation import cancelling, padded_counts
 
 Attention = Callable[..., torch.Tensor]  # called as torch's `scaled_dot_product_attention`
 Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
@@ -182,7 +182,7 @@ def _rows_alike(
     groups, summed, outputs = shape
     mine, weights = (t.to(device, dtype) for t in cancelling(_PATTERNS, summed, outputs))
     shared = torch.empty_strided(shape, stride, dtype=dtype, device=device).copy_(weights.T)
-    for padded in sorted({-(-rows // multiple) * multiple for multiple in (1, 4, 8, 16, 32)}):
+    for padded in padded_counts(rows):
         products = [row.expand(groups, padded, summed).contiguous() @ shared for row in mine]
         if all(torch.equal(product, product[:, :1].expand_as(product)) for product in products):
             return padded

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,10 +45,6 @@ class Batch(Protocol):
         """A copy that can be advanced on its own, with the same numbers to the bit."""
         ...
 
-    def cached(self) -> Iterator[torch.Tensor]:
-        """Everything that is kept of what was read, as tensors [rows, ...]; they may share memory with the cache."""
-        ...
-
     def stem(self) -> Stem | None:
         """What a tree of continuations can grow on, if the model allows it and has `known_noise`; the batch stays."""
         ...
@@ -77,10 +73,6 @@ class SeparateBatches:
     def fork(self) -> SeparateBatches:
         """A copy that can be advanced on its own, with the same numbers to the bit."""
         return SeparateBatches([batch.fork() for batch in self._batches])
-
-    def cached(self) -> Iterator[torch.Tensor]:
-        """Everything that is kept of what was read, a tensor [rows, ...] for each part of it."""
-        return (torch.cat(parts) for parts in zip(*(batch.cached() for batch in self._batches), strict=True))
 
     def stem(self) -> Stem | None:
         """Nothing: a tree reads all rows in one pass."""

@@ -17,6 +17,7 @@ given know how they are attended to (`AttendedKeys`). The model itself is left a
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -155,9 +156,8 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
         return twin
 
     def copy(self) -> BatchKVCache:
-        """A cache of the same size that holds the same."""
-        settings: dict[str, Any] = {"prompts": self.prompts, "row_by_row": self.row_by_row, "fixed": self.fixed}
-        twin = BatchKVCache(self.rows, self.capacity, self.shared, **settings)
+        """A cache that holds the same and goes on by itself; what rows share is not copied."""
+        twin = copy.copy(self)
         twin._kept = [(keys.clone(), values.clone()) for keys, values in self._kept]
         twin.lengths = list(self.lengths)
         return twin

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
-from robustrag_integrations.models.local.causal_lm import modules_of
+from robustrag_integrations.models.local.causal_lm import CausalLM, modules_of
 
 _DYNAMIC_QUANTISATION = ("torch.ao.nn.quantized.dynamic", "torch.ao.nn.intrinsic.quantized.dynamic")
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
 
 
-def why_coupled(model: torch.nn.Module) -> str | None:
+def why_coupled(lm: CausalLM) -> str | None:
     """Why rows of a batch depend on each other's content by the model's design, as far as it can be told; else None.
 
     Whether the probe's neighbours would show it is a matter of luck there: they need not hold the largest activation of
     a batch, nor send their tokens to the target's experts.
     """
-    for module in modules_of(model):
+    for module in modules_of(lm.model):
         kind = type(module)
         if kind.__module__.startswith(_DYNAMIC_QUANTISATION):
-            return f"{_name_of(module, model)} quantises activations with a scale taken over all rows"
+            return f"{_name_of(module, lm.model)} quantises activations with a scale taken over all rows"
         if kind.__name__ == "Linear8bitLt":
-            return f"{_name_of(module, model)} picks the columns that it does not quantise by looking at all rows"
-    config: Any = getattr(model, "config", None)
-    text = config.get_text_config() if hasattr(config, "get_text_config") else config
-    if any((getattr(text, field, None) or 0) > 1 for field in _EXPERTS):
+            return f"{_name_of(module, lm.model)} picks the columns that it does not quantise by looking at all rows"
+    if any((getattr(lm.config, field, None) or 0) > 1 for field in _EXPERTS):
         return "it is a mixture of experts: which tokens an expert reads together depends on all rows"
     return None
 

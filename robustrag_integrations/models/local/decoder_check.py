@@ -127,7 +127,7 @@ def _seen_ahead(lm: CausalLM, tokens: list[int], logits: torch.Tensor) -> tuple[
     0 where tokens of a pass have to do with each other by design, of which the isolation probe takes care.
     """
     kept = _LENGTHS[0]
-    if why_coupled(lm.model) or not logits.isfinite().all():
+    if why_coupled(lm) or not logits.isfinite().all():
         return 0.0, 0.0
     other = _logits(lm, [*tokens[:kept], *reversed(tokens[kept:])])
     return float((other[:kept] - logits[:kept]).abs().max()), float(logits.max() - logits.min())

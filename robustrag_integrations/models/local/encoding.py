@@ -147,7 +147,7 @@ class PromptEncoder:
         """The tokens of a text that no text after it changes, as far as a dozen different ones can tell."""
         found = [self._read_with_places(text + after) for after in _AFTER_A_HEAD]
         ids, offsets = found[0]
-        same = min(_common(ids, other) for other, _ in found)
+        same = common_length([tuple(read) for read, _ in found])
         while same and any(len(o) > same and o[same][0] < offsets[same - 1][1] for _, o in found):
             same -= 1  # not between two tokens of one character
         return _Head(tuple(ids[:same]), offsets[same - 1][1] if same else 0)
@@ -225,6 +225,7 @@ def _tokenizable(text: str) -> str:
     return _LONE.sub("\ufffd", text)
 
 
-def _common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many of the first tokens are the same."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+def common_length(sequences: Sequence[tuple[int, ...]]) -> int:
+    """How many of the first tokens all have in common."""
+    first, last = min(sequences), max(sequences)
+    return next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))

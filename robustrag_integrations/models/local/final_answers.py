@@ -15,14 +15,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 
-from robustrag_integrations.models.base import FinalAnswers, Response, TokenCodec
+from robustrag_integrations.models.base import FinalAnswers, Response
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.models.local.cancellation import in_cancellable_thread, stop_if_cancelled
-from robustrag_integrations.models.local.encoding import Encoded
+from robustrag_integrations.models.local.encoding import Encoded, common_length
+from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
 from robustrag_integrations.models.local.token_tree import Stem, TokenTree, clear_leads, logit_noise
 from robustrag_integrations.models.local.trie import TokenTrie
 from robustrag_integrations.models.noise import noise_bound
@@ -33,23 +34,6 @@ _PROMPTS = 32  # in one trie, at most
 _NODES = 3072  # tokens in one trie that the prompts do not share, about; masks grow with the square
 _LONGEST = 4096  # tokens of a prompt; longer ones are asked alone
 _PASSES = 2  # in which a prompt takes part before it is asked alone
-
-
-class AskAlone(Protocol):
-    """Inference itself: the response to one prompt. `watch` sees the [1, V] logits of every step."""
-
-    def __call__(self, prompt: Prompt, watch: Callable[[torch.Tensor], None], /) -> Response:
-        """Ask."""
-        ...
-
-
-@dataclass(frozen=True)
-class FinalRules:
-    """What turns tokens into a final answer, as at inference."""
-
-    codec: TokenCodec
-    stop: tuple[str, ...]
-    max_new_tokens: int
 
 
 @dataclass(frozen=True)
@@ -72,18 +56,18 @@ class PackedFinals(FinalAnswers):
     Args:
         stem: what a tree of prompts grows on: one row that has read how a prompt begins; None where there is none.
         encode: a prompt's tokens as at inference.
-        ask_alone: inference.
-        rules: what turns tokens into an answer.
+        ask_alone: inference: the response to one prompt, whose [1, V] logits of every step are shown.
+        writer: turns tokens into an answer there.
     """
 
     def __init__(
         self,
         stem: Callable[[Encoded], Stem | None],
         encode: Callable[[Prompt], Encoded],
-        ask_alone: AskAlone,
-        rules: FinalRules,
+        ask_alone: Callable[[Prompt, Watch], Response],
+        writer: GreedyWriter,
     ) -> None:
-        self._stem, self._encode, self._ask_alone, self._rules = stem, encode, ask_alone, rules
+        self._stem, self._encode, self._ask_alone, self._writer = stem, encode, ask_alone, writer
         self._anchor: _Anchor | None = None
         self._answers: Counter[tuple[int, ...]] = Counter()
         self._trusted = True
@@ -148,9 +132,9 @@ class PackedFinals(FinalAnswers):
 
     def _part(self, prompts: Sequence[Encoded]) -> int:
         """How many of the first prompts go into one trie, with their candidates; at least one."""
-        trunk, nodes = len(_common([e.ids for e in prompts])), 0
+        trunk, nodes = common_length([e.ids for e in prompts]), 0
         for count, encoded in enumerate(prompts):
-            nodes += len(encoded.ids) - trunk + _CANDIDATES * self._rules.max_new_tokens
+            nodes += len(encoded.ids) - trunk + _CANDIDATES * self._writer.max_new_tokens
             if count and (nodes > _NODES or count == _PROMPTS):
                 return count
         return len(prompts)
@@ -167,7 +151,7 @@ class PackedFinals(FinalAnswers):
             for answer in answers:
                 trie.add((*ids, *answer))
                 wanted.update((node, None) for node in trie.path((*ids, *answer))[len(ids) - 1 :])
-        anchor.tree.cut(0)
+        anchor.tree.clear()
         logits = anchor.tree.extend(trie.parents, trie.tokens, list(wanted))[0]
         row = {node: at for at, node in enumerate(wanted)}
         checked = [row[node] for node in trie.path((*first, *anchor.answer[:-1]))[len(first) - 1 :]]
@@ -184,24 +168,15 @@ class PackedFinals(FinalAnswers):
         self, prompt: Encoded, trie: TokenTrie, node: int | None, choices: Mapping[int, int | None]
     ) -> Response | None:
         """The response to the prompt that ends in a node, as far as the trie tells it."""
-        text, taken = IncrementalDetokenizer(self._rules.codec, self._rules.stop), list[int]()
-        while len(taken) < self._rules.max_new_tokens and not text.ended and not text.stopped:
+        text, taken = IncrementalDetokenizer(self._writer.codec, self._writer.stop), list[int]()
+        while len(taken) < self._writer.max_new_tokens and not text.ended and not text.stopped:
             token = None if node is None else choices.get(node)
             if node is None or token is None:
                 return None
             taken.append(token)
-            text.ended = self._rules.codec.is_end(token)
-            if not text.ended:
-                text.add(token)
+            text.take(token)
             node = trie.child(node, token)
         self._answers[tuple(taken)] += 1
         self._counts["packed"] += 1
         text.finish()
         return Response(text.shown, truncated=prompt.truncated, finish=text.finish_reason)
-
-
-def _common(sequences: Sequence[tuple[int, ...]]) -> tuple[int, ...]:
-    """The longest beginning that all have."""
-    first, last = min(sequences), max(sequences)
-    length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))
-    return first[:length]

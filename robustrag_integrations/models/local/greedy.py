@@ -61,7 +61,7 @@ class GreedyWriter:
             for row, token in enumerate(tokens):
                 if not done[row]:
                     clear[row] = clear[row] and leads[row]
-                    done[row] = not clear[row] or self._add(texts[row], token)
+                    done[row] = not clear[row] or texts[row].take(token)
             if all(done) or step == self.max_new_tokens - 1:
                 break
             stop_if_cancelled()
@@ -72,13 +72,6 @@ class GreedyWriter:
             (text.shown, text.finish_reason) if sure else self.together([prompt], [most])[0]
             for text, sure, prompt, most in zip(texts, clear, prompts, longest, strict=True)
         ]
-
-    def _add(self, text: IncrementalDetokenizer, token: int) -> bool:
-        """Add a token to an answer; gives whether the answer is complete by that."""
-        text.ended = self.codec.is_end(token)
-        if not text.ended:
-            text.add(token)
-        return text.ended or text.stopped
 
     def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Batch, float]:
         """Where to write answers, and how far a logit may be from that of its prompt alone, as a share of the largest.

@@ -26,20 +26,16 @@ from enum import Enum, auto
 import torch
 
 from robustrag_integrations.models.local.attention import Pair
-from robustrag_integrations.models.local.batch import Batch
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.coupling import why_coupled
 from robustrag_integrations.models.local.memo import ModelMemo
 from robustrag_integrations.models.local.padded import PaddedBatch
 from robustrag_integrations.models.local.rows import PromptRows
-from robustrag_integrations.models.local.summation import HALF, Summation
+from robustrag_integrations.models.local.summation import HALF, Summation, padded_counts
 from robustrag_integrations.models.noise import noise_bound
 
-_MULTIPLES = (1, 4, 8, 16, 32)  # kernels work on rows in blocks of such sizes
 _SHORT = 5  # tokens of the target
-_TEXT = (
-    32  # tokens of the text whose keys and values trials are made of, and of a trial's rows if each attends to its own
-)
+_TEXT = 32  # tokens of the text that trials take keys and values from, and of their rows if each attends to its own
 _TILE = 16  # columns of a batch that is read in full are a multiple of this
 _STEP_TOKEN = 5
 _EXTREME = 8  # tokens with the largest embeddings: neighbours in a trial
@@ -100,8 +96,9 @@ class Isolation:
         if self.exact:
             return 0.0
         bound, of_probabilities = noise_bound(self.moved_logits), noise_bound(self.moved)
-        unknown = self.coupled or not self.repeatable or bound is None or of_probabilities is None
-        return math.inf if unknown or bound is None else bound
+        if self.coupled or not self.repeatable or bound is None or of_probabilities is None:
+            return math.inf
+        return bound
 
 
 def in_words(results: Sequence[Isolation]) -> str:
@@ -113,14 +110,9 @@ def in_words(results: Sequence[Isolation]) -> str:
         rows = ", ".join(f"{f.rows}" + f" as {f.padded}" * (f.padded > f.rows) for f in results)
         return f"probed: not a bit of a row depends on other rows (rows: {rows})"
     worst = max(moving, key=lambda f: f.moved)
-    why = (
-        f"; {worst.coupled}"
-        if worst.coupled
-        else ""
-        if worst.repeatable
-        else "; one alone gives other numbers each time"
-    )
-    return f"probed: {worst.rows} rows of a batch moved each other's probabilities by {worst.moved:.1e}{why}"
+    why = worst.coupled or ("" if worst.repeatable else "one alone gives other numbers each time")
+    moved = f"probed: {worst.rows} rows of a batch moved each other's probabilities by {worst.moved:.1e}"
+    return f"{moved}; {why}" if why else moved
 
 
 class IsolationProbe:
@@ -187,7 +179,7 @@ class IsolationProbe:
 
         def trial(texts: Sequence[Text], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
             """Reading, scoring, and a decoding step."""
-            batch: Batch = PaddedBatch(self._lm, texts, width, self._at_once, padded - len(texts))
+            batch = PaddedBatch(self._lm, texts, width, self._at_once, padded - len(texts))
             opened = batch.open(strings)
             yield from ((Kind.KEPT, kept) for kept in batch.cached())
             yield Kind.LOGITS, opened.logits
@@ -207,8 +199,8 @@ class IsolationProbe:
         embeddings = self._lm.model.get_input_embeddings().weight.detach()
         extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, len(embeddings))).indices.tolist()
         tried = [_layouts(rows, longest, len(embeddings), extreme, length) for length in lengths]
-        coupled = why_coupled(self._lm.model)
-        for padded in () if coupled else sorted({-(-rows // multiple) * multiple for multiple in _MULTIPLES}):
+        coupled = why_coupled(self._lm)
+        for padded in () if coupled else padded_counts(rows):
             if not any(_moves(trial, padded, layouts) for layouts in tried):
                 return Isolation(rows, padded)
         layouts = tried[-1]

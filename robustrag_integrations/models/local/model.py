@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from robustrag_integrations.checks import check_at_least, check_flag
 from robustrag_integrations.determinism import Repeats
@@ -26,6 +26,7 @@ from robustrag_integrations.models.base import (
     TokenCodec,
 )
 from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
+from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, ends_in
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
 from robustrag_integrations.usage import Usage
@@ -37,9 +38,8 @@ try:
     from robustrag_integrations.models.local.batch import Batch
     from robustrag_integrations.models.local.cancellation import in_cancellable_thread
     from robustrag_integrations.models.local.causal_lm import CausalLM
-    from robustrag_integrations.models.local.codec import ModelCodec
     from robustrag_integrations.models.local.coupling import adapts_as_it_runs
-    from robustrag_integrations.models.local.final_answers import FinalRules, PackedFinals
+    from robustrag_integrations.models.local.final_answers import PackedFinals
     from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
     from robustrag_integrations.models.local.isolation import in_words
     from robustrag_integrations.models.local.layout import PromptLayout
@@ -48,9 +48,6 @@ try:
     from robustrag_integrations.models.local.token_tree import known_noise
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
-
-if TYPE_CHECKING:
-    pass
 
 Result = TypeVar("Result")
 _PRECISIONS = ("auto", "float32", "bfloat16", "float16", "float64")
@@ -124,7 +121,6 @@ class LocalModel(TextModel, DecodingModel):
         self._max_new_tokens = max_new_tokens
         self._apart = apart
         self._chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
-        self._stop = tuple(stop) if stop is not None else (() if self._chat else ("\n\n",))
         self._encoder = PromptEncoder(tokenizer, chat=self._chat, template_options=template_options)
         self._lm = CausalLM(model)
         self._reader = PromptReader(
@@ -136,8 +132,10 @@ class LocalModel(TextModel, DecodingModel):
         )
         self._abstentions = self._encoder.abstentions()
         self._layout = PromptLayout(self._lm, self._encoder, max_context_tokens, self._abstentions)
-        self._codec = ModelCodec(tokenizer, model)
-        self._writer = GreedyWriter(self._reader, self._codec, self._stop, max_new_tokens)
+        configs = (model.config, getattr(model, "generation_config", None))
+        self._codec = TokenizerCodec(tokenizer, frozenset().union(*map(ends_in, configs)))
+        ends = tuple(stop) if stop is not None else (() if self._chat else ("\n\n",))
+        self._writer = GreedyWriter(self._reader, self._codec, ends, max_new_tokens)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
 
     @classmethod
@@ -289,7 +287,7 @@ class LocalModel(TextModel, DecodingModel):
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The greedy answer to one prompt, token by token, then its tokens and whether it was cut."""
-        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
+        encoded = self._encode_final(prompt)
         said: list[str] = []
         if self._encoder.opened:
             yield self._encoder.opened
@@ -302,8 +300,7 @@ class LocalModel(TextModel, DecodingModel):
 
     def truncates(self, prompt: Prompt) -> bool:
         """Whether the passages of a prompt are too long for the context window."""
-        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
-        return encoded.truncated
+        return self._encode_final(prompt).truncated
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream` in a thread."""
@@ -335,11 +332,10 @@ class LocalModel(TextModel, DecodingModel):
         """What answers a certification's final prompts: in packs where float noise cannot change an answer."""
         if self._reader.why_not_shared or not known_noise(self._lm) or self._encoder.opened:
             return super().finals()
-        rules = FinalRules(self._codec, self._stop, self._max_new_tokens)
-        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, rules)
+        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, self._writer)
 
     def _encode_final(self, prompt: Prompt) -> Encoded:
-        [encoded] = self._encoder.encode_all([prompt], self._layout.budget([prompt], "final", self._max_new_tokens))
+        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
         return encoded
 
     def _ask_alone(self, prompt: Prompt, watch: Watch) -> Response:

@@ -6,7 +6,7 @@ Every prompt is read here, whether it goes on by itself or among others: at infe
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,10 +66,6 @@ class SinglePrompt:
         with torch.inference_mode():
             twin.cache = self.cache.copy()
         return twin
-
-    def cached(self) -> Iterator[torch.Tensor]:
-        """All keys and values [1, heads, columns, width], layer by layer."""
-        return (kept for pair in self.cache.pairs() for kept in pair)
 
     def key_values(self) -> KeyValues:
         """Everything that was read, as a prefix for other prompts; shares memory with this one."""

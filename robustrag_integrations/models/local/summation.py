@@ -60,6 +60,11 @@ class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
         self.left[shape] = func(*given, **others).reshape(len(rows), -1)
 
 
+def padded_counts(rows: int) -> list[int]:
+    """So many rows, and the numbers that padding brings them to: kernels work on rows in blocks of such sizes."""
+    return sorted({-(-rows // multiple) * multiple for multiple in (1, 4, 8, 16, 32)})
+
+
 def cancelling(rows: int, summed: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows [rows, summed] and weights [outputs, summed] whose products sum to zero where nothing is rounded."""
     chance = torch.Generator().manual_seed(0)

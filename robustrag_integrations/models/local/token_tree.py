@@ -32,7 +32,7 @@ def known_noise(lm: CausalLM) -> bool:
     return (
         torch.get_float32_matmul_precision() == "highest"
         and all(weight.dtype == torch.float32 for weight in weights_of(lm.model))
-        and why_coupled(lm.model) is None
+        and why_coupled(lm) is None
     )
 
 
@@ -123,11 +123,10 @@ class TokenTree:
         stem.cache.advance(len(tokens))
         return logits
 
-    def cut(self, size: int) -> None:
-        """Forget all nodes but the first `size`."""
-        if size < self.size:
-            self._stem.cache.crop(self.size - size)
-            del self._lines[size:]
+    def clear(self) -> None:
+        """Forget all nodes."""
+        self._stem.cache.crop(self.size)
+        self._lines.clear()
 
     def _add(self, parents: Sequence[int]) -> None:
         nothing = np.empty(0, dtype=np.int32)

@@ -26,7 +26,7 @@ from robustrag_integrations.models.limits import CallLimits, checked_timeout
 from robustrag_integrations.models.refused import REFUSING
 from robustrag_integrations.models.server.connection import Connection, ServerError, may_pass
 from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, response_of
-from robustrag_integrations.models.server.sizes import largest_event, largest_reply, largest_stream
+from robustrag_integrations.models.server.sizes import largest_reply, largest_stream
 from robustrag_integrations.replies.reply import Piece
 
 Api = Literal["chat", "completions"]
@@ -200,7 +200,7 @@ class OpenAIModel(CalledModel):
 
     async def _chunks(self, request: Mapping[str, Any], refused: Refused) -> AsyncGenerator[Any, None]:
         """The events of a stream, with the tokens that it took, where the server can tell them."""
-        sent, largest = without(request, refused), (largest_stream(request), largest_event(request))
+        sent, largest = without(request, refused), (largest_stream(request), largest_reply(request))
         if self._streams_tell:
             sent = {**sent, "stream_options": {"include_usage": True}}
         try:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,10 @@ from robustrag_integrations.models.server.continuations import Continuation
 from robustrag_integrations.models.server.reading_ahead import drafted, drift_between
 from robustrag_integrations.models.server.row import Row, Tokens
 from robustrag_integrations.models.server.token_lists import TokenList
-from robustrag_integrations.models.tokenizer_codec import TokenizerCodec
 from robustrag_integrations.usage import Usage, together
+
+if TYPE_CHECKING:
+    from robustrag_integrations.models.server.decoding import RemoteDecodingModel
 
 _NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
 _CHECKED = 3  # lists of the question that are asked for once more, to see how far a server's lists drift
@@ -42,55 +44,6 @@ class Wanted:
     length: int
 
 
-class Asked(Protocol):
-    """What a session needs of its model."""
-
-    @property
-    def codec(self) -> TokenizerCodec:
-        """Its tokens as text."""
-        ...
-
-    @property
-    def abstentions(self) -> Sequence[Tokens]:
-        """The tokens that spell the abstention string."""
-        ...
-
-    @property
-    def top_logprobs(self) -> int:
-        """How many tokens each list holds."""
-        ...
-
-    @property
-    def speculate(self) -> int:
-        """How many tokens a row is asked for at once; 1: it is read token by token."""
-        ...
-
-    @property
-    def drift(self) -> float | None:
-        """How far probabilities of two requests were seen to differ; None: it was not looked at yet."""
-        ...
-
-    def saw_drift(self, drift: float) -> None:
-        """Note how far they differed."""
-        ...
-
-    def ask(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
-        """The replies to these requests, whose lists hold `count` tokens."""
-        ...
-
-    def longer(self, count: int) -> int | None:
-        """How many tokens to ask for after `count` were too few; None if there are no more to be had."""
-        ...
-
-    def no_more_than(self, count: int) -> None:
-        """The server refuses longer lists than this."""
-        ...
-
-    def learn_dialect(self) -> list[str]:
-        """Find out how the server wants to be asked; what it said against every way, if there is none."""
-        ...
-
-
 class RemoteSession(DecodingSession):
     """A decoding session on a server; the last row is the question alone.
 
@@ -99,7 +52,11 @@ class RemoteSession(DecodingSession):
     """
 
     def __init__(
-        self, model: Asked, prompts: Sequence[Tokens], truncated: tuple[bool, ...], max_new_tokens: int
+        self,
+        model: RemoteDecodingModel,
+        prompts: Sequence[Tokens],
+        truncated: tuple[bool, ...],
+        max_new_tokens: int,
     ) -> None:
         self._model = model
         self._rows = {row: Row(tuple(prompt)) for row, prompt in enumerate(prompts)}

@@ -14,13 +14,8 @@ _LISTS = ("logprobs", "top_logprobs")
 
 
 def largest_reply(request: Mapping[str, Any]) -> int:
-    """Bytes of the whole reply to a request."""
+    """Bytes of the whole reply to a request, or of one event of a stream: some servers send all tokens in one."""
     return _FRAME + _most(request, _LIMITS) * _per_token(request)
-
-
-def largest_event(request: Mapping[str, Any]) -> int:
-    """Bytes of one event of a stream; some servers send all tokens in one."""
-    return largest_reply(request)
 
 
 def largest_stream(request: Mapping[str, Any]) -> int:
