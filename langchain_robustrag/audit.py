@@ -18,7 +18,7 @@ from langchain_core.tracers.context import register_configure_hook
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.reports import REPORT_EVENT
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in
-from robustrag_integrations.audit import Audit, Finding, On
+from robustrag_integrations.audit import Audit, Finding, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import Prompt
 
@@ -230,16 +230,6 @@ def _pieces_of(prompt: Prompt) -> list[str]:
         return pieces
 
 
-def _texts_of(message: BaseMessage) -> list[str]:
+def _texts_of(message: BaseMessage) -> Iterator[str]:
     """All text of a message that a model may be shown."""
-    shown: list[Any] = [message.content, getattr(message, "tool_calls", None), message.additional_kwargs]
-    texts: list[str] = []
-    while shown:
-        part = shown.pop(0)
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, Mapping):
-            shown = [*part.values(), *shown]
-        elif isinstance(part, (list, tuple)):
-            shown = [*part, *shown]
-    return texts
+    return texts_in([message.content, getattr(message, "tool_calls", None), message.additional_kwargs])
