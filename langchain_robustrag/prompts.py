@@ -15,6 +15,7 @@ from langchain_core.prompts import PromptTemplate as StringTemplate
 
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 
+BETWEEN = "\n\n"  # what stands between two messages of a prompt as text
 _SLOT = "\ue000robustrag-context\ue001"  # private characters: nothing a prompt would say
 
 
@@ -130,7 +131,7 @@ def as_text(value: PromptValue) -> str:
     """A prompt as plain text: a chat prompt's messages with an empty line between two."""
     if isinstance(value, StringPromptValue):
         return value.text
-    return "\n\n".join(str(m.text) for m in value.to_messages())
+    return BETWEEN.join(str(m.text) for m in value.to_messages())
 
 
 def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str) -> Prompt:
