@@ -118,6 +118,11 @@ def check_prompt(prompt: Any, needs: str | None, what: str = "Prompt") -> None:
         )
 
 
+def shown_names(*prompts: BasePromptTemplate[Any]) -> frozenset[str]:
+    """The inputs that prompts show, those that may be missing among them."""
+    return frozenset(name for p in prompts for name in (*p.input_variables, *p.optional_variables))
+
+
 def check_inputs(prompt: BasePromptTemplate[Any], values: Mapping[str, Any]) -> None:
     """Raise KeyError when an input is missing: the caller's mistake, not a passage's."""
     if missing := sorted(set(prompt.input_variables) - set(values)):
