@@ -18,7 +18,7 @@ from langchain_core.tracers.context import register_configure_hook
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.reports import REPORT_EVENT
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in
-from robustrag_integrations.audit import Audit, Finding, On
+from robustrag_integrations.audit import Audit, Finding, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import Prompt
 
@@ -82,8 +82,10 @@ class IsolationAudit(BaseCallbackHandler):
         self._look_for_documents(outputs)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A step failed."""
+        """A step, or whatever else, failed."""
         self._end(run_id)
+
+    on_retriever_error = on_tool_error = on_llm_error = on_chain_error
 
     def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
         """A retriever is asked."""
@@ -94,10 +96,6 @@ class IsolationAudit(BaseCallbackHandler):
         self._end(run_id)
         self._look_for_documents(documents)
 
-    def on_retriever_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A retriever failed."""
-        self._end(run_id)
-
     def on_tool_start(self, serialized: Any, input_str: str, **kwargs: Any) -> None:
         """A tool is called."""
         self._begin(serialized, kwargs)
@@ -106,10 +104,6 @@ class IsolationAudit(BaseCallbackHandler):
         """A tool returned something."""
         self._end(run_id)
         self._look_for_documents(output, tool=True)
-
-    def on_tool_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A tool failed."""
-        self._end(run_id)
 
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
         """A model is asked with messages."""
@@ -123,10 +117,6 @@ class IsolationAudit(BaseCallbackHandler):
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A model replied."""
-        self._end(run_id)
-
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A model failed."""
         self._end(run_id)
 
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
@@ -230,16 +220,6 @@ def _pieces_of(prompt: Prompt) -> list[str]:
         return pieces
 
 
-def _texts_of(message: BaseMessage) -> list[str]:
+def _texts_of(message: BaseMessage) -> Iterator[str]:
     """All text of a message that a model may be shown."""
-    shown: list[Any] = [message.content, getattr(message, "tool_calls", None), message.additional_kwargs]
-    texts: list[str] = []
-    while shown:
-        part = shown.pop(0)
-        if isinstance(part, str):
-            texts.append(part)
-        elif isinstance(part, Mapping):
-            shown = [*part.values(), *shown]
-        elif isinstance(part, (list, tuple)):
-            shown = [*part, *shown]
-    return texts
+    return texts_in([message.content, getattr(message, "tool_calls", None), message.additional_kwargs])

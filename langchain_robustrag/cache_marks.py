@@ -9,8 +9,7 @@ from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.prompt_values import PromptValue
 
 from langchain_robustrag.language_models import wrapped_models
-
-_BETWEEN = "\n\n"  # what `prompts.as_text` puts between two messages
+from langchain_robustrag.prompts import BETWEEN
 
 
 def wants_marks(llm: Any) -> bool:
@@ -35,7 +34,7 @@ def marked(asked: str | PromptValue, shared: int) -> list[BaseMessage]:
             if str(message.text)[:inside].strip():
                 return _with_mark(messages, place, inside)
             return _with_mark(messages, place - 1, None) if place else messages
-        start += length + len(_BETWEEN)
+        start += length + len(BETWEEN)
     return messages
 
 

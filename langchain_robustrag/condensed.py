@@ -8,9 +8,8 @@ from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, ToolMessage
-from langchain_core.messages.utils import convert_to_messages
 
-from langchain_robustrag.questions import usual_question
+from langchain_robustrag.questions import messages_of, usual_question
 from robustrag_integrations.conversations import shown_warnings
 
 STANDALONE = "standalone_question"
@@ -87,13 +86,7 @@ def standing_alone(inputs: Mapping[str, Any], heard: HeardQuery) -> str | None:
 
 def _messages(value: Any) -> list[BaseMessage]:
     """The messages of an input; none if it is no conversation."""
-    conversation = [value] if isinstance(value, BaseMessage) else value
-    if not _is_conversation(conversation):
-        return []
-    try:
-        return convert_to_messages(conversation)
-    except (NotImplementedError, ValueError):  # pairs of texts that are no messages
-        return []
+    return messages_of(value) if isinstance(value, BaseMessage) or _is_conversation(value) else []
 
 
 def _is_conversation(value: Any) -> bool:

@@ -66,7 +66,7 @@ def _chain_in(llm: Any) -> str | None:
 def wrapped_models(runnable: Any, bound: Mapping[str, Any] | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
     """The models inside a Runnable, each with the arguments bound to it on the way."""
     arguments = {**(dict(runnable.kwargs) if isinstance(runnable, RunnableBindingBase) else {}), **(bound or {})}
-    inside = [inner for _, value in _fields(runnable) for inner in _runnables(value)]
+    inside = _inside(runnable)
     if not inside:
         yield runnable, arguments
     for inner in inside:
@@ -109,9 +109,7 @@ def has_pipeline(runnable: Any) -> bool:
 
 def is_synchronous(runnable: Any) -> bool:
     """Whether a `ChatHuggingFace` around a pipeline is inside, whose asynchronous calls are not implemented."""
-    return _is_chat_pipeline(runnable) or any(
-        is_synchronous(inner) for _, value in _fields(runnable) for inner in _runnables(value)
-    )
+    return _is_chat_pipeline(runnable) or any(map(is_synchronous, _inside(runnable)))
 
 
 def has_listeners(runnable: Any) -> bool:
@@ -132,7 +130,7 @@ def retries_itself(runnable: Any) -> bool:
             isinstance(model, BaseLanguageModel) and getattr(model, "max_retries", 0) != 0
             for model, _ in wrapped_models(runnable)
         )
-        or any(retries_itself(inner) for _, value in _fields(runnable) for inner in _runnables(value))
+        or any(map(retries_itself, _inside(runnable)))
     )
 
 
@@ -205,8 +203,7 @@ def _is_inside_chat(runnable: Any) -> bool:
     """Whether the first pipeline inside is part of a chat model, whose chat template goes around the prompt."""
     if is_pipeline(runnable):
         return False
-    inside = [inner for _, value in _fields(runnable) for inner in _runnables(value)]
-    return _is_chat_pipeline(runnable) or any(map(_is_inside_chat, inside))
+    return _is_chat_pipeline(runnable) or any(map(_is_inside_chat, _inside(runnable)))
 
 
 def _sampling(model: Any, arguments: Mapping[str, Any]) -> str | None:
@@ -247,6 +244,7 @@ def _fields(runnable: Any) -> list[tuple[str, Any]]:
     return [(name, getattr(runnable, name, None)) for name in cast("Any", type(runnable)).model_fields]
 
 
-def _runnables(value: Any) -> list[Any]:
-    items = value if isinstance(value, (list, tuple)) else [value]
-    return [item for item in items if isinstance(item, (Runnable, BaseLanguageModel))]
+def _inside(runnable: Any) -> list[Any]:
+    """The Runnables and models that a Runnable's fields hold, alone or in lists."""
+    values = [value if isinstance(value, (list, tuple)) else [value] for _, value in _fields(runnable)]
+    return [item for items in values for item in items if isinstance(item, (Runnable, BaseLanguageModel))]

@@ -15,6 +15,7 @@ from langchain_core.prompts import PromptTemplate as StringTemplate
 
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 
+BETWEEN = "\n\n"  # what stands between two messages of a prompt as text
 _SLOT = "\ue000robustrag-context\ue001"  # private characters: nothing a prompt would say
 
 
@@ -117,6 +118,11 @@ def check_prompt(prompt: Any, needs: str | None, what: str = "Prompt") -> None:
         )
 
 
+def shown_names(*prompts: BasePromptTemplate[Any]) -> frozenset[str]:
+    """The inputs that prompts show, those that may be missing among them."""
+    return frozenset(name for p in prompts for name in (*p.input_variables, *p.optional_variables))
+
+
 def check_inputs(prompt: BasePromptTemplate[Any], values: Mapping[str, Any]) -> None:
     """Raise KeyError when an input is missing: the caller's mistake, not a passage's."""
     if missing := sorted(set(prompt.input_variables) - set(values)):
@@ -130,7 +136,7 @@ def as_text(value: PromptValue) -> str:
     """A prompt as plain text: a chat prompt's messages with an empty line between two."""
     if isinstance(value, StringPromptValue):
         return value.text
-    return "\n\n".join(str(m.text) for m in value.to_messages())
+    return BETWEEN.join(str(m.text) for m in value.to_messages())
 
 
 def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str) -> Prompt:

@@ -74,18 +74,22 @@ def usual_question(inputs: Mapping[str, Any], others: Sequence[str] = ()) -> str
 
 def last_human_text(messages: Any) -> str | None:
     """The text of the last human message of a list, of objects, pairs or dicts; None where there is none."""
-    if isinstance(messages, BaseMessage):
-        messages = [messages]
-    if not isinstance(messages, Sequence) or isinstance(messages, str):
-        return None
-    try:
-        messages = convert_to_messages(messages)
-    except (NotImplementedError, ValueError):
-        return None
-    for message in reversed(messages):
+    for message in reversed(messages_of(messages)):
         if isinstance(message, HumanMessage):
             return str(message.text)
     return None
+
+
+def messages_of(value: Any) -> list[BaseMessage]:
+    """The messages of a list of objects, pairs or dicts, or the one that it is; none where there are none."""
+    if isinstance(value, BaseMessage):
+        return [value]
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        return []
+    try:
+        return convert_to_messages(value)
+    except (NotImplementedError, ValueError):  # such as pairs of texts that are no messages
+        return []
 
 
 def _chosen(inputs: Mapping[str, Any], chosen: Question) -> str:

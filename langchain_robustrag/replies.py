@@ -37,9 +37,8 @@ class Seen(BaseCallbackHandler):
         last = response.generations[-1][-1] if response.generations and response.generations[-1] else None
         message, info = getattr(last, "message", None), getattr(last, "generation_info", None) or {}
         found = ending_of(message) if isinstance(message, BaseMessage) else Ending()
-        usage = found.usage if found.usage != Usage() else usage_of((response.llm_output or {}).get("token_usage"))
-        finish = found.finish if found.finish != "unknown" else _finish(info)
-        self.ending = Ending(finish=finish, refusal=found.refusal, reasoning_chars=found.reasoning_chars, usage=usage)
+        usage = usage_of((response.llm_output or {}).get("token_usage"))
+        self.ending = _completed(found, Ending(finish=_finish(info), usage=usage))
 
 
 def response_of(said: Any, seen: Ending) -> Response:
@@ -89,21 +88,20 @@ class Streamed:
     """
 
     seen: Seen
-    _finish: FinishReason = "unknown"
-    _refusal: str | None = None
-    _reasoning: int = 0
-    _usage: Usage = field(default_factory=Usage)
+    _own: Ending = field(default_factory=Ending)
     _whole: Any = None
 
     def pieces_of(self, chunk: Any) -> Iterator[Piece]:
         """The text of a chunk. Of objects, which parsers give more and more complete, the last one counts."""
         if isinstance(chunk, BaseMessage):
-            found = ending_of(chunk)
-            self._finish = found.finish if found.finish != "unknown" else self._finish
-            if found.refusal is not None:
-                self._refusal = (self._refusal or "") + found.refusal
-            self._reasoning += found.reasoning_chars
-            self._usage = _sum(self._usage, found.usage)
+            found, known = ending_of(chunk), self._own
+            refusals = [words for words in (known.refusal, found.refusal) if words is not None]
+            self._own = Ending(
+                finish=found.finish if found.finish != "unknown" else known.finish,
+                refusal="".join(refusals) if refusals else None,
+                reasoning_chars=known.reasoning_chars + found.reasoning_chars,
+                usage=_sum(known.usage, found.usage),
+            )
         elif not isinstance(chunk, str):
             self._whole = chunk
             return
@@ -114,8 +112,7 @@ class Streamed:
         """What comes after the last chunk."""
         if self._whole is not None:
             yield text_of(self._whole)
-        own = Ending(finish=self._finish, refusal=self._refusal, reasoning_chars=self._reasoning, usage=self._usage)
-        yield _completed(own, self.seen.ending)
+        yield _completed(self._own, self.seen.ending)
 
 
 def _completed(own: Ending, seen: Ending) -> Ending:

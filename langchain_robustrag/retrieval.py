@@ -30,6 +30,7 @@ from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.condensed import STANDALONE, HeardQuery, history_names, standing_alone
 from langchain_robustrag.in_loop import in_loop
+from langchain_robustrag.prompts import shown_names
 from langchain_robustrag.questions import asked_question, question_inputs, usual_question
 from langchain_robustrag.runnable import RobustDocuments, refuse_arguments
 from langchain_robustrag.supporting import supporting_documents
@@ -194,8 +195,7 @@ def _steps(
     """Retrieve, answer, and put documents, answer and report side by side."""
     name, question = answering.document_variable_name, answering.question
     takes_text = _takes_text(retriever)
-    prompt = answering.prompt
-    shown = frozenset({*prompt.input_variables, *prompt.optional_variables}) - {"query"}  # that one is a text anyway
+    shown = shown_names(answering.prompt) - {"query"}  # that one is a text anyway
 
     def asked(inputs: dict[str, Any]) -> dict[str, Any]:
         known = usual_question(inputs) if question is None else None

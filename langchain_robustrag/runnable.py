@@ -31,7 +31,7 @@ from langchain_robustrag.condensed import shown_conversation, unseen_conversatio
 from langchain_robustrag.configured import configured, drawable, model_name
 from langchain_robustrag.documents import Isolation, few_documents, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
-from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, as_langchain, check_inputs
+from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, as_langchain, check_inputs, shown_names
 from langchain_robustrag.questions import Question, find_question
 from langchain_robustrag.reports import (
     REPORT_EVENT,
@@ -323,7 +323,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             (
                 *self._caveats(),
                 *few_documents(groups),
-                *unseen_conversation(trusted, self._shown_names(self.prompt)),
+                *unseen_conversation(trusted, shown_names(self.prompt)),
                 *shown_conversation(shown := self._inputs_shown(trusted)),
                 *unisolated_documents(shown, name),
             ),
@@ -411,12 +411,8 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     def _inputs_shown(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """What the prompts show of this call's input, and what they hold already."""
         held = {name: value for prompt in self.all_prompts() for name, value in prompt.partial_variables.items()}
-        names = self._shown_names(*self.all_prompts()) | frozenset(held)
+        names = shown_names(*self.all_prompts()) | frozenset(held)
         return {name: value for name, value in {**held, **given}.items() if name in names}
-
-    @staticmethod
-    def _shown_names(*prompts: BasePromptTemplate[Any]) -> frozenset[str]:
-        return frozenset(name for p in prompts for name in (*p.input_variables, *p.optional_variables))
 
     def all_prompts(self) -> list[BasePromptTemplate[Any]]:
         """The prompts that it was given or made, each of which may show inputs."""

@@ -37,6 +37,7 @@ from langchain_core.tools.retriever import RetrieverInput
 from langchain_core.vectorstores import VectorStore
 
 from langchain_robustrag.graph import RobustNode
+from langchain_robustrag.prompts import shown_names
 from langchain_robustrag.retrieval import RobustRetrievalChain
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.tool import RobustRetrieverTool
@@ -216,8 +217,7 @@ class _Walk:
     def _documents(self, thing: RobustDocuments, given: Flow, path: str) -> Flow:
         """Our own chain: what else its prompts show, and its models."""
         context = thing.document_variable_name
-        prompts = thing.all_prompts()
-        for name in sorted({n for p in prompts for n in (*p.input_variables, *p.optional_variables)} - {context}):
+        for name in sorted(shown_names(*thing.all_prompts()) - {context}):
             if source := given.keys.get(name):
                 self.findings.report(
                     "raw-input",
@@ -274,7 +274,7 @@ class _Walk:
         return self.flow(thing.bound, given, f"{path}.bound")
 
     def prompt(self, thing: BasePromptTemplate[Any], given: Flow, path: str) -> Flow:
-        return Flow(given.of([*thing.input_variables, *thing.optional_variables]))
+        return Flow(given.of(shown_names(thing)))
 
     def passed(self, thing: Any, given: Flow, path: str) -> Flow:
         return given

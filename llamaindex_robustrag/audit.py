@@ -21,7 +21,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llamaindex_robustrag.grouping import source_of
 from llamaindex_robustrag.message_text import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
-from robustrag_integrations.audit import Audit, Finding, On
+from robustrag_integrations.audit import Audit, Finding, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 
 _MOST_SPANS = 10_000
@@ -180,7 +180,8 @@ class IsolationAudit(BaseCallbackHandler):
             names.append(span.rsplit("-", 5)[0])
             span = self._spans.get(span)
         component = names[0].partition(".")[0] if names else str(model.get("class_name", "LLM"))
-        self._audit.look(_texts_of(prompt), " > ".join(reversed(names)), component, pieces)
+        shown = texts_in([m.model_dump() if isinstance(m, ChatMessage) else m for m in prompt])
+        self._audit.look(shown, " > ".join(reversed(names)), component, pieces)
 
 
 @contextmanager
@@ -238,17 +239,3 @@ def _inside(part: Any) -> list[Any]:
     if isinstance(part, BaseModel):  # events, tool outputs
         return [*vars(part).values(), *(part.__pydantic_private__ or {}).values()]
     return [getattr(part, name, None) for name in ("source_nodes", "sources", "raw_output", "kwargs")]
-
-
-def _texts_of(prompt: Sequence[ChatMessage | str]) -> Iterator[str]:
-    """All text that an LLM is shown."""
-    for message in prompt:
-        waiting: list[Any] = [message.model_dump() if isinstance(message, ChatMessage) else message]
-        while waiting:
-            part = waiting.pop(0)
-            if isinstance(part, str):
-                yield part
-            elif isinstance(part, Mapping):
-                waiting = [*part.values(), *waiting]
-            elif isinstance(part, (list, tuple)):
-                waiting = [*part, *waiting]

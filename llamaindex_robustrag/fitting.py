@@ -10,7 +10,7 @@ from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.utils import get_tokenizer
 
-from llamaindex_robustrag.message_text import with_context
+from llamaindex_robustrag.message_text import MessageText
 from robustrag_integrations.prompts import Prompt
 
 _LONGEST_TOKEN = 8  # characters per token of room that are looked at: twice what English needs
@@ -49,7 +49,9 @@ class Fitter:
         kept = _longest_fitting(context[: splitter.chunk_size * _LONGEST_TOKEN], splitter)
         if len(kept) == len(context):
             return prompt, False
-        return with_context(prompt, kept), True
+        text = prompt.text
+        cut = text.replaced(start, end, kept) if isinstance(text, MessageText) else before + kept + after
+        return Prompt(cut, (start, start + len(kept))), True
 
     def _splitter(self, frame: str) -> TokenTextSplitter:
         try:

@@ -241,12 +241,7 @@ class StructuredCalls:
         self._kwargs = dict(kwargs)
         self._prefix = tuple(prefix)
         plain = PlainCalls(llm, (), kwargs, capabilities)
-        self.probe, self.aprobe = plain.probe, plain.aprobe
-
-    @property
-    def blocks(self) -> bool:
-        """Whether the asynchronous call would block the event loop."""
-        return blocks_the_loop(self._llm, "achat" if self._llm.metadata.is_chat_model else "acomplete")
+        self.probe, self.aprobe, self.blocks = plain.probe, plain.aprobe, plain.blocks
 
     def ask(self, prompt: str, refused: Refused) -> str:
         """The object as JSON."""

@@ -7,10 +7,8 @@ from typing import TypeVar
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from robustrag_integrations.prompts import Prompt
-
 _Self = TypeVar("_Self", bound="MessageText")
-_BETWEEN = "\n\n"
+BETWEEN = "\n\n"  # what stands between two messages
 
 
 class MessageText(str):
@@ -26,7 +24,7 @@ class MessageText(str):
     @classmethod
     def of(cls: type[_Self], messages: Sequence[tuple[MessageRole, str]]) -> _Self:
         """The text of these messages."""
-        made = cls(_BETWEEN.join(text for _, text in messages))
+        made = cls(BETWEEN.join(text for _, text in messages))
         made.messages = tuple(messages)
         return made
 
@@ -36,22 +34,8 @@ class MessageText(str):
         for role, text in self.messages:
             inside = at <= start and end <= at + len(text)
             changed.append((role, text[: start - at] + by + text[end - at :] if inside else text))
-            at += len(text) + len(_BETWEEN)
+            at += len(text) + len(BETWEEN)
         return MessageText.of(changed)
-
-
-def with_context(prompt: Prompt, kept: str) -> Prompt:
-    """A prompt that shows these characters where its passages stood.
-
-    Raises:
-        ValueError: the prompt shows no passages.
-    """
-    if prompt.context is None:
-        raise ValueError("the prompt shows no passages")
-    start, end = prompt.context
-    if isinstance(prompt.text, MessageText):
-        return Prompt(prompt.text.replaced(start, end, kept), (start, start + len(kept)))
-    return Prompt(prompt.text[:start] + kept + prompt.text[end:], (start, start + len(kept)))
 
 
 def as_messages(prompt: str, conversation: Sequence[ChatMessage]) -> list[ChatMessage]:

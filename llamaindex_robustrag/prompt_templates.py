@@ -9,6 +9,7 @@ from typing import Any
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
+from llamaindex_robustrag.user_prompts import VARIABLES
 from robustrag_integrations.prompts import PromptSet, Task, agreed_prompt, prompts_for
 from robustrag_integrations.prompts import PromptTemplate as CoreTemplate
 
@@ -18,7 +19,6 @@ _KEYS = {
     "phrases_template": "phrases",
     "no_retrieval_template": "no_retrieval",
 }
-_VARIABLES = {"context": "context_str", "query": "query_str", "keywords": "keywords_str", "choices": "choices_str"}
 _FIELD = re.compile(r"\{([A-Za-z_]\w*)\}")
 
 
@@ -67,7 +67,7 @@ def _finals(prompts: PromptSet, task: Task) -> list[CoreTemplate | None]:
 
 
 def _to_llama_index(template: CoreTemplate) -> PromptTemplate:
-    shown = {name: f"{{{_VARIABLES[name]}}}" for name in template.fields}
+    shown = {name: f"{{{VARIABLES[name]}}}" for name in template.fields}
     return PromptTemplate(template.render(**shown).text)
 
 
@@ -79,7 +79,7 @@ def _to_core(key: str, template: BasePromptTemplate, fields: tuple[str, ...]) ->
             f"{key} must be a plain PromptTemplate without functions or parser, got {type(template).__name__}; pass "
             "other templates as text_qa_template or keyword_prompt"
         )
-    names = {(template.template_var_mappings or {}).get(v, v): field for field, v in _VARIABLES.items()}
+    names = {(template.template_var_mappings or {}).get(v, v): field for field, v in VARIABLES.items()}
     names |= {field: field for field in fields}
 
     def piece(match: re.Match[str]) -> str:

@@ -7,7 +7,7 @@ How a reply ended stands in `raw`, which is whatever the provider's client gave.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, TextBlock
@@ -71,12 +71,7 @@ class Streamed:
     @property
     def ending(self) -> Ending:
         """How the response ended, once the last part is there."""
-        return Ending(
-            finish=self._ending.finish,
-            refusal=self._ending.refusal,
-            reasoning_chars=max(self._ending.reasoning_chars, self._deltas),
-            usage=self._ending.usage,
-        )
+        return replace(self._ending, reasoning_chars=max(self._ending.reasoning_chars, self._deltas))
 
     def _note(self, found: Ending, part: ChatResponse | CompletionResponse) -> None:
         known = self._ending

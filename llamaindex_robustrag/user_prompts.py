@@ -18,7 +18,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
-from llamaindex_robustrag.message_text import MessageText
+from llamaindex_robustrag.message_text import BETWEEN, MessageText
 from robustrag_integrations.prompts import Prompt, PromptSet, Task, agreed_context
 from robustrag_integrations.prompts import PromptTemplate as CoreTemplate
 
@@ -59,7 +59,7 @@ class UserTemplate(CoreTemplate):
                     span = (start, start + body.context[1] - body.context[0])
                 text += shown.get(name, "") if name is not None else ""
             done.append((role, text))
-            before += len(text) + len("\n\n")
+            before += len(text) + len(BETWEEN)
         if not self.has_messages:
             return Prompt(done[0][1], span)
         text = MessageText.of([(role or MessageRole.USER, text) for role, text in done])
@@ -97,13 +97,11 @@ class UserPrompts:
         """
         changes: dict[str, Any] = {}
         if self.isolated is not None:
-            plain = _without_parser(chosen(self.isolated, llm))
-            body, fields = "{context}", ("context",)
-            changes |= {"isolated": _filled(plain, llm, "text_qa_template", "context", body, fields), "phrases": None}
+            own, name = chosen(self.isolated, llm), "text_qa_template"
+            changes["isolated"] = _filled(_without_parser(own), llm, name, "context", "{context}", ("context",))
+            changes["phrases"] = None
             if shipped.keyword is not None:
-                whole = chosen(self.isolated, llm)
-                agreed = agreed_context(task)
-                changes["keyword"] = _filled(whole, llm, "text_qa_template", "context", agreed, ("keywords",))
+                changes["keyword"] = _filled(own, llm, name, "context", agreed_context(task), ("keywords",))
         if self.final is not None:
             final = chosen(self.final, llm)
             changes["keyword"] = _filled(final, llm, "keyword_prompt", "keywords", "{keywords}", ("keywords",))

@@ -18,7 +18,7 @@ import logging
 import re
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
@@ -215,6 +215,19 @@ def folded(text: str) -> str:
         text = _ESCAPED.sub(lambda found: " " if found[0][-1] != "\\" else "", text)
         text = valid_text(text)
     return _SPACE.sub(" ", text).strip()
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """The texts in plain data, in their order, however deep."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop(0)
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, Mapping):
+            waiting = [*part.values(), *waiting]
+        elif isinstance(part, (list, tuple)):
+            waiting = [*part, *waiting]
 
 
 def _windows(text: str) -> dict[str, list[int]]:

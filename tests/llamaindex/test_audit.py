@@ -12,7 +12,6 @@ import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.agent.workflow import ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ChatResponseAsyncGen
-from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.response_synthesizers import get_response_synthesizer
@@ -30,7 +29,7 @@ from llamaindex_robustrag import (
     UndefendedError,
     audit_isolation,
 )
-from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, FactReader, index_of, nodes_of, truthful
+from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, Capital, FactReader, index_of, nodes_of, truthful
 
 INDEX = index_of([*truthful(), EVIL])
 LLM = FactReader()
@@ -144,10 +143,6 @@ def test_stock_wirings_are_found(name: str) -> None:
         STOCK[name]()
     assert audit.findings
     assert all(len(f.origins) > 1 and f.kind == "prompt" and f.path and f.fix for f in audit.findings)
-
-
-class Capital(BaseModel):
-    name: str
 
 
 ROBUST = RobustRAGQueryEngine.from_args(INDEX.as_retriever(**K), llm=CHAT)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.response_synthesizers import get_response_synthesizer
 
@@ -18,7 +17,7 @@ from llamaindex_robustrag import (
     RobustRAGSynthesizer,
 )
 from robustrag_integrations import QuorumError
-from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, FactReader
+from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, Capital, FactReader
 
 ENGINES = [RobustContextChatEngine, RobustCondensePlusContextChatEngine]
 METHODS = ["chat", "stream_chat", "achat", "astream_chat"]
@@ -177,11 +176,6 @@ def test_an_engine_made_with_its_constructor_is_robust_too(poisoned: VectorStore
 
 @pytest.mark.parametrize("engine_class", ENGINES)
 def test_a_structured_final_answer_keeps_the_conversation(poisoned: VectorStoreIndex, engine_class: type) -> None:
-    class Capital(BaseModel):
-        """A capital."""
-
-        name: str
-
     llm = FactReader()
     engine = engine_of(engine_class, poisoned, llm, output_cls=Capital, system_prompt="Be {brief}.")
     reply = engine.chat(QUESTION)

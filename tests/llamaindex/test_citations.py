@@ -21,17 +21,18 @@ def poisoned_nodes() -> list[NodeWithScore]:
     return nodes_of(["The capital of France is Rome.", *truthful()])
 
 
-async def in_every_way(llm: FactReader, nodes: list[NodeWithScore], **settings: Any) -> list[tuple[str, Any]]:
+async def in_every_way(llm: FactReader, nodes: list[NodeWithScore], **settings: Any) -> list[tuple[list[str], Any]]:
+    """The pieces and the response of each way of asking."""
     whole, streaming = (
         RobustRAGSynthesizer(llm=llm, streaming=s, **{"aggregation": "keyword", "final": "always", **settings})
         for s in (False, True)
     )
     at_once = [whole.synthesize(QUESTION, nodes), await whole.asynthesize(QUESTION, nodes)]
-    found: list[tuple[str, Any]] = [(str(response), response) for response in at_once]
+    found: list[tuple[list[str], Any]] = [([str(response)], response) for response in at_once]
     response = streaming.synthesize(QUESTION, nodes)
-    found.append(("".join(response.response_gen), response))
+    found.append((list(response.response_gen), response))
     response = await streaming.asynthesize(QUESTION, nodes)
-    found.append(("".join([piece async for piece in response.async_response_gen()]), response))
+    found.append(([piece async for piece in response.async_response_gen()], response))
     return found
 
 
@@ -76,8 +77,8 @@ async def test_chat_engines_show_supporting_nodes_alone(engine_class: Any, llm: 
 
 async def test_markers_are_the_same_in_every_way_of_asking(llm: FactReader) -> None:
     numbers = "".join(f"[{n}]" for n in range(1, len(poisoned_nodes())))
-    for text, response in await in_every_way(llm, poisoned_nodes(), citation_markers=True):
-        assert text == f"Paris {numbers}"
+    for pieces, response in await in_every_way(llm, poisoned_nodes(), citation_markers=True):
+        assert "".join(pieces) == f"Paris {numbers}"
         assert response.metadata["robustrag"]["text"] == "Paris"
 
 

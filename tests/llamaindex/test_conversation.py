@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.llms.types import ChatMessage
 
-from llamaindex_robustrag import RobustCondensePlusContextChatEngine, RobustContextChatEngine, robust_answer
+from llamaindex_robustrag import RobustContextChatEngine, robust_answer
 from robustrag_integrations.prompts import ABSTENTION
 from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, index_of, truthful
-from tests.llamaindex.test_chat_engines import METHODS, say
+from tests.llamaindex.test_chat_engines import ENGINES, METHODS, engine_of, say
 
-ENGINES = [RobustContextChatEngine, RobustCondensePlusContextChatEngine]
 HISTORY = [
     ChatMessage(role="user", content="I am Ada. Where is France?"),
     ChatMessage(role="assistant", content="In Europe."),
@@ -34,10 +31,6 @@ class Sociable(AsyncFactReader):
                 return "Hello! What would you like to know?"
             return "You are Ada." if "Who am I" in last and "I am Ada" in prompt else ABSTENTION
         return super()._said(prompt)
-
-
-def engine_of(engine_class: Any, index: VectorStoreIndex, llm: Sociable, **arguments: Any) -> Any:
-    return engine_class.from_defaults(index.as_retriever(similarity_top_k=7), llm=llm, **arguments)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -9,12 +9,11 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
-from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.llms import CustomLLM
 from llama_index.core.prompts import PromptTemplate
 
 from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
-from tests.llamaindex.fakes import QUESTION, index_of, nodes_of, truthful
+from tests.llamaindex.fakes import QUESTION, Capital, index_of, nodes_of, truthful
 
 
 class Says(CustomLLM):
@@ -29,12 +28,6 @@ class Says(CustomLLM):
 
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
         yield CompletionResponse(text="Paris", delta="Paris")
-
-
-class Capital(BaseModel):
-    """A capital."""
-
-    name: str
 
 
 def pickled(thing: Any) -> Any:

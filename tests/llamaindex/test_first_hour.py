@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 from llama_index.core import PromptTemplate
 from llama_index.core.base.response.schema import PydanticResponse
-from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.tools import QueryEngineTool
 
 from llamaindex_robustrag import Abstained, RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
-from tests.llamaindex.fakes import FactReader, index_of, nodes_of
+from tests.llamaindex.fakes import Capital, FactReader, index_of, nodes_of
 
 INDEX = index_of([f"Nothing is said here, {i} times." for i in range(4)])
 LLM = FactReader()
@@ -53,10 +52,6 @@ def test_metadata_that_takes_the_room_of_the_text_is_named() -> None:
     nodes[1].node.excluded_llm_metadata_keys = ["summary"]
     response = RobustRAGSynthesizer(llm=LLM).synthesize("q", nodes=nodes)
     assert "metadata of node" not in str(response.metadata["robustrag"]["warnings"])  # type: ignore[index]
-
-
-class Capital(BaseModel):
-    name: str
 
 
 def test_a_structured_abstention_is_never_the_text_none() -> None:

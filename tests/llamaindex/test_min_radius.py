@@ -8,6 +8,7 @@ import pytest
 
 from llamaindex_robustrag import RobustRAGSynthesizer
 from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
+from tests.llamaindex.test_citations import in_every_way
 
 
 def radius(llm: FactReader) -> int:
@@ -19,24 +20,10 @@ def radius(llm: FactReader) -> int:
     return found
 
 
-async def in_every_way(llm: FactReader, least: int) -> list[tuple[list[str], dict[str, Any]]]:
-    whole, streaming = (
-        RobustRAGSynthesizer(llm=llm, min_radius=least, streaming=s, aggregation="keyword", final="always")
-        for s in (False, True)
-    )
-    nodes = nodes_of(truthful())
-    at_once = [whole.synthesize(QUESTION, nodes), await whole.asynthesize(QUESTION, nodes)]
-    found = [([str(response)], response.metadata["robustrag"]) for response in at_once]
-    response = streaming.synthesize(QUESTION, nodes)
-    found.append((list(response.response_gen), response.metadata["robustrag"]))
-    response = await streaming.asynthesize(QUESTION, nodes)
-    found.append(([piece async for piece in response.async_response_gen()], response.metadata["robustrag"]))
-    return found
-
-
 async def test_too_small_a_radius_gives_an_abstention_in_every_way_of_asking(llm: FactReader) -> None:
     least = radius(llm) + 1
-    for pieces, report in await in_every_way(llm, least):
+    for pieces, response in await in_every_way(llm, nodes_of(truthful()), min_radius=least):
+        report = response.metadata["robustrag"]
         assert (pieces, report["text"], report["abstained"]) == (["I don't know"], "I don't know", True)
         assert (report["radius"], report["evidence"]["radius"]) == (0, least - 1)
         assert f"below min_radius={least}" in report["warnings"][-1]
@@ -44,8 +31,8 @@ async def test_too_small_a_radius_gives_an_abstention_in_every_way_of_asking(llm
 
 async def test_enough_radius_gives_the_answer_in_one_piece(llm: FactReader) -> None:
     least = radius(llm)
-    for pieces, report in await in_every_way(llm, least):
-        assert (pieces, report["radius"]) == (["Paris"], least)
+    for pieces, response in await in_every_way(llm, nodes_of(truthful()), min_radius=least):
+        assert (pieces, response.metadata["robustrag"]["radius"]) == (["Paris"], least)
 
 
 @pytest.mark.parametrize("least", [-1, 0.5, True, "2"])

@@ -11,7 +11,7 @@ from robustrag_integrations import QuorumError
 from robustrag_integrations.models.capabilities import PROBE
 from tests.helpers.openai_server import LoopbackServer, Reply
 from tests.helpers.refusing import GPT5, refusing
-from tests.llamaindex.fakes import QUESTION, AsyncFactReader, FactReader, nodes_of, truthful
+from tests.llamaindex.fakes import QUESTION, AsyncFactReader, Capital, FactReader, nodes_of, truthful
 
 STYLES = ["query", "aquery", "stream", "astream"]
 
@@ -151,11 +151,6 @@ async def test_a_passage_that_speaks_through_an_error_costs_its_own_group() -> N
 
 
 def test_a_structured_final_answer_leaves_out_what_is_refused_too() -> None:
-    from pydantic import BaseModel
-
-    class Capital(BaseModel):
-        name: str
-
     llm = BlockingThinker(temperature=0.0)
     response: Any = RobustRAGSynthesizer(llm=llm, output_cls=Capital, aggregation="keyword", final="always").synthesize(
         QUESTION, nodes_of(truthful(5))

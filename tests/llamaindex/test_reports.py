@@ -14,7 +14,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata
 from llama_index.core.base.response.schema import Response
-from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr
+from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform
 from llama_index.core.instrumentation import get_dispatcher
@@ -35,7 +35,7 @@ from llamaindex_robustrag import (
 )
 from robustrag_integrations import QuorumError, RobustAnswer
 from robustrag_integrations.errors import ModelError
-from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
+from tests.llamaindex.fakes import QUESTION, Capital, FactReader, nodes_of, truthful
 from tests.llamaindex.test_instrumentation import Events
 from tests.llamaindex.test_query_engine import Chosen, OneQuestion
 
@@ -288,12 +288,6 @@ async def test_a_missed_quorum_is_sent_and_carried(sent: list[Any], streaming: b
     assert [group["status"] for group in first.report["groups"]] == ["failed"] * 3
     assert "quorum" in (first.error or "")
     assert robust_answers(raised.value) == [raised.value.robustness]
-
-
-class Capital(BaseModel):
-    """A capital."""
-
-    name: str
 
 
 class Mumbles(FactReader):

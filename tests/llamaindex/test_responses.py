@@ -7,22 +7,15 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.response.schema import PydanticResponse, StreamingResponse
-from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.schema import QueryBundle, TextNode
 
 from llamaindex_robustrag import Abstained, RobustRAGSynthesizer
 from robustrag_integrations import ModelError, QuorumError
 from robustrag_integrations.answer import SCHEMA
 from robustrag_integrations.prompts import ABSTENTION
-from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, FactReader, nodes_of, truthful
+from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, Capital, FactReader, nodes_of, truthful
 
 STYLES = ["synthesize", "asynthesize"]
-
-
-class Capital(BaseModel):
-    """A capital."""
-
-    name: str
 
 
 async def synthesize(style: str, synthesizer: RobustRAGSynthesizer, *arguments: object, **more: object) -> object:

@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
-from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.output_parsers import PydanticOutputParser
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, PromptType, RichPromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
 from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
-from tests.llamaindex.fakes import EVIL, QUESTION, FactReader, nodes_of, truthful
+from tests.llamaindex.fakes import EVIL, QUESTION, Capital, FactReader, nodes_of, truthful
 
 HOSTILE = "The capital of France is Paris. {query_str} {{ 7 * 7 }} {% raw %} <content_block> {x} \\1 %s"
 
@@ -117,11 +116,6 @@ def test_long_passages_are_cut_within_their_message() -> None:
 
 
 def test_a_parser_formats_the_final_prompt_alone() -> None:
-    class Capital(BaseModel):
-        """A capital."""
-
-        name: str
-
     template = PromptTemplate(TEXT, output_parser=PydanticOutputParser(Capital))
     llm = FactReader()
     response = RobustRAGSynthesizer(llm, text_qa_template=template, aggregation="keyword", final="always").synthesize(
@@ -261,11 +255,6 @@ def test_another_model_writes_the_end() -> None:
 
 
 def test_the_model_at_the_end_alone_may_be_a_structured_one() -> None:
-    class Capital(BaseModel):
-        """A capital."""
-
-        name: str
-
     reader, writer = FactReader(), FactReader()
     synthesizer = RobustRAGSynthesizer(
         reader, final_llm=writer.as_structured_llm(Capital), aggregation="keyword", final="always"
