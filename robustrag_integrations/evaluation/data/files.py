@@ -97,7 +97,7 @@ def _items(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
             f"{path} is a JSON list of more than {LARGEST_LIST >> 20} MiB; write one question per line (.jsonl)"
         )
     try:
-        rows = _json(data.decode("utf-8"))
+        rows = strict_json(data.decode("utf-8"))
     except RecursionError:
         raise DatasetError(f"{path}: nested too deeply") from None
     except UnicodeDecodeError as error:
@@ -137,7 +137,7 @@ def _lines(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
         if count > MOST_ROWS:
             raise DatasetError(f"{path} holds more than {MOST_ROWS:,} rows; split it into smaller files")
         try:
-            yield RawRow(number, _json(line.decode("utf-8")))
+            yield RawRow(number, strict_json(line.decode("utf-8")))
         except RecursionError:
             yield BadRow(number, "nested too deeply")
         except UnicodeDecodeError as error:
@@ -146,7 +146,13 @@ def _lines(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
             yield BadRow(number, f"not JSON ({printable(str(error), 120)})")
 
 
-def _json(text: str) -> Any:
+def strict_json(text: str) -> Any:
+    """What a text of JSON holds; NaN and Infinity, which Python would read, are none.
+
+    Raises:
+        ValueError: it is not JSON.
+        RecursionError: it is nested too deeply.
+    """
     return json.loads(text, parse_constant=_no_number)
 
 

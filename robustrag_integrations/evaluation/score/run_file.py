@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.data.files import strict_json
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, Row, latest_rows
 from robustrag_integrations.evaluation.score.schema import misfit_in_row
 
@@ -97,7 +97,7 @@ def file_lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
 def json_object(line: bytes) -> dict[str, Any] | str:
     """A JSON object, or what is wrong."""
     try:
-        found = json.loads(line.decode("utf-8"), parse_constant=_no_number)
+        found = strict_json(line.decode("utf-8"))
     except RecursionError:
         return "nested too deeply"
     except ValueError as error:  # bytes that are not UTF-8 among them
@@ -114,7 +114,3 @@ def _problem(row: Mapping[str, Any]) -> str | None:
 def _refusal(path: str | Path, bad: list[BadLine]) -> str:
     first = f"line {bad[0].number}: {bad[0].reason}" if bad else "there is nothing in it"
     return f"{str(path)!r} is not a run ({first}); give the file that `robustrag eval` wrote"
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
