@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import certification, exactness, inference, keyword, orchestration, startup
-from benchmarks.arguments import count
-from benchmarks.folders import make_folder
+from benchmarks.arguments import count, make_folder
 from benchmarks.inference import Bench
 from benchmarks.results import Ratio, as_table
 from benchmarks.timing import Clock

@@ -16,7 +16,7 @@ import torch
 
 from benchmarks.inference import Bench
 from benchmarks.results import Ratio, Target
-from benchmarks.timing import Case, per_round
+from benchmarks.timing import per_round
 from benchmarks.workload import Scene, random_llama
 from robustrag_integrations import DecodingAggregation, LocalModel
 from robustrag_integrations.certification import Certification
@@ -83,7 +83,7 @@ def _tree(bench: Bench, model: LocalModel) -> list[Ratio]:
 
         _walk(score, opening.distributions)
 
-    seconds = bench.time({"depth first": Case(depth_first), "by level": Case(by_level)})
+    seconds = bench.time({"depth first": depth_first, "by level": by_level})
     values = tuple(per_round(seconds, "depth first", "by level"))
     note = f"{_DEPTH} tokens deep, {len(_shape()[-1])} leaves, at most {_AT_ONCE} prefixes per forward pass"
     target: dict[str, Target] = {"cpu": (">=", 1.8), "cuda": (">=", 10)}
@@ -136,8 +136,8 @@ def _sizes(bench: Bench) -> list[Ratio]:
     found = certified(*_SIZES)
     seconds = bench.time(
         {
-            "five runs": Case(lambda: [certified(size) for size in _SIZES]),
-            "one run": Case(lambda: certified(*_SIZES)),
+            "five runs": lambda: [certified(size) for size in _SIZES],
+            "one run": lambda: certified(*_SIZES),
         }
     )
     proven = sum(c.tau > 0 for c in found)
@@ -166,9 +166,9 @@ def _keyword(bench: Bench, *, query_first: bool) -> list[Ratio]:
     some = prompts[:: len(prompts) // _NAIVE][:_NAIVE]
     seconds = bench.time(
         {
-            "naive": Case(alone(plain, some, "naive")),
-            "one by one": Case(alone(model, some, "one by one")),
-            "packed": Case(packed),
+            "naive": alone(plain, some, "naive"),
+            "one by one": alone(model, some, "one by one"),
+            "packed": packed,
         }
     )
     where = {p.text: replies["packed"][i].text for i, p in enumerate(prompts)}

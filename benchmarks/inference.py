@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.results import Ratio, Target
-from benchmarks.timing import Case, Clock, interleave, per_round
+from benchmarks.timing import Clock, Work, interleave, per_round
 from benchmarks.workload import Scene
 from robustrag_integrations import DecodingAggregation, LocalModel
 from robustrag_integrations.prompts import PromptSet
@@ -49,7 +49,7 @@ class Bench:
             prefix_cache_bytes=2**32 if keep else 0,
         )
 
-    def time(self, cases: Mapping[str, Case]) -> dict[str, list[float]]:
+    def time(self, cases: Mapping[str, Work]) -> dict[str, list[float]]:
         """Seconds per case and round."""
         return interleave(cases, self.repeats, self.clock)
 
@@ -60,23 +60,23 @@ def ratios(bench: Bench) -> list[Ratio]:
     return found + (_long_decoding(bench) if bench.long_tokens else [])
 
 
-def opening(model: LocalModel, scene: Scene, prompts: PromptSet, tokens: int) -> Case:
+def opening(model: LocalModel, scene: Scene, prompts: PromptSet, tokens: int) -> Work:
     """The prefill of decoding aggregation: all groups read, and their abstention scored."""
     isolated = [prompts.isolated.render(context=p, query=scene.question()) for p in scene.passages()]
     alone = prompts.no_retrieval.render(query=scene.question())
-    return Case(lambda: model.open_session(isolated, alone, tokens))
+    return lambda: model.open_session(isolated, alone, tokens)
 
 
-def decoding(model: LocalModel, scene: Scene, prompts: PromptSet, tokens: int) -> Case:
+def decoding(model: LocalModel, scene: Scene, prompts: PromptSet, tokens: int) -> Work:
     """A whole answer of decoding aggregation."""
     defense = DecodingAggregation(model, max_new_tokens=tokens, prompts=prompts, stop=())
-    return Case(lambda: defense.answer(scene.question(), scene.passages()))
+    return lambda: defense.answer(scene.question(), scene.passages())
 
 
-def vanilla(model: LocalModel, scene: Scene, prompts: PromptSet) -> Case:
+def vanilla(model: LocalModel, scene: Scene, prompts: PromptSet) -> Work:
     """One prompt with all passages, as many tokens as the model is set to."""
     prompt = prompts.isolated.render(context=" ".join(scene.passages()), query=scene.question())
-    return Case(lambda: model.generate([prompt], "final"))
+    return lambda: model.generate([prompt], "final")
 
 
 def _prefill_tokens(bench: Bench) -> Ratio:
@@ -94,9 +94,9 @@ def _prefill_tokens(bench: Bench) -> Ratio:
             fed += kwargs["input_ids"].numel()
 
         assert share is (model.why_not_shared is None)  # noqa: S101
-        opening(model, scene, prompts, bench.tokens).work()
+        opening(model, scene, prompts, bench.tokens)()
         hook = bench.network.register_forward_pre_hook(count, with_kwargs=True)
-        opening(model, scene, prompts, bench.tokens).work()
+        opening(model, scene, prompts, bench.tokens)()
         hook.remove()
         counts[name] = fed
     note = f"{counts['ours']} against {counts['naive']} tokens, padding and abstention strings included"
@@ -160,11 +160,9 @@ def _long_decoding(bench: Bench) -> list[Ratio]:
     return [ratio_of(seconds, f"decoding T={t}: ours warm / vanilla cold", "ours warm", "vanilla cold", target)]
 
 
-def ratio_of(
-    seconds: Seconds, name: str, one: str, other: str, targets: dict[str, Target] | None = None, note: str = ""
-) -> Ratio:
+def ratio_of(seconds: Seconds, name: str, one: str, other: str, targets: dict[str, Target] | None = None) -> Ratio:
     """The ratio of two cases, round by round."""
-    return Ratio(name, tuple(per_round(seconds, one, other)), targets or {}, note)
+    return Ratio(name, tuple(per_round(seconds, one, other)), targets or {})
 
 
 def _both(sign: str, cpu: float, cuda: float) -> dict[str, Target]:

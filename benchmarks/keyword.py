@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from benchmarks.inference import Bench, ratio_of, vanilla
 from benchmarks.results import Ratio
-from benchmarks.timing import Case
 
 _TOKENS = 20
 
@@ -25,7 +24,7 @@ def ratios(bench: Bench) -> list[Ratio]:
         {
             "vanilla cold": vanilla(cold, scene, prompts),
             "vanilla warm": vanilla(warm, scene, prompts),
-            "ours": Case(answer),
+            "ours": answer,
         }
     )
     name = f"keyword T={_TOKENS}:"

@@ -25,8 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from benchmarks.arguments import count
-from benchmarks.folders import make_folder
+from benchmarks.arguments import count, make_folder
 from benchmarks.load_askers import ASKERS, STYLES, Asker, question
 
 
@@ -46,7 +45,7 @@ class Load:
         errors: what made groups fail, as the answers have it.
         times: of each question.
         server_times: of each request, as the server measured it.
-        memory: (time, resident memory of this process) while it ran.
+        memory: that this process held, again and again while it ran.
     """
 
     style: str
@@ -61,7 +60,7 @@ class Load:
     errors: list[str] = field(default_factory=list)
     times: list[float] = field(default_factory=list)
     server_times: list[float] = field(default_factory=list)
-    memory: list[tuple[float, float]] = field(default_factory=list)
+    memory: list[float] = field(default_factory=list)
 
     def figures(self) -> dict[str, Any]:
         """The run in numbers."""
@@ -87,7 +86,7 @@ class Load:
         }
 
     def _memory_at(self, share: float) -> float:
-        return self.memory[min(int(share * len(self.memory)), len(self.memory) - 1)][1] if self.memory else 0.0
+        return self.memory[min(int(share * len(self.memory)), len(self.memory) - 1)] if self.memory else 0.0
 
 
 def _percentile(values: list[float], share: int) -> float:
@@ -170,17 +169,17 @@ async def _ask_all_async(load: Load, asker: Asker, numbers: range, before: range
 
 
 def _ask_all(load: Load, asker: Asker, numbers: range, before: range) -> None:
-    assert asker.ask is not None  # noqa: S101 - the styles say which can
+    ask = asker.ask
+    assert ask is not None  # noqa: S101 - the styles say which can
+
+    def one(number: int) -> None:
+        with _noted(load, number) as note:
+            note(ask(number))
+
     with ThreadPoolExecutor(load.concurrency) as pool:
-        list(pool.map(asker.ask, before))
+        list(pool.map(ask, before))
         with _clocked(load):
-            list(pool.map(lambda number: _ask(load, number, asker), numbers))
-
-
-def _ask(load: Load, number: int, asker: Asker) -> None:
-    assert asker.ask is not None  # noqa: S101 - the styles say which can
-    with _noted(load, number) as note:
-        note(asker.ask(number))
+            list(pool.map(one, numbers))
 
 
 @contextmanager
@@ -201,15 +200,14 @@ def _noted(load: Load, number: int) -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def _watched_memory(load: Load, pause: float = 0.5) -> Iterator[None]:
+def _watched_memory(load: Load) -> Iterator[None]:
     done = threading.Event()
-    began = time.perf_counter()
 
     def watch() -> None:
         while True:
-            load.memory.append((time.perf_counter() - began, resident()))
-            if done.wait(pause):
-                load.memory.append((time.perf_counter() - began, resident()))
+            load.memory.append(resident())
+            if done.wait(0.5):
+                load.memory.append(resident())
                 return
 
     thread = threading.Thread(target=watch, name="memory")

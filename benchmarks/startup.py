@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+import subprocess
+import sys
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 
-from benchmarks.fresh import figures
 from benchmarks.inference import Bench
 from benchmarks.results import Ratio, Target, said
 
@@ -57,7 +60,7 @@ def ratios(bench: Bench) -> list[Ratio]:
     """Every figure is of fresh processes, after one that does not count (it writes the compiled files)."""
 
     def measured(code: str) -> tuple[list[float], ...]:
-        runs = [figures("-c", _MEASURE + code) for _ in range(bench.repeats + 1)][1:]
+        runs = [_printed(_MEASURE + code) for _ in range(bench.repeats + 1)][1:]
         return tuple(list(column) for column in zip(*runs, strict=True))
 
     def row(name: str, values: list[float], most: float | None = None) -> Ratio:
@@ -81,7 +84,8 @@ def ratios(bench: Bench) -> list[Ratio]:
     found.append(row("answers after warm_up: first / second", [a / b for a, b in zip(first, second, strict=True)]))
     for package, framework in _FRAMEWORKS.items():
         if find_spec(framework.split(".")[0]):
-            found.append(_added(package, framework, of_one, row))
+            code = f"import {framework}\n{_IMPORT.format(module=package)}"
+            found.append(row(f"import {package} after its framework: ms", of_one(code)[0]))
     found.append(row("robustrag --help: ms", of_one(_HELP)[0]))
     return found
 
@@ -100,13 +104,9 @@ def _work():
 """
 
 
-def _added(
-    package: str,
-    framework: str,
-    of_one: Callable[[str], tuple[list[float], list[float]]],
-    row: Callable[[str, list[float]], Ratio],
-) -> Ratio:
-    """What an integration's import takes on top of its framework's."""
-    return row(
-        f"import {package} after its framework: ms", of_one(f"import {framework}\n{_IMPORT.format(module=package)}")[0]
-    )
+def _printed(code: str) -> Any:
+    """What a new Python process that runs this prints as JSON; what it says on standard error is seen here as well."""
+    root = Path(__file__).resolve().parents[1]
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603 - our own code
+    return json.loads(done.stdout)

@@ -6,7 +6,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 Work = Callable[[], object]
 
@@ -31,27 +31,13 @@ class Clock:
         return time.perf_counter()
 
 
-@dataclass(frozen=True)
-class Case:
-    """Something to time.
-
-    Attributes:
-        work: what is timed.
-        before: what puts the caches into the state that the name promises; not timed.
-    """
-
-    work: Work
-    before: Work = field(default=lambda: None)
-
-
-def interleave(cases: Mapping[str, Case], repeats: int, clock: Clock) -> dict[str, list[float]]:
+def interleave(cases: Mapping[str, Work], repeats: int, clock: Clock) -> dict[str, list[float]]:
     """Seconds per case and round. Every round runs every case once; one round before them is not counted."""
     taken: dict[str, list[float]] = {name: [] for name in cases}
     for turn in range(repeats + 1):
         for name, case in cases.items():
-            case.before()
             start = clock.read()
-            case.work()
+            case()
             seconds = clock.read() - start
             print(f"  {name}: {seconds:.3f} s{'' if turn else ' (not counted)'}", file=sys.stderr, flush=True)
             if turn:

@@ -10,11 +10,10 @@ from typing import Any, NoReturn
 
 from robustrag_integrations.checks import nearest_of
 from robustrag_integrations.cli.exits import EXIT_USAGE
-from robustrag_integrations.cli.models import check_name
 from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.votes import MOST_VOTES
 from robustrag_integrations.json_values import valid_text
-from robustrag_integrations.models.named import DTYPES
+from robustrag_integrations.models.named import DTYPES, check_name
 from robustrag_integrations.models.providers import described, forms_that_take
 
 _NUMBER = re.compile(r"-\d|-\.\d")
@@ -153,6 +152,11 @@ def add_model(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help=described("bundled"),
     )
+    add_base_url(parser)
+
+
+def add_base_url(parser: argparse.ArgumentParser) -> None:
+    """Add --base-url."""
     parser.add_argument(
         "--base-url",
         metavar="URL",

@@ -16,6 +16,7 @@ from robustrag_integrations.cli.arguments import (
     some_text,
     whole_number,
 )
+from robustrag_integrations.cli.defending import given_votes
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.models import named_model, with_settings
 from robustrag_integrations.cli.output import complain, show, show_json
@@ -29,7 +30,6 @@ from robustrag_integrations.cli.thresholds import (
     given_thresholds,
 )
 from robustrag_integrations.defenses.registry import METHODS
-from robustrag_integrations.defenses.settings_file import VOTES
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.rounding import decimals
 
@@ -173,7 +173,7 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
         "defenses": [
             {
                 "name": args.defense,
-                **{name: value for name in VOTES if (value := getattr(args, name, None)) is not None},
+                **given_votes(args),
                 **given_thresholds(args, args.defense),
             },
         ],

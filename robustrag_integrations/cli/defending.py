@@ -49,8 +49,12 @@ def check_rules(args: argparse.Namespace, name: str) -> None:
 
 def rules_of(args: argparse.Namespace) -> dict[str, Any]:
     """How votes are counted, as arguments of a defence."""
-    given = {name: value for name in VOTES if (value := getattr(args, name, None)) is not None}
-    return {**given, "weights": _weights(args.weights) if args.weights else None}
+    return {**given_votes(args), "weights": _weights(args.weights) if args.weights else None}
+
+
+def given_votes(args: argparse.Namespace) -> dict[str, Any]:
+    """What was given of what a settings file may say about votes."""
+    return {name: value for name in VOTES if (value := getattr(args, name, None)) is not None}
 
 
 def _weights(given: Sequence[tuple[str, int]]) -> dict[str, int]:

@@ -302,13 +302,13 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
     merged: dict[str, Any] = dict(DEFAULTS)
     if args.preset:
         merged.update(PRESETS[args.preset].config)
-    if args.config:
-        merged.update(load_config(args.config))
+    in_file = load_config(args.config) if args.config else {}
+    merged.update(in_file)
     for key, flag in _FLAGS.items():
         value = getattr(args, flag)
         if value is not None and value is not False:
             merged[key] = value
-    if args.preset and args.defense and not _names_defenses(args.config):
+    if args.preset and args.defense and "defenses" not in in_file:
         merged["defenses"] = _chosen(PRESETS[args.preset].config["defenses"], args.defense)
     if args.payloads:
         others = merged["attacks"] if args.attack or args.preset or args.config else []
@@ -319,10 +319,6 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
     _set_certify(merged, args)
     _set_settings(merged, args)
     return merged
-
-
-def _names_defenses(path: str | None) -> bool:
-    return path is not None and "defenses" in load_config(path)
 
 
 def _chosen(entries: Sequence[Any], names: Sequence[str]) -> list[Any]:

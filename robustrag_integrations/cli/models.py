@@ -9,10 +9,8 @@ from typing import Any
 
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.models.named import NamedModel, check_name
+from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.models.providers import forms_that_take, takes
-
-__all__ = ["check_name", "load_model", "named_model", "note_probe", "with_settings"]
 
 _SETTINGS = ("dtype", "max_new_tokens", "max_context_tokens")
 

@@ -6,7 +6,7 @@ import argparse
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.cli.arguments import add_command, model_name, some_text, whole_number
+from robustrag_integrations.cli.arguments import add_base_url, add_command, model_name, some_text, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import named_model
 from robustrag_integrations.cli.output import Progress, complain
@@ -50,12 +50,7 @@ def add(commands: Any) -> None:
         metavar="MODEL",
         help=f"may be repeated; {described('bundled')}",
     )
-    parser.add_argument(
-        "--base-url",
-        metavar="URL",
-        help=f"the server for {forms_that_take('base_url')}, such as http://localhost:8000/v1; OPENAI_API_KEY is "
-        "sent to it if set",
-    )
+    add_base_url(parser)
     parser.add_argument("--host", default="127.0.0.1", type=some_text, help="where to listen (default 127.0.0.1)")
     parser.add_argument(
         "--port", default=8500, type=whole_number(0, 65535), metavar="N", help="default 8500; 0 takes a free one"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import add_command, add_model, some_text, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_DIFFERS, EXIT_INTERRUPTED, UsageError
+from robustrag_integrations.cli.exporting import write_result
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import CallBar, complain, show, show_json
 from robustrag_integrations.display import printable
@@ -112,10 +112,7 @@ def _check_writable(path: str) -> None:
 
 
 def _keep(finding: Mapping[str, Any], path: str) -> None:
-    try:
-        Path(path).write_text(json.dumps(finding, indent=2) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot write --output {path!r}: {error.strerror}") from error
+    write_result("--output", path, json.dumps(finding, indent=2) + "\n")
     complain(f"the finding is in {path}")
 
 

@@ -21,10 +21,10 @@ from robustrag_integrations.cli.arguments import (
     whole_number,
 )
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
-from robustrag_integrations.cli.exporting import check_results
+from robustrag_integrations.cli.exporting import check_results, write_result
 from robustrag_integrations.cli.models import named_model, with_settings
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
-from robustrag_integrations.cli.running import add_how, default_cache, engine_of, watched
+from robustrag_integrations.cli.running import add_how, engine_of, watched
 from robustrag_integrations.cli.thresholds import value_of
 from robustrag_integrations.defenses.registry import METHODS, Method, Setting
 from robustrag_integrations.defenses.settings_file import SCHEMA, settings_text
@@ -330,12 +330,10 @@ def _said_before(args: argparse.Namespace, tuning: Tuning) -> list[str]:
 @contextlib.contextmanager
 def _engine(args: argparse.Namespace) -> Iterator[Any]:
     """What makes the rows. Setups share replies through the cache, so that without one there is one for this run."""
-    if not args.no_cache:
-        args.cache = args.cache or default_cache()
-        yield engine_of(args, True, share_sessions=True)
-        return
-    with tempfile.TemporaryDirectory(prefix="robustrag-") as folder:
-        args.cache, args.no_cache = folder, False
+    with contextlib.ExitStack() as stack:
+        if args.no_cache:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="robustrag-"))
+            args.cache, args.no_cache = folder, False
         yield engine_of(args, True, share_sessions=True)
 
 
@@ -363,10 +361,7 @@ def _write(args: argparse.Namespace, target: Path, tuned: Tuned, wish: Wish, tas
             "(nothing is asked again)"
         )
         return EXIT_FAILURE
-    try:
-        target.write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise UsageError(f"cannot write --write {args.write!r}: {error.strerror}") from error
+    write_result("--write", args.write, text)
     complain(f"settings: {args.write}; use it as settings= in Python, or --settings")
     return EXIT_ANSWERED
 

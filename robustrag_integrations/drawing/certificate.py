@@ -22,7 +22,7 @@ def certificate_parts(found: Mapping[str, Any]) -> tuple[Element, ...]:
         h("p", h("span", f"τ = {found['tau']:g}", cls="answer-text"), " ", _standing(found), cls="given"),
         facts(_facts(found)),
         warnings(found["warnings"]),
-        counts_table(evidence, evidence.get("untouched_groups", 0), 12, caption=None),
+        counts_table(evidence, evidence.get("untouched_groups", 0), 12),
         tree_drawing(evidence),
         _responses(found),
     ]

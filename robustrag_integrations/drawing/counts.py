@@ -11,7 +11,7 @@ from robustrag_integrations.drawing.text import one_line
 _WIDTH, _HEIGHT = 100, 10  # of a bar's drawing; it is stretched to its cell
 
 
-def counts_table(evidence: Mapping[str, Any], groups: int, most: int, *, caption: str | None = None) -> Element | None:
+def counts_table(evidence: Mapping[str, Any], groups: int, most: int) -> Element | None:
     """One row per keyword or option, most frequent first, with the threshold as a line through all bars.
 
     Args:
@@ -19,7 +19,6 @@ def counts_table(evidence: Mapping[str, Any], groups: int, most: int, *, caption
             can add to each count).
         groups: how many groups there were; the length of a full bar.
         most: rows that are shown.
-        caption: what is counted; None to say it from the evidence.
 
     Returns:
         A table; None when nothing was counted.
@@ -27,7 +26,7 @@ def counts_table(evidence: Mapping[str, Any], groups: int, most: int, *, caption
     counts = sorted(evidence.get("counts", {}).items(), key=lambda item: (-item[1], item[0]))
     if not counts:
         return None
-    groups, threshold, added = groups or 0, evidence.get("threshold"), evidence.get("corrupted_groups") or 0
+    threshold, added = evidence.get("threshold"), evidence.get("corrupted_groups") or 0
     full = max(groups, counts[0][1] + added, threshold or 0, 1)
     kept = set(evidence.get("retained", ())) | set(evidence.get("always_retained", ()))
     rows = []
@@ -36,7 +35,7 @@ def counts_table(evidence: Mapping[str, Any], groups: int, most: int, *, caption
         bar = _bar(count / full, added / full, None if threshold is None else threshold / full, status)
         cells = (h("th", one_line(word, 80), scope="row", dir="auto"), h("td", bar, cls="bar"), h("td", str(count)))
         rows.append(h("tr", *cells, cls=status))
-    head = h("caption", caption or _caption(evidence, added, len(counts), most))
+    head = h("caption", _caption(evidence, added, len(counts), most))
     return h("table", head, h("tbody", *rows), cls="counts")
 
 

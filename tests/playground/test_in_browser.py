@@ -138,7 +138,9 @@ def test_one_click_poisons_and_the_page_says_who_falls_for_it(chromium: Any, add
         assert (tab.said("vanilla"), tab.said("defended")) == ("Jiso Labun", "Kilon Pemel")
         assert tab.page.inner_text("#vanilla .verdict-line") == "the attacker’s answer"
         assert "differs" in tab.page.inner_text("#defended-evidence .groups")
-        assert tab.page.locator("#defended-evidence .counts .threshold").count() > 0
+        kept = tab.page.locator("#defended-evidence .counts tr.kept")
+        assert kept.count() == 1
+        assert "kilon pemel" in kept.inner_text().casefold()
         assert tab.page.locator("#defended-evidence .strip .cell.differs.hit").count() == 1
         tab.page.click("#search")
         tab.until("document.getElementById('status').textContent === 'The search is done.'")

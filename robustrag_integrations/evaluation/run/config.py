@@ -420,20 +420,16 @@ def _certify(top: Section, seed: int) -> CertifySpec | None:
     if value is False:
         return None
     given = {} if value is True else value if isinstance(value, Mapping) else {"corruption_sizes": value}
-    section = Section(given, "certify", ConfigError)
-    section.known(("corruption_sizes", "attacks", "max_model_calls", "sample", "seed"))
-    default = CertifySpec(seed=seed)
+    defaults = vars(CertifySpec(seed=seed))
+    section = Section({**defaults, **given}, "certify", ConfigError)
+    section.known(defaults)
     return CertifySpec(
-        tuple(sorted(section.numbers("corruption_sizes", 0, 100))) if "corruption_sizes" in section else (1,),
-        _attackers(section) if "attacks" in section else default.attacks,
-        section.number("max_model_calls", 1, 10_000_000) if "max_model_calls" in section else default.max_model_calls,
-        section.number("sample", 0, 1_000_000) if "sample" in section else 0,
-        section.number("seed", 0, 999_999_999) if "seed" in section else seed,
+        tuple(sorted(section.numbers("corruption_sizes", 0, 100))),
+        cast("tuple[AttackMode, ...]", section.names("attacks", MODES, least=1)),
+        section.number("max_model_calls", 1, 10_000_000),
+        section.number("sample", 0, 1_000_000),
+        section.number("seed", 0, 999_999_999),
     )
-
-
-def _attackers(section: Section) -> tuple[AttackMode, ...]:
-    return cast("tuple[AttackMode, ...]", section.names("attacks", MODES, least=1))
 
 
 def can_run(defense: str, model: NamedModel) -> bool:

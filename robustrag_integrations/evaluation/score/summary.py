@@ -7,7 +7,6 @@ was sampled for it stays apart as an estimate.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -254,8 +253,7 @@ def _asked(row: Row) -> tuple[Any, ...]:
 
 def _shots(row: Row) -> str:
     """The number of worked examples, as a text: a file may hold anything."""
-    settings = row.get("settings")
-    return str(settings.get("exemplars") or 0) if isinstance(settings, Mapping) else "0"
+    return str(row["settings"].get("exemplars") or 0)
 
 
 def _seconds(row: Row) -> float | None:
@@ -305,7 +303,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         defense=first["defense"],
         top_k=first.get("top_k"),
         attack=attack,
-        settings=first.get("settings") or {},
+        settings=first["settings"],
         n=len(done),
         failed=len(rows) - len(done),
         errors=dict(errors.most_common()),
@@ -383,10 +381,7 @@ def _certified(rows: Iterable[Row], limits: tuple[float, float]) -> tuple[Certif
 
 
 def _error(row: Row) -> str:
-    error = row["error"]
-    if not isinstance(error, Mapping):
-        return json.dumps(error)[:200]
-    return f"{error.get('type', 'error')}: {str(error.get('message', ''))[:200]}"
+    return f"{row['error']['type']}: {row['error']['message'][:200]}"
 
 
 def _rate(values: Iterable[float | bool | None]) -> Interval:

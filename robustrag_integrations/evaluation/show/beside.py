@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robustrag_integrations.evaluation.score.intervals import Interval
+from robustrag_integrations.evaluation.score.intervals import EMPTY
 from robustrag_integrations.evaluation.score.paired import Comparison
 from robustrag_integrations.evaluation.score.presence import AnswerPresence
 from robustrag_integrations.evaluation.show.lines import with_ends
@@ -69,7 +69,7 @@ def presence_table(found: Sequence[AnswerPresence]) -> Table | None:
             str(one.n),
             with_ends(one.passages, 100),
             with_ends(one.found, 100),
-            *(with_ends(one.bound.get(known, Interval(None, None, None, 0)), 100) for known in against),
+            *(with_ends(one.bound.get(known, EMPTY), 100) for known in against),
         ]
         for one in found
     ]

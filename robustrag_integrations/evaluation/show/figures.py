@@ -115,7 +115,7 @@ def _by_attack(lines: Sequence[Line]) -> Figure | None:
     """The success of each attack at the rank where it succeeds most."""
     worst: dict[tuple[object, ...], Line] = {}
     for line in _smallest(line for line in lines if not line.clean):
-        key = (line.dataset, line.task, line.model, line.setup, line.top_k, line.attack.name)
+        key = (*_asked(line), line.attack.name)
         if line.asr.mean is not None and (key not in worst or line.asr.mean > (worst[key].asr.mean or 0)):
             worst[key] = line
     names = list(dict.fromkeys(line.attack.name for line in worst.values()))

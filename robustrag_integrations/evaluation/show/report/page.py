@@ -116,11 +116,16 @@ def report_page(run: Run, *, size: Size | None = None) -> str:
     )
 
 
-def _prices(header: Mapping[str, Any]) -> Prices | None:
-    """The prices of a run; None where its file, which is not trusted, has none that make sense."""
+def _config(header: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What was run; empty where its file, which is not trusted, does not say."""
     config = header.get("config")
+    return config if isinstance(config, Mapping) else {}
+
+
+def _prices(header: Mapping[str, Any]) -> Prices | None:
+    """The prices of a run; None where there are none that make sense."""
     try:
-        return prices_of(config.get("prices")) if isinstance(config, Mapping) else None
+        return prices_of(_config(header).get("prices"))
     except ValueError:
         return None
 
@@ -136,17 +141,15 @@ def run_tables(run: Run) -> list[Table]:
 
 def _tables(run: Run, lines: Sequence[Line]) -> list[Table]:
     """The table of the paper that the run was made for, how often answers stand in passages, and the paired tests."""
-    config = run.header.get("config")
-    layout = config.get("layout") if isinstance(config, Mapping) else None
+    layout = _config(run.header).get("layout")
     asked = layout_tables(layout, lines) if isinstance(layout, str) and layout in LAYOUTS and lines else []
     more = (presence_table(answer_presence(run.rows)), comparisons_table(compare(run.rows)))
     return [*asked, *(found for found in more if found is not None)]
 
 
 def _seed(header: Mapping[str, Any]) -> int | None:
-    """The seed of a run, where its file, which is not trusted, has one."""
-    config = header.get("config")
-    seed = config.get("seed") if isinstance(config, Mapping) else None
+    """The seed of a run, where there is one."""
+    seed = _config(header).get("seed")
     return seed if is_whole_number(seed, 0, 999_999_999) else None
 
 
