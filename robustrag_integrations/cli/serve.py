@@ -23,13 +23,11 @@ from robustrag_integrations.cli.thresholds import add_thresholds, check_probabil
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.errors import ModelError, RobustRAGError
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.serve.origins import checked_origins
+from robustrag_integrations.serve.limits import Limits, checked_origins
 from robustrag_integrations.usage import prices_of
 
 if TYPE_CHECKING:
-    from robustrag_integrations.serve.limits import Limits
     from robustrag_integrations.serve.service import Served, Service
-    from robustrag_integrations.serve.workers import Ready
 
 KEY = "ROBUSTRAG_API_KEY"
 
@@ -228,15 +226,17 @@ class _Server:
         serving()
         listen(app, self.listening, self.args.keep_alive)
 
-    def __call__(self, ready: Ready) -> None:
+    def __call__(self, serving: Callable[[], Any]) -> None:
         """`serve` in a process of its own."""
+        from robustrag_integrations.serve.workers import WorkerError
+
         warnings.simplefilter("ignore")  # as for all commands
         try:
-            self.serve(ready.serving)
+            self.serve(serving)
         except UsageError as error:
-            ready.failed(("usage", str(error)))
+            raise WorkerError("usage", str(error)) from error
         except (RobustRAGError, ImportError) as error:
-            ready.failed(("failure", str(error)))
+            raise WorkerError("failure", str(error)) from error
 
 
 def _serve_in_processes(server: _Server) -> None:
@@ -306,7 +306,14 @@ def _service(args: argparse.Namespace) -> Service:
     return Service(
         library=Library(index, args.top_k, per_source(args), args.group_by),
         models=models,
-        limits=_limits(args),
+        limits=Limits(
+            body_bytes=args.max_body,
+            question_chars=args.max_question,
+            documents=args.max_documents,
+            concurrent=args.max_concurrent,
+            waiting=args.max_waiting,
+            seconds=args.time_limit,
+        ),
         documents_allowed=args.allow_documents,
         prices=None if args.prices is None else prices_of(args.prices),
     )
@@ -330,16 +337,3 @@ def _served(args: argparse.Namespace, name: str, model: TextModel) -> Served:
     for defense in made.values():
         defense.accept_sampling = args.accept_sampling
     return Served(name, made.get("short_answer"), made.get("multiple_choice"))
-
-
-def _limits(args: argparse.Namespace) -> Limits:
-    from robustrag_integrations.serve.limits import Limits
-
-    return Limits(
-        body_bytes=args.max_body,
-        question_chars=args.max_question,
-        documents=args.max_documents,
-        concurrent=args.max_concurrent,
-        waiting=args.max_waiting,
-        seconds=args.time_limit,
-    )

@@ -16,10 +16,9 @@ from robustrag_integrations.playground.controls import controls_of
 from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.parts import evidence_styles
 from robustrag_integrations.playground.state import State, StateError
-from robustrag_integrations.serve.admission import Admission
 from robustrag_integrations.serve.app import guarded
+from robustrag_integrations.serve.endpoint import Admission, Endpoint, Reply, Work
 from robustrag_integrations.serve.errors import RequestError
-from robustrag_integrations.serve.exchange import Endpoint, Reply, Work
 from robustrag_integrations.serve.limits import Limits
 
 LIMITS = Limits(body_bytes=3_000_000, concurrent=1, waiting=16, seconds=600)
@@ -85,7 +84,7 @@ def _work(do: Events, admission: Admission) -> Work:
                     await reply.event(event)
             except StateError as error:
                 raise RequestError(400, str(error)) from error
-            await reply.end(complete=True)
+            await reply.end()
 
     return work
 

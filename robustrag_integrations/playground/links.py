@@ -8,7 +8,7 @@ import zlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 
 from robustrag_integrations.playground.state import State, StateError, state_of
-from robustrag_integrations.serve.admission import json_object
+from robustrag_integrations.serve.endpoint import json_object
 from robustrag_integrations.serve.errors import RequestError
 
 LONGEST_LINK = 16_000  # characters; what mail and chat programs carry

@@ -5,14 +5,12 @@ from __future__ import annotations
 import hmac
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
-from typing import Any
+from collections.abc import Iterable
 
-from robustrag_integrations.serve.admission import Receive
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from robustrag_integrations.serve.endpoint import JSONReply
 from robustrag_integrations.serve.errors import RequestError, request_error
-from robustrag_integrations.serve.exchange import Send, error_reply
-
-App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 HEALTH = "/healthz"
 
@@ -33,19 +31,19 @@ class AccessMiddleware:
             user's browser could otherwise call it by a name of the attacker's that leads here (DNS rebinding).
     """
 
-    def __init__(self, app: App, key: str | None = None, hosts: Iterable[str] | None = None) -> None:
+    def __init__(self, app: ASGIApp, key: str | None = None, hosts: Iterable[str] | None = None) -> None:
         self._app = app
         self._key = None if key is None else key.encode()
         self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
 
-    async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request in, or say why not."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         began, status = time.perf_counter(), 0
 
-        async def noting(message: MutableMapping[str, Any]) -> None:
+        async def noting(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
             await send(message)
@@ -54,17 +52,15 @@ class AccessMiddleware:
             self._check(scope)
             await self._app(scope, receive, noting)
         except Exception as error:
-            if not isinstance(error, RequestError):
-                _LOG.error("failed: %s", type(error).__name__)  # its text may quote passages
-                error = RuntimeError()
+            refusal = request_error(error)
             if status == 0:
-                await error_reply(request_error(error))(scope, receive, noting)
+                await JSONReply.refusing(refusal)(scope, receive, noting)
         finally:
             method = scope["method"] if scope["method"] in _METHODS else "other"
             path = scope["path"] if scope["path"] in _LOGGED else "(other)"
             _LOG.info("%s %s: %s after %.3f s", method, path, status or "no reply", time.perf_counter() - began)
 
-    def _check(self, scope: MutableMapping[str, Any]) -> None:
+    def _check(self, scope: Scope) -> None:
         names = [name for name, _ in scope["headers"]]
         if repeated := [name for name in _ONCE if names.count(name) > 1]:
             raise RequestError(400, f"the request has two headers {repeated[0].decode()}", closes=True)

@@ -16,12 +16,11 @@ from starlette.routing import Route
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.serve.access import HEALTH, AccessMiddleware
-from robustrag_integrations.serve.admission import Admission
 from robustrag_integrations.serve.chat_request import chat_request
 from robustrag_integrations.serve.chat_response import ChatResponse, report_of
+from robustrag_integrations.serve.endpoint import Admission, Endpoint, JSONReply, Reply
 from robustrag_integrations.serve.errors import RequestError
-from robustrag_integrations.serve.exchange import Endpoint, JSONReply, Reply, error_reply
-from robustrag_integrations.serve.origins import checked_origins
+from robustrag_integrations.serve.limits import checked_origins
 from robustrag_integrations.serve.service import Service
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -75,12 +74,12 @@ def create_app(
                 answer = pieces.answer
         report = report_of(answer, passages, service.notes_for(request), service.prices)
         if not request.streamed:
-            await reply.respond(JSONReply(response.completion(answer, report)))
+            await reply.respond(response.completion(answer, report))
             return
         await reply.event(response.last(report))
         if request.with_usage:
             await reply.event(response.usage(answer.spending))
-        await reply.end(complete=True)
+        await reply.end()
 
     routes = [
         Route(HEALTH, healthz),
@@ -108,23 +107,16 @@ def guarded(
             0, Middleware(CORSMiddleware, allow_origins=pages, allow_methods=["GET", "POST"], allow_headers=headers)
         )
 
-    async def refused(request: Request, error: Exception) -> JSONReply:
-        if isinstance(error, RequestError):
-            return error_reply(error)
-        assert isinstance(error, HTTPException)  # noqa: S101 - the other one that is handled
+    async def not_found(request: Request, error: Exception) -> JSONReply:
+        assert isinstance(error, HTTPException)  # noqa: S101 - by Starlette's router
         allowed = f"; use {error.headers['Allow']}" if error.headers and "Allow" in error.headers else ""
         wrong = f"{error.detail}{allowed}"
         if error.status_code == 404:
-            there = ", ".join(f"{_methods(route)} {route.path}" for route in routes)
+            there = ", ".join(f"{'POST' if 'POST' in (r.methods or ()) else 'GET'} {r.path}" for r in routes)
             wrong = f"nothing is served at {printable(request.url.path, 100)}; there are {there}"
         return JSONReply(RequestError(error.status_code, wrong).body, error.status_code, error.headers)
 
-    handlers: dict[Any, Any] = {RequestError: refused, HTTPException: refused}
-    app = Starlette(routes=routes, middleware=middleware, exception_handlers=handlers)
+    app = Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: not_found})
     app.router.redirect_slashes = False  # the client names where a redirect leads
     app.state.admission = admission
     return app
-
-
-def _methods(route: Route) -> str:
-    return "POST" if "POST" in (route.methods or ()) else "GET"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from typing import Any
 
@@ -10,6 +11,7 @@ from robustrag_integrations.display import printable
 from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError
 from robustrag_integrations.redaction import redacted
 
+_LOG = logging.getLogger(__name__)
 # How failed calls are told: the exception's name and, after it, words that may quote the prompt, which holds passages.
 _FAILED_CALL = re.compile(r"(?:the final call failed: )?([A-Za-z_]\w{0,60})(?::(?: Error code: (\d{3})\b)?|$)")
 
@@ -56,9 +58,10 @@ class RequestError(Exception):
 
 
 def request_error(error: Exception) -> RequestError:
-    """What a client is told of a failure."""
+    """What a client is told of a failure; the log gets the kind of error, as its text may quote passages."""
     if isinstance(error, RequestError):
         return error
+    _LOG.error("no answer: %s", type(error).__name__)
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         return RequestError(504, "the answer took too long; ask again later", kind="server_error", code="timeout")
     if isinstance(error, ModelError):

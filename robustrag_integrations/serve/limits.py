@@ -1,10 +1,14 @@
-"""What a served endpoint takes at most."""
+"""What a served endpoint takes at most, and from which web pages."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from robustrag_integrations.checks import check_at_least
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#@]+", re.I)
 
 
 @dataclass(frozen=True)
@@ -42,5 +46,20 @@ class Limits:
 
     def __post_init__(self) -> None:
         check_at_least(0, waiting=self.waiting)
-        positive = {name: value for name, value in vars(self).items() if name != "waiting"}
-        check_at_least(1, **positive)
+        check_at_least(1, **{name: value for name, value in vars(self).items() if name != "waiting"})
+
+
+def checked_origins(origins: Iterable[str]) -> list[str]:
+    """Addresses of web pages that may call from a browser, as browsers name them in the Origin header.
+
+    Raises:
+        ValueError: one is neither "*" nor of the form http://host:port.
+    """
+    pages = [origins] if isinstance(origins, str) else list(origins)
+    for page in pages:
+        if page != "*" and not _ORIGIN.fullmatch(page):
+            raise ValueError(
+                f"{page!r:.80} is no origin of a web page: it must read http://host or https://host, with the "
+                "port if it has one and nothing after it, or be * for any"
+            )
+    return pages

@@ -10,17 +10,15 @@ import asyncio
 import ipaddress
 import logging
 import socket
-from collections.abc import MutableMapping
 from functools import partial
-from typing import Any
 
 import uvicorn
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from robustrag_integrations.serve.access import HEALTH, App
-from robustrag_integrations.serve.admission import Receive
+from robustrag_integrations.serve.access import HEALTH
+from robustrag_integrations.serve.endpoint import JSONReply
 from robustrag_integrations.serve.errors import RequestError
-from robustrag_integrations.serve.exchange import Send, error_reply
 
 MOST_CONNECTIONS = 1000  # idle ones included; fewer where the limit of open files is below twice that
 KEEP_ALIVE = 5  # seconds
@@ -126,12 +124,13 @@ class BoundedProtocol(H11Protocol):
             self._closing = None
 
 
-async def _only_health(app: App, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
+async def _only_health(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == HEALTH:
         await app(scope, receive, send)
         return
     wrong = "too many connections; try again later"
-    await error_reply(RequestError(503, wrong, kind="server_error", retry_after=1, closes=True))(scope, receive, send)
+    refusal = RequestError(503, wrong, kind="server_error", retry_after=1, closes=True)
+    await JSONReply.refusing(refusal)(scope, receive, send)
 
 
 class Server(uvicorn.Server):
@@ -144,7 +143,7 @@ class Server(uvicorn.Server):
             listening.listen(_QUEUE)
 
 
-def configured(app: App, *, last_seconds: int = LAST_SECONDS, keep_alive: int = KEEP_ALIVE) -> Server:
+def configured(app: ASGIApp, *, last_seconds: int = LAST_SECONDS, keep_alive: int = KEEP_ALIVE) -> Server:
     """A server for the application.
 
     Args:
@@ -170,6 +169,6 @@ def configured(app: App, *, last_seconds: int = LAST_SECONDS, keep_alive: int = 
     return Server(settings)
 
 
-def run(app: App, listening: socket.socket, keep_alive: int = KEEP_ALIVE) -> None:
+def run(app: ASGIApp, listening: socket.socket, keep_alive: int = KEEP_ALIVE) -> None:
     """Serve until the process is told to stop; answers under way are finished first."""
     configured(app, keep_alive=keep_alive).run(sockets=[listening])

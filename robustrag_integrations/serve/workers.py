@@ -10,7 +10,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, Pipe, wait
 from multiprocessing.process import BaseProcess
@@ -23,40 +23,13 @@ _SOON = 60.0  # seconds of serving before which a process ended soon
 _ENDING = 5.0  # seconds that a process has which says that it does not serve
 _TRIES = 4  # at taking each place; when all have failed, no process can start any more
 
-Work = Callable[["Ready"], None]
+Serving = Callable[[], None]
+Work = Callable[[Serving], None]
 Why = tuple[str, str]  # "usage" or "failure", and what is said of it
 
 
 class WorkerError(Exception):
     """A process could not start serving; carries the kind of error and what was said of it."""
-
-
-class Ready:
-    """How a process tells that it serves, or why it cannot. One that is left behind by its parent stops.
-
-    Args:
-        line: to the parent.
-    """
-
-    def __init__(self, line: Connection) -> None:
-        self._line = line
-        threading.Thread(target=self._stop_with_the_parent, name="robustrag-parent", daemon=True).start()
-
-    def serving(self) -> None:
-        """It is about to serve."""
-        self._line.send(None)
-
-    def failed(self, why: Why) -> None:
-        """It will not serve, for this reason."""
-        self._line.send(why)
-
-    def _stop_with_the_parent(self) -> None:
-        try:
-            self._line.recv()  # nothing is ever sent
-        except (EOFError, OSError):
-            os.kill(os.getpid(), signal.SIGTERM)
-            sleep(_LAST_SECONDS)
-            os._exit(1)
 
 
 def run_workers(work: Work, count: int, *, serving: Callable[[], Any], replaced: Callable[[str, float], Any]) -> None:
@@ -65,7 +38,7 @@ def run_workers(work: Work, count: int, *, serving: Callable[[], Any], replaced:
     A process that ends by itself is replaced, after a pause that grows while processes end soon.
 
     Args:
-        work: what each does; it and what it holds can be pickled.
+        work: what each does; can be pickled. It calls its argument when it is about to serve, or raises WorkerError.
         count: how many.
         serving: called once all serve.
         replaced: called when a process ended by itself: with why, and in how many seconds the next one starts.
@@ -118,9 +91,6 @@ def _stop(processes: list[BaseProcess], signals: Connection) -> None:
 class _Place:
     """A process that serves, and those that take its place.
 
-    Args:
-        work: what they do.
-
     Attributes:
         process: the one that is there now.
         line: there is something to read when it serves, and when it has ended.
@@ -140,21 +110,29 @@ class _Place:
 
     def look(self) -> Why | None:
         """Start a process if it is time to. Says why there is none any more if it has ended, or could not start."""
-        if self.line is not None:
-            if not self.line.poll():
+        if self.process is None or self.line is None:
+            if monotonic() < self.due:
                 return None
-            why = self._news()
-            if why is None:
-                self.since, self.failed = monotonic(), 0
-                return None
-        elif monotonic() < self.due:
-            return None
-        else:
             try:
                 self._start()
                 return None
             except OSError as error:
                 why = "failure", f"a process could not be started: {error}"
+        elif not self.line.poll():
+            return None
+        else:
+            try:
+                news: Why | None = self.line.recv()
+            except (EOFError, OSError):
+                news = ("failure", "")
+            if news is None:
+                self.since, self.failed = monotonic(), 0
+                return None
+            self.process.join(_ENDING)  # it is about to end, if it was not for its threads
+            self.process.kill()
+            self.process.join()
+            before = "" if self.since else " before it served"
+            why = news if news[1] else ("failure", f"a process ended with code {self.process.exitcode}{before}")
         self.failed += self.since is None
         self._soon = self._soon + 1 if self.since is None or monotonic() - self.since < _SOON else 0
         self.pause = _PAUSES[min(self._soon, len(_PAUSES) - 1)]
@@ -170,35 +148,34 @@ class _Place:
         try:
             with theirs:
                 self.process.start()
+        except OSError:
+            self.process = None
+            raise
         finally:
             signal.signal(signal.SIGINT, handler)
-
-    def _news(self) -> Why | None:
-        """What the process says, or that it has ended; None when it serves."""
-        assert self.line is not None  # noqa: S101
-        assert self.process is not None  # noqa: S101
-        try:
-            why: Why | None = self.line.recv()
-        except (EOFError, OSError):
-            why = ("failure", "")
-        if why is None:
-            return None
-        self.process.join(_ENDING)  # it is about to end, if it was not for its threads
-        self.process.kill()
-        self.process.join()
-        before = "" if self.since else " before it served"
-        return why if why[1] else ("failure", f"a process ended with code {self.process.exitcode}{before}")
 
 
 def _serve(work: Work, line: Connection) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all processes; the first one tells the others
     signal.signal(signal.SIGTERM, _end)  # uvicorn sends it again when it has finished
-    work(Ready(line))
+    threading.Thread(target=_end_with_the_parent, args=(line,), name="robustrag-parent", daemon=True).start()
+    try:
+        work(lambda: line.send(None))
+    except WorkerError as error:
+        line.send(error.args)
 
 
 def _end(*_: object) -> None:
     """End with everything cleaned up that a killed process leaves behind, such as semaphores."""
     raise SystemExit(128 + signal.SIGTERM)
+
+
+def _end_with_the_parent(line: Connection) -> None:
+    with suppress(EOFError, OSError):
+        line.recv()  # nothing is ever sent
+    os.kill(os.getpid(), signal.SIGTERM)
+    sleep(_LAST_SECONDS)
+    os._exit(1)
 
 
 @contextmanager

@@ -18,12 +18,11 @@ class Work:
 
     folder: Path
 
-    def __call__(self, ready: workers.Ready) -> None:
+    def __call__(self, serving: workers.Serving) -> None:
         (self.folder / f"{os.getpid()}.started").touch()
         do = (self.folder / "do").read_text()
         if do == "cannot start":
-            ready.failed(("usage", "no such model"))
-            return
+            raise workers.WorkerError("usage", "no such model")
         if do == "crash":
             os._exit(3)
         if do == "load":
@@ -32,7 +31,7 @@ class Work:
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             workers._LAST_SECONDS = 0.2
         (self.folder / f"{os.getpid()}.serving").touch()
-        ready.serving()
+        serving()
         if do == "end":
             return
         while True:
