@@ -23,8 +23,6 @@ PACKAGES = (CORE, "langchain_robustrag", "llamaindex_robustrag")
 FLOORS = (
     {
         "abstention",
-        "abstention_words",
-        "abstention_words_asia",
         "answer",
         "ask_report",
         "audit",

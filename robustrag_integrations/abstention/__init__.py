@@ -1,0 +1,190 @@
+"""Recognising that a response abstains (paper, Algorithm 1, line 6).
+
+1. A response is unwrapped: reasoning, JSON, LaTeX, citations, titles and quotations go.
+2. It is cut into sentences, and each of them at commas and where a new clause begins (`turns`).
+3. Each clause says that nothing is known ("denial"), says something ("content"), or neither. A response abstains if
+   some clause denies and none has content.
+
+All words are data (`languages`).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+from robustrag_integrations.abstention.languages import (
+    LATIN,
+    Language,
+    empty_words,
+    hints_of,
+    language,
+    languages_of,
+    turns_of,
+)
+from robustrag_integrations.normalise import compatible
+from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
+
+_LOOKED_AT = 2000  # characters; an abstention is short, and a hostile response may be long
+_LONGEST_CLAUSE = 300  # characters; a longer one says something
+_MOST_CLAUSES = 40
+_MOST_CHUNKS = 3  # of a sentence whose denial commas cut in pieces
+
+_STRAIGHT = str.maketrans("’‘ʼ`´“”„«»「」『』《》*_", "'" * 5 + '"' * 11 + "  ")
+_QUOTED = re.compile(r'"[^"]*"')
+# "The prize went to I Don't Know": three capitalised words or more within a sentence, one of which denies.
+_TITLE = re.compile(
+    r"(?<=[a-z])\s[*_]{0,2}(?=(?:[A-Z][a-z'’]*\s){0,5}(?:Not|No|Don['’]t|Didn['’]t|Can['’]t|Nothing|Nobody|None|Never|Unknown)"
+    r"\b)[A-Z][a-z'’]*(?:\s[A-Z][a-z'’]*){2,7}"
+)
+_VOWEL_SIGNS = re.compile("[\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u0640\u064b-\u065f\u0670\u200b-\u200f]")
+_BLANK = re.compile(r"[\s.…?!,;:\"'_*–—-]*\Z")  # "[]", "==" and "&&" are answers
+_NOTHING = re.compile(r"(?:null|nil|nan|n/?a|k\.\s?a)\W*\Z")
+_CODE_SPAN = re.compile(r"\s*`(?:null|nil|nan)`[.\s]*\Z", re.I)
+_SENTENCE_END = re.compile(r"[.!?;:]+(?=\s|$)|[…。！？；：।॥؟؛۔\n()\[\]{}（）【】|]+|\s[-–—]+\s|—|^- ", re.M)
+_COMMA = re.compile(r"[,،、，](?=\s|[^\d\s])")
+_BROKEN_LINE = re.compile(r"(?<=[^\W_])[ \t]*\n[ \t]*(?=[a-zà-öø-ÿа-я])")
+_LEAD = re.compile(r"^(?:(?:[-•]|\d{1,2}[.)])\s)+")
+_WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_DIGIT = re.compile(r"\d")
+_LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ": "ae", "œ": "oe"})
+
+
+@dataclass(frozen=True)
+class Abstention:
+    """Whether a reply abstains, with phrases of your own beside what `is_abstention` recognises.
+
+    Args:
+        phrases: a reply of which one sentence or clause is such a phrase, and the rest says nothing, abstains. Case,
+            accents and punctuation make no difference.
+
+    Examples:
+        >>> Abstention(("computer says no",))("Computer says no.")
+        True
+    """
+
+    phrases: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if isinstance(self.phrases, str) or not all(isinstance(p, str) and p.strip() for p in self.phrases):
+            raise TypeError(f"abstention phrases must be non-empty str, got {self.phrases!r:.80}")
+
+    def __call__(self, response: str) -> bool:
+        """Whether this response abstains."""
+        return _abstains(response, frozenset(_bare(phrase) for phrase in self.phrases))
+
+    @property
+    def fingerprint(self) -> str:
+        """What certificates and answers name."""
+        return "meaning" + (f" and {list(self.phrases)!r}" if self.phrases else "")
+
+
+def is_abstention(response: str) -> bool:
+    """Whether a response says that it does not know, or that what it was given does not say.
+
+    It is read as a whole: every clause that says something of its own makes the response an answer, so that "Karl
+    Gross, although I don't know his title" answers. What is empty abstains, as does a model's reasoning that never
+    comes to an answer, and the JSON answer null. The words are those of `languages`, in some forty languages;
+    in another language a response answers. Case, accents, markup and line breaks make no difference. A phrase inside
+    quotation marks is somebody's title or words, unless the whole response is that quotation. A function of this one
+    response, linear in its length.
+    """
+    return _abstains(response, frozenset())
+
+
+def _abstains(response: str, phrases: Collection[str]) -> bool:
+    if _CODE_SPAN.match(response):
+        return False
+    text = answer_text(response)
+    if len(text) > _LOOKED_AT:
+        return not text.strip()
+    unwrapped = without_citations(unboxed(text))
+    if "\n" in unwrapped:
+        unwrapped = _BROKEN_LINE.sub(" ", unwrapped)
+    plain = _plain(unwrapped)
+    if _BLANK.match(plain) or _NOTHING.match(plain.strip(" '\"([<")):
+        return True
+    if phrases and _bare(text) in phrases:
+        return True
+    names = languages_of(plain)
+    if names is LATIN and not phrases and not hints_of(*LATIN).search(plain):
+        return False
+    plain = _plain(_TITLE.sub(" xx ", unwrapped)) if _TITLE.search(unwrapped) else plain
+    bare = plain.strip(" \"'.!\n-")
+    plain = _QUOTED.sub(" xx ", plain) if '"' in bare else bare  # a stand-in that says something
+    spoken = tuple(language(name) for name in names if hints_of(name).search(plain))
+    denied = False
+    sentences = 0
+    for sentence in _SENTENCE_END.split(plain):
+        if not sentence or not any(map(str.isalnum, sentence)):
+            continue
+        sentences += 1
+        if sentences > _MOST_CLAUSES or len(sentence) > _LONGEST_CLAUSE:
+            return False
+        said = _said(sentence, spoken, phrases)
+        if said == "content":
+            return False
+        denied = denied or said == "denial"
+    return denied
+
+
+def _plain(text: str) -> str:
+    if text.isascii():
+        return text.translate(_STRAIGHT).casefold()
+    folded = _VOWEL_SIGNS.sub("", compatible(text).translate(_STRAIGHT)).casefold()
+    return _without_accents(folded)
+
+
+def _without_accents(text: str) -> str:
+    out: list[str] = []
+    for character in unicodedata.normalize("NFD", text.translate(_LATIN_LETTERS)):
+        if unicodedata.combining(character) and out and (out[-1].isascii() or "\u0370" <= out[-1] <= "\u03ff"):
+            continue
+        out.append(character)
+    return unicodedata.normalize("NFC", "".join(out))
+
+
+def _bare(text: str) -> str:
+    return " ".join(_WORD.findall(_plain(text)))
+
+
+def _said(sentence: str, spoken: tuple[Language, ...], phrases: Collection[str]) -> str:
+    """What a sentence says: "content", "denial" or "nothing"."""
+    sentence = _LEAD.sub("", sentence.strip())
+    if phrases and _bare(sentence) in phrases:
+        return "denial"
+    chunks = [chunk.strip(" \"'-") for chunk in _chunks(sentence, turns_of(spoken))]
+    said = [_chunk_says(chunk, spoken, phrases) for chunk in chunks if any(map(str.isalnum, chunk))]
+    if "denial" in said:
+        return "content" if "content" in said else "denial"
+    if said[:1] != ["content"] and len(said) <= _MOST_CHUNKS and _chunk_says(sentence, spoken, phrases) == "denial":
+        return "denial"  # "The text, sadly, does not say"
+    return "content" if "content" in said or "question" in said else "nothing"
+
+
+def _chunks(sentence: str, turns: re.Pattern[str]) -> Iterator[str]:
+    for piece in _COMMA.split(sentence):
+        piece, done = f", {piece.strip()}", 2
+        for match in turns.finditer(piece):
+            yield piece[done : match.start()]
+            done = match.end()
+        yield piece[done:]
+
+
+def _chunk_says(chunk: str, spoken: tuple[Language, ...], phrases: Collection[str]) -> str:
+    def finds(section: str) -> bool:
+        return any(each.finds(section, chunk) for each in (*spoken, language("shared")))
+
+    if finds("answers"):
+        return "content"
+    if finds("denies") or (phrases and _bare(chunk) in phrases):
+        return "denial"
+    if finds("of_source") and (finds("sources") or finds("asked")):
+        return "denial"
+    if empty_words().issuperset(_WORD.findall(chunk)) or finds("sorry") or finds("filler"):
+        return "nothing"
+    if finds("asks"):
+        return "question"
+    return "nothing" if finds("aside") and finds("sources") and not _DIGIT.search(chunk) else "content"

@@ -1,0 +1,141 @@
+"""The words in which replies abstain: a data file for each language in `words/`, and what all languages share.
+
+A file has sections of regular expressions, whose lines are alternatives; `{name}` stands for those of another section.
+They are written case-folded and without Latin accents, and searched for in one clause of a reply:
+
+- `denies`: the clause says that nothing is known or given.
+- `of_source`: the same where it speaks of a text (`sources`) or of what was asked for (`asked`): a document that does
+  not contain a date says nothing, a drink that does not contain alcohol is an answer.
+- `answers`: the clause says something in spite of the words above.
+- `aside`, `filler`, `sorry`, `empty`: the clause says nothing of its own; only next to one that denies does it matter.
+- `turns`: before these words a new clause begins; `asks`: these begin an indirect question.
+- `hints`, `hints_within`: how words begin of which every clause that denies holds one: a reply without any is read no
+  further.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from functools import cache, lru_cache
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+_WORDS = Path(__file__).with_name("words")
+_HEADING = re.compile(r"\[([a-z_]+)\]")
+_NAMED = re.compile(r"\{([a-z_]+)\}")
+_NEVER = "(?!)"
+_TOP_LEVEL = re.compile(r"\|(?![^()]*\))")  # between alternatives that stand in no brackets
+_IN_WORD = r"[\w\u0900-\u0963\u0981-\u0df3]"  # letters, and the vowel signs of India
+_UNSPACED = frozenset({"zh", "ja", "th"})
+
+LATIN = (
+    "en", "de", "fr", "es", "it", "pt", "pl", "tr", "vi", "nl",
+    "sv", "id", "cs", "ro", "fi", "hu", "hr", "ca", "sw", "tl",
+)  # fmt: skip
+_BY_SCRIPT = {
+    "greek": ("el",), "cyrillic": ("ru", "uk", "bg", "sr"), "hebrew": ("he",), "arabic": ("ar", "fa", "ur"),
+    "devanagari": ("hi", "mr"), "bengali": ("bn",), "gujarati": ("gu",), "tamil": ("ta",), "telugu": ("te",),
+    "han": ("zh", "ja"), "kana": ("ja",), "hangul": ("ko",), "thai": ("th",),
+}  # fmt: skip
+LANGUAGES = tuple(sorted({*LATIN, *(name for names in _BY_SCRIPT.values() for name in names)}))
+_RANGES = (
+    ("greek", 0x370, 0x3FF),
+    ("cyrillic", 0x400, 0x52F), ("hebrew", 0x590, 0x5FF), ("arabic", 0x600, 0x77F), ("devanagari", 0x900, 0x963),
+    ("bengali", 0x980, 0x9FF), ("gujarati", 0xA80, 0xAFF), ("tamil", 0xB80, 0xBFF), ("telugu", 0xC00, 0xC7F),
+    ("thai", 0xE00, 0xE7F), ("hangul", 0x1100, 0x11FF), ("kana", 0x3041, 0x30FA), ("han", 0x3400, 0x9FFF),
+    ("hangul", 0xAC00, 0xD7A3),
+)  # fmt: skip
+
+
+class Language:
+    """One file's sections as patterns; each is compiled when it is first needed, which for most replies is never."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.sections: dict[str, list[str]] = {}
+        self._compiled: dict[str, re.Pattern[str]] = {}
+        lines: list[str] = []
+        for line in (_WORDS / f"{name}.txt").read_text(encoding="utf-8").splitlines()[1:]:
+            if heading := _HEADING.fullmatch(line):
+                lines = self.sections[heading[1]] = []
+            elif line:
+                lines.append(line)
+
+    def written(self, section: str) -> str:
+        """A section as one pattern; one that matches nowhere where there is no such section."""
+        lines = self.sections.get(section)
+        return _NAMED.sub(lambda named: self.written(named[1]), "|".join(lines)) if lines else _NEVER
+
+    def finds(self, section: str, clause: str) -> bool:
+        """Whether a clause holds one of the patterns of a section."""
+        pattern = self._compiled.get(section)
+        if pattern is None:
+            pattern = self._compiled[section] = re.compile(_FRAMES.get(section, "{}").format(self._framed(section)))
+        return pattern.search(clause) is not None
+
+    def _framed(self, section: str) -> str:
+        """A section's pattern with its letters taken apart as those of replies are."""
+        written = unicodedata.normalize("NFC", self.written(section))
+        if section == "asks" and self.name not in _UNSPACED:
+            return f"(?:{written})(?!{_IN_WORD})"
+        return written
+
+
+_FRAMES = {
+    "asks": "^(?:{})",
+    "filler": "^(?:{})",
+    "sorry": "^(?:(?:i am|i'm|we are|we're|i) )?(?:so |very |really |but )?(?:{})",
+}
+
+
+@cache
+def language(name: str) -> Language:
+    """The words of a language, or those that are `shared`."""
+    return Language(name)
+
+
+@cache
+def empty_words() -> frozenset[str]:
+    """Words that say nothing beside a clause that denies: the text itself, the answer, and small words."""
+    return frozenset(" ".join(language("shared").sections["empty"]).split())
+
+
+@cache
+def hints_of(*names: str) -> re.Pattern[str]:
+    """What every clause that denies in one of these languages holds; without a list of one of them, anything."""
+    if any("hints" not in language(name).sections for name in names):
+        return re.compile("")
+    words = _TOP_LEVEL.split("|".join(language(name).written("hints") for name in names))
+    groups = groupby(sorted(set(words)), key=itemgetter(0))  # by first letters, at most places few are left to try
+    beginnings = "|".join(f"{letter}(?:{'|'.join(word[1:] for word in group)})" for letter, group in groups)
+    within = [line for name in names for line in language(name).sections.get("hints_within", ())]
+    return re.compile("|".join([rf"\b(?:{beginnings})", *within]))
+
+
+@lru_cache(maxsize=64)
+def turns_of(languages: tuple[Language, ...]) -> re.Pattern[str]:
+    """Before what a new clause begins."""
+    found = []
+    for each in languages:
+        turns = each.written("turns")
+        spaced = each.name not in _UNSPACED and each.name != "ko"
+        found.append(rf"(?<!{_IN_WORD})(?:{turns})(?:(?<= )|(?!{_IN_WORD}))" if spaced else turns)
+    return re.compile(unicodedata.normalize("NFC", "|".join(found) or _NEVER))
+
+
+def languages_of(text: str) -> tuple[str, ...]:
+    """The languages whose words may stand in a text: by script, and Latin ones where nothing else is said."""
+    if text.isascii():
+        return LATIN
+    counts = Counter(script for character in text if (script := _script(ord(character))))
+    latin = sum(character.isascii() and character.isalpha() for character in text)
+    if not counts or 3 * counts.total() < latin:
+        return LATIN
+    return _BY_SCRIPT["kana" if counts.get("kana") else counts.most_common(1)[0][0]]
+
+
+def _script(code: int) -> str | None:
+    return next((name for name, first, last in _RANGES if first <= code <= last), None)

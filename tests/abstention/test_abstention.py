@@ -1,0 +1,103 @@
+"""Abstentions are told from answers by the meaning of the whole response, in many languages."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from robustrag_integrations.abstention import Abstention, _plain, is_abstention
+from robustrag_integrations.abstention.languages import LANGUAGES, LATIN, hints_of, language
+from robustrag_integrations.reply_text import answer_text, unboxed
+
+
+def phrases(file: str) -> Iterator[tuple[str, str, str]]:
+    """Each reply of a file, with its language and its kind."""
+    spoken = kind = ""
+    for line in (Path(__file__).parent / file).read_text(encoding="utf-8").splitlines():
+        if line.startswith("== "):
+            spoken = line[3:]
+        elif line in ("[refusals]", "[answers]", "[look-alikes]"):
+            kind = line[1:-1]
+        elif line and not line.startswith("#"):
+            yield spoken, kind, line.replace("\\n", "\n")
+
+
+KNOWN, FRESH = tuple(phrases("known.txt")), tuple(phrases("fresh.txt"))
+SPOKEN = sorted({spoken for spoken, _, _ in KNOWN})
+
+
+@pytest.mark.parametrize("spoken", SPOKEN)
+def test_known_replies_are_read_as_they_are_meant(spoken: str) -> None:
+    said = [(kind, reply) for of, kind, reply in KNOWN if of == spoken]
+    assert [reply for kind, reply in said if is_abstention(reply) != (kind == "refusals")] == []
+
+
+@pytest.mark.parametrize(("kind", "most"), [("refusals", 0.10), ("answers", 0.005), ("look-alikes", 0.03)])
+def test_few_replies_that_no_words_were_made_for_are_mistaken(kind: str, most: float) -> None:
+    said = [(spoken, reply) for spoken, of, reply in FRESH if of == kind]
+    mistaken = [(spoken, reply) for spoken, reply in said if is_abstention(reply) != (kind == "refusals")]
+    assert len(mistaken) <= most * len(said), mistaken
+    assert len({spoken for spoken, _ in said}) == 9
+
+
+def test_a_reply_that_says_nothing_at_all_abstains() -> None:
+    assert is_abstention("")
+    assert is_abstention("   ")
+
+
+@pytest.mark.parametrize("literal", ["[]", "==", "&&", "=>", "`nil`", "`null`", "{}", "0", "!="])
+def test_a_literal_of_code_is_an_answer(literal: str) -> None:
+    assert not is_abstention(literal)
+
+
+def test_phrases_of_the_user_abstain_beside_the_known_ones() -> None:
+    own = Abstention(("Computer says no", "kein Plan"))
+    assert all(map(own, ("Computer says no.", "Kein Plan!", "I don't know.")))
+    assert not any(map(own, ("The computer says no to Karl.", "Karl. Kein Planer.")))
+    assert not is_abstention("Kein Plan!")
+
+
+def test_a_phrase_must_be_a_string() -> None:
+    with pytest.raises(TypeError, match="phrases"):
+        Abstention("no")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        *("not " * 5000, "no " * 600, "the text " * 220, "ไม่" * 600, "nein nicht " * 180, "n't " * 500, "没有" * 900),
+        *("," * 2000, "<think>" * 3000, '{"answer":' * 3000, "\\boxed{" * 3000, "(" * 2000, "नहीं " * 400, "لا " * 600),
+    ],
+)
+def test_hostile_responses_take_little_time(response: str) -> None:
+    start = time.process_time()
+    is_abstention(response)
+    assert time.process_time() - start < 1.0
+
+
+@pytest.mark.parametrize("name", sorted({*LANGUAGES} - {"ja", "zh"}))
+def test_hostile_replies_in_any_language_take_little_time(name: str) -> None:
+    words = [word for word in language(name).written("denies").replace("|", " ").split() if word.isalpha()][:8]
+    start = time.process_time()
+    for word in words:
+        is_abstention(f"{word} " * (1900 // (len(word) + 1)))
+    assert time.process_time() - start < 1.0
+
+
+def test_every_section_of_every_language_is_a_pattern() -> None:
+    for name in (*LANGUAGES, "shared"):
+        for section in language(name).sections:
+            language(name).finds(section, "word")
+
+
+def test_a_clause_that_denies_holds_a_hint_of_its_language() -> None:
+    # Without a hint a language's other words are not looked for.
+    for _, kind, reply in (*KNOWN, *FRESH):
+        plain = _plain(unboxed(answer_text(reply)))
+        for name in LATIN if kind == "refusals" else ():
+            if language(name).finds("denies", plain) or language(name).finds("of_source", plain):
+                assert hints_of(*LATIN).search(plain), (name, reply)
+                assert hints_of(name).search(plain), (name, reply)

@@ -1,0 +1,51 @@
+"""The answer is taken out of what a model sends: reasoning, JSON and LaTeX go."""
+
+from __future__ import annotations
+
+import pytest
+
+from robustrag_integrations.reply_text import answer_text, unboxed
+
+
+@pytest.mark.parametrize(
+    ("reply", "answer"),
+    [
+        ("Paris", "Paris"),
+        ("<think>Lyon? I don't know.</think>\nParis", "\nParis"),
+        ("So it is Lyon.</think>Paris", "Paris"),
+        ("Paris <think>or is it", "Paris "),
+        ('{"answer": "Paris", "confidence": 0.9}', "Paris"),
+        ('```json\n{"answer": ["Paris", "Lyon"]}\n```', "Paris\nLyon"),
+        ('{"city": "Paris", "since": "unknown"}', '{"city": "Paris", "since": "unknown"}'),
+        ('{"answer": true}', "yes"),
+        ('{"answer": 4608}', "4608"),
+        ('{"answer": null}', ""),
+        ("{not json}", "{not json}"),
+    ],
+)
+def test_the_answer_is_taken_out_of_what_a_model_sends(reply: str, answer: str) -> None:
+    assert answer_text(reply) == answer
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        (r"\boxed{4608}", "4608"),
+        (r"\boxed{4608\ \text{pallets}}", "4608 pallets"),
+        (r"The answer is \boxed{x_{12}}.", "The answer is x12."),
+        (r"\boxed{open", "open"),
+        ("$5 and $6", "$5 and $6"),
+        (r"\frac{3}{4}", "3/4"),
+        (r"It is $-5^\circ\text{C}$.", "It is -5°C ."),
+        (r"$1{,}250$", "1,250"),
+        (r"$12\%$", "12%"),
+        (r"$H_2O$", "H2O"),
+        (r"\mathrm{H_2O}", "H2O"),
+        ("It costs $5 and $6, or $x_y.", "It costs $5 and $6, or $x_y."),
+        (r"C:\times\frac.txt", r"C:\times\frac.txt"),
+        ("$HOME/a_b and $PATH", "$HOME/a_b and $PATH"),
+        ("${A_B}$", "${A_B}$"),
+    ],
+)
+def test_boxed_answers_are_unboxed(text: str, plain: str) -> None:
+    assert " ".join(unboxed(text).split()) == plain
