@@ -56,6 +56,9 @@ class IsolationAudit(BaseCallbackHandler):
         self._runs: OrderedDict[UUID, tuple[UUID | None, str]] = OrderedDict()
         self._own: OrderedDict[UUID, Sequence[str]] = OrderedDict()
 
+    def __repr__(self) -> str:
+        return f"IsolationAudit(on={self._audit.on!r}, findings={len(self.findings)})"
+
     @property
     def findings(self) -> list[Finding]:
         """What was found so far, each place once."""

@@ -15,21 +15,20 @@ from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
+from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
-from langchain_core.runnables.config import patch_config
+from langchain_core.runnables.config import set_config_context
+from langchain_core.runnables.utils import coro_with_context
 
 from langchain_robustrag.audit import announced
 from langchain_robustrag.cache_marks import marked, wants_marks
+from langchain_robustrag.callbacks import NOSTREAM, OpenRuns, in_loop, without_tokens
 from langchain_robustrag.configured import parameters_sent, without_parameters
-from langchain_robustrag.in_loop import in_loop
 from langchain_robustrag.language_models import has_listeners, is_synchronous, repeats_of_runnable, retries_itself
-from langchain_robustrag.open_runs import OpenRuns
 from langchain_robustrag.prompts import FilledPrompt
-from langchain_robustrag.quiet import quieted
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.reports import has_handlers
 from langchain_robustrag.structured import Structured
-from langchain_robustrag.unheard import Unheard, is_plain
 from robustrag_integrations.closing import closed_after
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
@@ -43,7 +42,6 @@ from robustrag_integrations.redaction import in_one_line, presentable, secrets_o
 from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Piece
 
-NOSTREAM = "nostream"  # what LangGraph looks for
 ISOLATED = "robustrag:isolated"
 
 RunManager: TypeAlias = CallbackManagerForChainRun | AsyncCallbackManagerForChainRun
@@ -88,8 +86,9 @@ class ModelCalls:
         if shared and shared >= self.marks_from and wants_marks(self.llm):
             llm = RunnableLambda(lambda asked: marked(asked, shared), name="cache_marks") | llm
         if isinstance(prompt, FilledPrompt):
-            quick = not heard and is_plain(prompt.template)
-            return Unheard(prompt.template, llm) if quick else prompt.template | llm, dict(prompt.values)
+            plain = not heard and type(prompt.template).__module__.startswith("langchain_core.")
+            asking = UntracedSequence(prompt.template, llm) if plain else prompt.template | llm
+            return asking, dict(prompt.values)
         return RunnablePassthrough() | llm, prompt.text
 
     @property
@@ -132,13 +131,10 @@ class CallPerformer:
         if not isinstance(request, Ask):
             return None
         if request.role == "final":
-            if self.final_calls is not None:
-                return self._writer(request)
-            return [self._invoke(request.prompts[0], self._final(shown=request.shown))]
-        prompts = request.prompts
+            return [self._writer.final(request)]
         return self.calls.caller.ask_all(
-            lambda i, refused: self._ask(prompts[i], self._group(i, request.prime), refused),
-            len(prompts),
+            partial(self._ask, self._groups(request)),
+            len(request.prompts),
             self._failed,
             request.until,
             probe=self._probe,
@@ -150,45 +146,58 @@ class CallPerformer:
         if not isinstance(request, Ask):
             return None
         if request.role == "final":
-            if self.final_calls is not None:
-                return await self._writer.aperform(request)
-            return [await self._ainvoke(request.prompts[0], self._final(shown=request.shown))]
-        prompts = request.prompts
+            return [await self._writer.afinal(request)]
         return await self.calls.caller.aask_all(
-            lambda i, refused: self._aask(prompts[i], self._group(i, request.prime), refused),
-            len(prompts),
+            partial(self._aask, self._groups(request)),
+            len(request.prompts),
             self._failed,
             request.until,
             probe=self._aprobe,
             cap=self.config.get("max_concurrency"),
         )
 
-    def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
-        """The final answer in pieces, then how it ended."""
-        if self.final_calls is not None:
-            yield from self._writer.stream_final(prompt)
-            return
+    def final(self, request: Ask) -> Response:
+        """Make the call that stands alone."""
+        ask = partial(self._ask, [(request.prompts[0], self._final(shown=request.shown))], 0)
         try:
-            yield from self.calls.caller.stream(
-                lambda refused: self._pieces(prompt, refused), self._probe, cap=self.config.get("max_concurrency")
-            )
-            return
+            return self.calls.caller.call(ask, RetriedCall(self._probe), cap=self.config.get("max_concurrency"))
         except INTERRUPTS:
             raise
         except BaseException as error:
             failed = self._shown(error)
         raise failed
 
+    async def afinal(self, request: Ask) -> Response:
+        """`final` without blocking the event loop."""
+        ask = partial(self._aask, [(request.prompts[0], self._final(shown=request.shown))], 0)
+        try:
+            return await self.calls.caller.acall(ask, RetriedCall(self._aprobe), cap=self.config.get("max_concurrency"))
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
+            failed = self._shown(error)
+        raise failed
+
+    def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
+        """The final answer in pieces, then how it ended."""
+        writer = self._writer
+        try:
+            yield from writer.calls.caller.stream(
+                partial(writer._pieces, prompt), writer._probe, cap=self.config.get("max_concurrency")
+            )
+            return
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
+            failed = writer._shown(error)
+        raise failed
+
     async def astream_final(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
         """`stream_final` without blocking the event loop."""
-        if self.final_calls is not None:
-            async with aclosing(self._writer.astream_final(prompt)) as written:
-                async for piece in written:
-                    yield piece
-            return
+        writer = self._writer
         try:
-            made = self.calls.caller.astream(
-                lambda refused: self._apieces(prompt, refused), self._aprobe, cap=self.config.get("max_concurrency")
+            made = writer.calls.caller.astream(
+                partial(writer._apieces, prompt), writer._aprobe, cap=self.config.get("max_concurrency")
             )
             async with aclosing(made) as pieces:
                 async for piece in pieces:
@@ -197,13 +206,13 @@ class CallPerformer:
         except INTERRUPTS:
             raise
         except BaseException as error:
-            failed = self._shown(error)
+            failed = writer._shown(error)
         raise failed
 
     @property
     def _writer(self) -> CallPerformer:
-        """What performs the final call, where another model does."""
-        return replace(self, calls=self.final_calls or self.calls, final_calls=None)
+        """What performs the final call: another model may."""
+        return self if self.final_calls is None else replace(self, calls=self.final_calls, final_calls=None)
 
     @cached_property
     def _heard(self) -> bool:
@@ -242,45 +251,17 @@ class CallPerformer:
     def _safe(self, piece: Piece) -> Piece:
         return piece if isinstance(piece, str) else without_secrets(piece, self.calls.llm)
 
-    def _invoke(self, prompt: Prompt, child: ChildRun) -> Response:
-        """Make a call that stands alone."""
-        try:
-            return self.calls.caller.call(
-                lambda refused: self._ask(prompt, child, refused),
-                RetriedCall(self._probe),
-                cap=self.config.get("max_concurrency"),
-            )
-        except INTERRUPTS:
-            raise
-        except BaseException as error:
-            failed = self._shown(error)
-        raise failed
-
-    async def _ainvoke(self, prompt: Prompt, child: ChildRun) -> Response:
-        """`_invoke` without blocking the event loop."""
-        try:
-            return await self.calls.caller.acall(
-                lambda refused: self._aask(prompt, child, refused),
-                RetriedCall(self._aprobe),
-                cap=self.config.get("max_concurrency"),
-            )
-        except INTERRUPTS:
-            raise
-        except BaseException as error:
-            failed = self._shown(error)
-        raise failed
-
-    def _ask(self, prompt: Prompt, child: ChildRun, refused: Refused) -> Response:
-        seen = Seen()
+    def _ask(self, asked: Sequence[tuple[Prompt, ChildRun]], index: int, refused: Refused) -> Response:
+        (prompt, child), seen = asked[index], Seen()
         asking, value = self.calls.asking(prompt, refused, heard=self._heard)
-        said = asking.invoke(value, announced(child(seen), prompt))
-        return without_secrets(response_of(said, seen.ending), self.calls.llm)
+        reply = asking.invoke(value, announced(child(seen), prompt))
+        return without_secrets(response_of(reply, seen.ending), self.calls.llm)
 
-    async def _aask(self, prompt: Prompt, child: ChildRun, refused: Refused) -> Response:
-        runs = OpenRuns()
+    async def _aask(self, asked: Sequence[tuple[Prompt, ChildRun]], index: int, refused: Refused) -> Response:
+        (prompt, child), runs = asked[index], OpenRuns()
         asking, value = self.calls.asking(prompt, refused, heard=self._heard)
-        said = await self._ainvoked(asking, value, announced(child(self._watching(runs)), prompt), runs)
-        return without_secrets(response_of(said, runs.ending), self.calls.llm)
+        reply = await self._ainvoked(asking, value, announced(child(self._watching(runs)), prompt), runs)
+        return without_secrets(response_of(reply, runs.ending), self.calls.llm)
 
     async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig, runs: OpenRuns) -> Any:
         if self.calls.synchronous:  # a call that is given up closes its runs when it ends
@@ -328,10 +309,15 @@ class CallPerformer:
         """A handler as calls in an event loop have it."""
         return handler if self.calls.synchronous else in_loop(handler)
 
-    def _group(self, index: int, prime: bool) -> ChildRun:
-        if prime:
-            return self._aside("prime")
-        return partial(self._child, f"group:{index}", (NOSTREAM, ISOLATED), {"robustrag_group": index})
+    def _groups(self, request: Ask) -> list[tuple[Prompt, ChildRun]]:
+        """The prompts, each with the run that its call is."""
+        if request.prime:
+            return [(prompt, self._aside("prime")) for prompt in request.prompts]
+        tags = (NOSTREAM, ISOLATED)
+        return [
+            (prompt, partial(self._child, f"group:{index}", tags, {"robustrag_group": index}))
+            for index, prompt in enumerate(request.prompts)
+        ]
 
     def _aside(self, name: str) -> ChildRun:
         return partial(self._child, name, (NOSTREAM, ISOLATED), {})
@@ -354,14 +340,39 @@ class CallPerformer:
         }
         config.pop("run_id", None)
         if tags:
-            quieted(config)
+            without_tokens(callbacks)
         callbacks.add_handler(watching)
         return config
 
 
-def child_config(config: RunnableConfig, run_manager: RunManager, tag: str) -> RunnableConfig:
-    """The config of a child run: the chain's own, without its run name and run id."""
-    return patch_config(config, callbacks=run_manager.get_child(tag))
+class UntracedSequence(Runnable[dict[str, Any], Any]):
+    """`prompt | llm` without the runs of a sequence, for calls of which no handler learns. It does not stream.
+
+    A sequence opens a run for itself and one for the prompt, which take as long as the model's own bookkeeping.
+    """
+
+    def __init__(self, prompt: BasePromptTemplate[Any], llm: Runnable[Any, Any]) -> None:
+        self._prompt, self._llm = prompt, llm
+
+    def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Ask once."""
+        config = _of_a_step(config)
+        with set_config_context(config) as context:
+            return context.run(self._llm.invoke, self._prompt.format_prompt(**input), config)
+
+    async def ainvoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Ask once without blocking the event loop."""
+        config = _of_a_step(config)
+        with set_config_context(config) as context:
+            asked = self._llm.ainvoke(await self._prompt.aformat_prompt(**input), config)
+            return await coro_with_context(asked, context, create_task=True)
+
+
+def _of_a_step(config: RunnableConfig | None) -> RunnableConfig:
+    """The config without the name of the run, which is the sequence's."""
+    step = RunnableConfig(**(config or {}))
+    step.pop("run_name", None)
+    return step
 
 
 def steers(error: BaseException) -> bool:

@@ -19,7 +19,7 @@ from langchain_robustrag.aggregations import (
     isolated_prompt,
 )
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, Isolation
-from langchain_robustrag.language_models import as_runnable, decoding_model
+from langchain_robustrag.language_models import AnyModel, as_runnable, decoding_model
 from langchain_robustrag.prompts import check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
@@ -30,14 +30,14 @@ from robustrag_integrations.defenses.settings_file import SettingsLike, takes_se
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import GroupBy
 from robustrag_integrations.grouping.votes import Below, Copies, VoteRules, Weights
-from robustrag_integrations.models.base import DecodingModel
+from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.limits import checked_timeout
 from robustrag_integrations.plans.priming import prime_from
 
 
 @takes_settings
 def create_robust_documents_chain(
-    llm: LanguageModelLike | DecodingModel,
+    llm: AnyModel,
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     settings: SettingsLike | None = None,
@@ -78,7 +78,8 @@ def create_robust_documents_chain(
     Args:
         llm: any language model Runnable, with whatever is wrapped around it (`.bind`, `.with_retry`,
             `.with_fallbacks`, ...). For decoding aggregation a `HuggingFacePipeline`, a `ChatHuggingFace` around one,
-            or a `LocalModel`.
+            or a `LocalModel`. With the other methods, too, a model of the core, such as a `LocalModel`, is asked past
+            LangChain: all groups in one batch, with limits of its own.
         prompt: asked about every group alone, and with keyword aggregation once more at the end, with the agreed
             keywords in the place of the documents; must name `context`. It is trusted, passages are only values in it.
             None for the project's own.
@@ -195,7 +196,8 @@ def create_robust_documents_chain(
     refuse_structured(llm)
     refuse_structured(final_llm, "final_llm")
     writer = None if final_llm is None else as_runnable(final_llm, "final_llm")
-    reader = decoding_model(llm) if method.needs_probabilities else as_runnable(llm)
+    of_core = isinstance(llm, TextModel) and final_llm is None and output_schema is None
+    reader = decoding_model(llm) if method.needs_probabilities else llm if of_core else as_runnable(llm)
     return RobustDocuments(
         llm=reader,
         final_llm=writer,
@@ -222,7 +224,7 @@ def create_robust_documents_chain(
 
 
 def create_reporting_chain(
-    llm: LanguageModelLike | DecodingModel, prompt: BasePromptTemplate[Any] | None, options: RobustOptions
+    llm: AnyModel, prompt: BasePromptTemplate[Any] | None, options: RobustOptions
 ) -> RobustDocuments:
     """The chain inside of what always gives the report: retrieval chain, tool, middleware, node.
 

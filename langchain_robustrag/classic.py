@@ -6,16 +6,15 @@ from typing import Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
-from langchain_core.language_models import LanguageModelLike
 from langchain_core.prompts import BasePromptTemplate
 from pydantic import ConfigDict
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.chain import create_reporting_chain
+from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.runnable import RobustDocuments
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.models.base import DecodingModel
 
 try:
     from langchain_classic.chains.combine_documents.base import BaseCombineDocumentsChain
@@ -48,7 +47,7 @@ class RobustDocumentsChain(BaseCombineDocumentsChain):
     @classmethod
     def from_llm(
         cls,
-        llm: LanguageModelLike | DecodingModel,
+        llm: AnyModel,
         prompt: BasePromptTemplate[Any] | None = None,
         **options: Unpack[RobustOptions],
     ) -> RobustDocumentsChain:

@@ -4,36 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
-from uuid import UUID
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, ToolMessage
 
+from langchain_robustrag.callbacks import HeardQuery
 from langchain_robustrag.questions import messages_of, usual_question
 from robustrag_integrations.conversations import shown_warnings
 
 STANDALONE = "standalone_question"
-
-
-class HeardQuery(BaseCallbackHandler):
-    """Hears what retrievers are asked; those that run inside another retriever are its own business."""
-
-    def __init__(self) -> None:
-        self._inside: set[UUID] = set()
-        self.queries: set[str] = set()
-
-    def on_chain_start(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
-        """Whatever runs inside of a retriever is inside."""
-        if parent_run_id in self._inside:
-            self._inside.add(run_id)
-
-    def on_retriever_start(
-        self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
-        """Take the query."""
-        if parent_run_id not in self._inside and isinstance(query, str):  # a dict reaches it where steps are miswired
-            self.queries.add(query)
-        self._inside.add(run_id)
 
 
 def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:

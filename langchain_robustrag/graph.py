@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.language_models import LanguageModelLike
 from langchain_core.messages import AIMessage
-from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
-from langchain_robustrag.calls import NOSTREAM
+from langchain_robustrag.callbacks import ShownMessage, in_loop
 from langchain_robustrag.chain import create_reporting_chain
-from langchain_robustrag.in_loop import in_loop
+from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.runnable import RobustDocuments
-from robustrag_integrations.models.base import DecodingModel
 
 _READ = "__pregel_read"  # where LangGraph tells a node how to read the state
 
@@ -35,9 +31,12 @@ class RobustNode(RunnableLambda[Any, dict[str, Any]]):
     answering: RobustDocuments
     robustness_key: str | None
 
+    def __repr__(self) -> str:
+        return f"RobustNode({self.answering!r})"
+
 
 def create_robust_node(
-    llm: LanguageModelLike | DecodingModel,
+    llm: AnyModel,
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     answer_key: str = "answer",
@@ -68,11 +67,11 @@ def create_robust_node(
     """
     answering = create_reporting_chain(llm, prompt, options)
 
-    def update(answered: dict[str, Any], shown: _Shown) -> dict[str, Any]:
+    def update(answered: dict[str, Any], shown: ShownMessage) -> dict[str, Any]:
         answer = answered["answer"]
         if answer_key == "messages":
             text = answer if isinstance(answer, str) else answered["robustness"].text
-            answer = [AIMessage(text, id=shown.message_id)]
+            answer = [AIMessage(text, id=shown.id)]
         written: dict[str, Any] = {answer_key: answer}
         if robustness_key is not None:
             written[robustness_key] = answered["robustness"].to_dict()
@@ -80,31 +79,18 @@ def create_robust_node(
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
         _check_keys(config, answer_key, robustness_key)
-        shown = _Shown()
+        shown = ShownMessage()
         return update(answering.invoke(_inputs(state), merge_configs(config, {"callbacks": [shown]})), shown)
 
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:
         _check_keys(config, answer_key, robustness_key)
-        shown = _Shown()
+        shown = ShownMessage()
         merged = merge_configs(config, {"callbacks": [in_loop(shown)]})
         return update(await answering.ainvoke(_inputs(state), merged), shown)
 
     made = RobustNode(node, anode, name="robust_answer")
     made.answering, made.robustness_key = answering, robustness_key
     return made
-
-
-class _Shown(BaseCallbackHandler):
-    """Remembers the id of the message that was streamed, so that the graph does not show it again from the state."""
-
-    def __init__(self) -> None:
-        self.message_id: str | None = None
-
-    def on_llm_end(self, response: LLMResult, *, tags: list[str] | None = None, **kwargs: Any) -> None:
-        """Take the final call's message, which alone is shown."""
-        generation = response.generations[0][0] if response.generations and response.generations[0] else None
-        if isinstance(generation, ChatGeneration) and NOSTREAM not in (tags or ()):
-            self.message_id = generation.message.id
 
 
 def _check_keys(config: RunnableConfig, *keys: str | None) -> None:

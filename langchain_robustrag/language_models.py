@@ -7,9 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from langchain_core.language_models import BaseLanguageModel
+from langchain_core.language_models import BaseLanguageModel, LanguageModelLike
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableAssign, RunnableParallel, RunnableSequence
 from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
@@ -19,6 +19,8 @@ from pydantic import BaseModel
 from langchain_robustrag.before_parsers import before_parsers
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import DecodingModel, TextModel
+
+AnyModel: TypeAlias = LanguageModelLike | TextModel | DecodingModel
 
 if TYPE_CHECKING:
     from robustrag_integrations.models.local.model import LocalModel
@@ -36,8 +38,9 @@ def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
     """
     if isinstance(llm, (TextModel, DecodingModel)):
         raise TypeError(
-            f"{name} is a {type(llm).__name__}, which LangChain cannot call; use it with aggregation='decoding', or "
-            "give a LangChain model (a local one through langchain_huggingface.HuggingFacePipeline)"
+            f"{name} is a {type(llm).__name__}, which LangChain cannot call; give a LangChain model, such as "
+            "langchain_huggingface.HuggingFacePipeline. A TextModel of the core is taken as llm= alone, without "
+            "final_llm= and output_schema="
         )
     if isinstance(llm, BaseRetriever) or (not isinstance(llm, (Runnable, Mapping)) and not callable(llm)):
         raise TypeError(

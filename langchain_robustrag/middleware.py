@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.language_models import LanguageModelLike
+from langchain_core.messages import ToolMessage
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
@@ -15,24 +15,20 @@ from typing_extensions import Unpack
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import create_reporting_chain
+from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.questions import last_human_text, question_inputs
 from langchain_robustrag.tool import hidden
 from langchain_robustrag.tool_results import Asking, ToolCall, ToolResults
 from langchain_robustrag.watched_tools import Watched
 from robustrag_integrations.checks import check_flag
-from robustrag_integrations.models.base import DecodingModel
 
 try:
-    from langchain.agents.middleware import AgentMiddleware
+    from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
+    from langgraph.types import Command
 except ImportError as error:
     raise ImportError(
         "RobustRetrievalMiddleware needs langchain 1.x: pip install 'robustrag-integrations[langchain-agents]'"
     ) from error
-
-if TYPE_CHECKING:
-    from langchain.agents.middleware import ToolCallRequest
-    from langchain_core.messages import ToolMessage
-    from langgraph.types import Command
 
 
 class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
@@ -64,7 +60,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
 
     def __init__(
         self,
-        llm: LanguageModelLike | DecodingModel,
+        llm: AnyModel,
         prompt: BasePromptTemplate[Any] | None = None,
         *,
         tools: Collection[str | BaseTool] = (),
@@ -83,6 +79,10 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         self._results = ToolResults(
             named, passing, strict, one_group=bool(self._answering.rules.min_radius), supporting_only=supporting_only
         )
+
+    def __repr__(self) -> str:
+        lists = f"tools={sorted(self._results.named)}, trusted={sorted(self._results.trusted)}"
+        return f"RobustRetrievalMiddleware({self._answering!r}, {lists}, strict={self._results.strict})"
 
     @property
     def results(self) -> ToolResults:

@@ -147,6 +147,6 @@ def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: 
     """
     before, slot, after = as_text(template.format_prompt(**{**values, name: _SLOT})).partition(_SLOT)
     if not slot or _SLOT in after:
-        raise ValueError(f"for decoding aggregation the prompt must show {{{name}}} once, unchanged")
+        raise ValueError(f"a prompt that is read as text, as here, must show {{{name}}} once, unchanged")
     context = values[name]
     return Prompt(before + context + after, (len(before), len(before) + len(context)))

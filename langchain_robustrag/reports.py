@@ -1,16 +1,14 @@
-"""The report of an answer: as an event, and where an output parser failed over the answer."""
+"""The report of an answer: as an event, and on the error of an output parser."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import get_callback_manager_for_config
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 
 REPORT_EVENT = "robustrag_report"
 
@@ -32,35 +30,7 @@ async def asend_report(answer: RobustAnswer, config: RunnableConfig) -> None:
         await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
 
 
-@contextmanager
-def reported(answer: RobustAnswer) -> Iterator[None]:
-    """Give the answer to whatever exception is raised inside, as its `robustness`."""
-    try:
-        yield
-    except Exception as error:
-        attach(error, answer)
-        raise
-
-
 def attach(error: Exception, answer: RobustAnswer) -> None:
     """Give an exception the answer as its `robustness`, if it has room for it."""
     with suppress(AttributeError, TypeError):
         error.robustness = answer  # type: ignore[attr-defined]
-
-
-def rest_of(pieces: AnswerStream) -> RobustAnswer | None:
-    """The answer of a stream whose parser failed; None if it was the stream that failed."""
-    for _ in pieces:
-        pass
-    with suppress(RuntimeError):
-        return pieces.answer
-    return None
-
-
-async def arest_of(pieces: AsyncAnswerStream) -> RobustAnswer | None:
-    """`rest_of` for `async for`."""
-    async for _ in pieces:
-        pass
-    with suppress(RuntimeError):
-        return pieces.answer
-    return None

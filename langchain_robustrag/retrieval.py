@@ -3,49 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
-from functools import partial
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Any
 
-from langchain_core.language_models import BaseLanguageModel, LanguageModelLike
+from langchain_core.documents import Document
+from langchain_core.language_models import BaseLanguageModel
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import (
     AddableDict,
+    ConfigurableFieldSpec,
     Runnable,
     RunnableConfig,
-    RunnableGenerator,
-    RunnableLambda,
-    RunnablePassthrough,
     RunnableSequence,
     RunnableWithFallbacks,
 )
 from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.runnables.graph import Graph
+from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, Field
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
+from langchain_robustrag.base import OneRun, child_config
+from langchain_robustrag.callbacks import HeardQuery, in_loop
 from langchain_robustrag.chain import create_reporting_chain
-from langchain_robustrag.condensed import STANDALONE, HeardQuery, history_names, standing_alone
-from langchain_robustrag.in_loop import in_loop
+from langchain_robustrag.condensed import STANDALONE, history_names, standing_alone
+from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.prompts import shown_names
 from langchain_robustrag.questions import asked_question, question_inputs, usual_question
-from langchain_robustrag.runnable import RobustDocuments, refuse_arguments
-from langchain_robustrag.supporting import supporting_documents
+from langchain_robustrag.runnable import RobustDocuments
+from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import check_flag
-from robustrag_integrations.models.base import DecodingModel
-
-_RETRIEVED = "retrieved"
-_ANSWERED = "answered"
 
 
-class RobustRetrievalChain(RunnableBindingBase[dict[str, Any], dict[str, Any]]):
+class RobustRetrievalChain(OneRun[dict[str, Any]]):
     """A chain of `create_robust_retrieval_chain`: documents go through the robust chain, and nowhere else.
 
-    It stays one step in a longer chain, so that a wiring check and a trace see it as a whole. Its steps are made from
-    its parts, also where a config chooses another retriever (`configurable_fields`).
+    It stays one step in a longer chain, so that a wiring check and a trace see it as a whole.
 
     Attributes:
         retriever: where documents come from.
@@ -53,30 +51,14 @@ class RobustRetrievalChain(RunnableBindingBase[dict[str, Any], dict[str, Any]]):
         supporting_only: whether those documents alone are given that support the answer.
     """
 
+    name: str | None = "robust_retrieval_chain"
     retriever: Runnable[Any, Any] = Field(frozen=True)
     answering: RobustDocuments = Field(frozen=True)
     supporting_only: bool = Field(default=False, frozen=True)
 
-    def __init__(
-        self,
-        *,
-        retriever: Runnable[Any, Any],
-        answering: RobustDocuments,
-        supporting_only: bool = False,
-        **binding: Any,
-    ) -> None:
-        parts: dict[str, Any] = {
-            "retriever": retriever,
-            "answering": answering,
-            "supporting_only": supporting_only,
-        }
-        super().__init__(**{**binding, **parts, "bound": _steps(retriever, answering, supporting_only)})
-
-    def __reduce__(self) -> Any:
-        made = partial(
-            type(self), retriever=self.retriever, answering=self.answering, supporting_only=self.supporting_only
-        )
-        return made, ()
+    def __repr__(self) -> str:
+        only = ", supporting_only=True" if self.supporting_only else ""
+        return f"RobustRetrievalChain({type(self.retriever).__name__}, {self.answering!r}{only})"
 
     def warm_up(self, passages: int = 10) -> None:
         """Load what the first answer would load, as `warm_up` of the robust chain does; nothing is retrieved.
@@ -93,38 +75,45 @@ class RobustRetrievalChain(RunnableBindingBase[dict[str, Any], dict[str, Any]]):
         """`warm_up` without blocking the event loop."""
         await self.answering.awarm_up(passages)
 
-    def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> dict[str, Any]:
-        """Retrieve and answer once."""
-        refuse_arguments(kwargs)
-        return super().invoke(_checked(input), config)
+    def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
+        turn = _Turn(self, _checked(inputs))
+        asked = turn.take(self.retriever.invoke(turn.query, turn.listening(run_manager, config)))
+        answered = self.answering.invoke(asked, child_config(config, run_manager, "answer"))
+        return {**inputs, **turn.found, **turn.shown(answered)}
 
-    async def ainvoke(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> dict[str, Any]:
-        """`invoke` without blocking the event loop; cancelling it cancels the model calls."""
-        refuse_arguments(kwargs)
-        return await super().ainvoke(_checked(input), config)
+    async def _aanswer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
+        turn = _Turn(self, _checked(inputs))
+        asked = turn.take(await self.retriever.ainvoke(turn.query, turn.listening(run_manager, config, in_a_loop=True)))
+        answered = await self.answering.ainvoke(asked, child_config(config, run_manager, "answer"))
+        return {**inputs, **turn.found, **turn.shown(answered)}
 
-    def stream(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[dict[str, Any]]:
-        """The input, the documents, the answer in pieces, and the report last."""
-        refuse_arguments(kwargs)
-        yield from super().stream(_checked(input), config)
+    def _pieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Iterator[dict[str, Any]]:
+        turn = _Turn(self, _checked(inputs))
+        yield AddableDict(inputs)
+        asked = turn.take(self.retriever.invoke(turn.query, turn.listening(run_manager, config)))
+        if first := turn.before_the_answer:
+            yield first
+        for piece in self.answering.stream(asked, child_config(config, run_manager, "answer")):
+            yield turn.shown(piece)
 
-    async def astream(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[dict[str, Any]]:
-        """`stream` without blocking the event loop."""
-        refuse_arguments(kwargs)
-        async for chunk in super().astream(_checked(input), config):
-            yield chunk
+    async def _apieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> AsyncIterator[dict[str, Any]]:
+        turn = _Turn(self, _checked(inputs))
+        yield AddableDict(inputs)
+        asked = turn.take(await self.retriever.ainvoke(turn.query, turn.listening(run_manager, config, in_a_loop=True)))
+        if first := turn.before_the_answer:
+            yield first
+        async with aclosing(self.answering.astream(asked, child_config(config, run_manager, "answer"))) as pieces:
+            async for piece in pieces:
+                yield turn.shown(piece)
 
-    # Input by input, so that what is refused or fails is one input's, not that of all.
-    batch = Runnable.batch
-    abatch = Runnable.abatch
-    batch_as_completed = Runnable.batch_as_completed
-    abatch_as_completed = Runnable.abatch_as_completed
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        """The configurable fields of the retriever and of the robust chain."""
+        return get_unique_config_specs([*self.retriever.config_specs, *self.answering.config_specs])
+
+    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
+        """The retriever, and what the robust chain goes through."""
+        return (self.retriever | self.answering).get_graph(config)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """What the prompt names besides the documents: the question, and other inputs."""
@@ -133,10 +122,79 @@ class RobustRetrievalChain(RunnableBindingBase[dict[str, Any], dict[str, Any]]):
         fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in given.items() if name != STANDALONE}
         return create_model("RobustRetrievalInput", **fields)
 
+    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """The input, the documents, the answer and its report."""
+        given = self.get_input_schema(config).model_fields
+        fields: dict[str, Any] = {
+            **{name: (field.annotation, ...) for name, field in given.items()},
+            self.answering.document_variable_name: (list[Document], ...),
+            **{name: (f.annotation, ...) for name, f in self.answering.get_output_schema(config).model_fields.items()},
+        }
+        return create_model("RobustRetrievalOutput", **fields)
+
+
+@dataclass
+class _Turn:
+    """One question on its way through a chain.
+
+    Attributes:
+        found: the documents, and the question as it stands alone, where there was one.
+    """
+
+    chain: RobustRetrievalChain
+    inputs: dict[str, Any]
+    heard: HeardQuery = field(default_factory=HeardQuery)
+    found: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def query(self) -> Any:
+        """What the retriever is asked: the question, or all inputs where it is another Runnable."""
+        if _takes_text(self.chain.retriever):
+            return asked_question(self.inputs, self.chain.answering.question)
+        return self._under_every_name(self.inputs)
+
+    def listening(self, run_manager: Any, config: RunnableConfig, *, in_a_loop: bool = False) -> RunnableConfig:
+        """The retriever's config, in which what it asks other retrievers is heard."""
+        config = child_config(config, run_manager, "retrieve")
+        config["callbacks"].add_handler(in_loop(self.heard) if in_a_loop else self.heard)  # type: ignore[union-attr]
+        return config
+
+    def take(self, documents: Any) -> dict[str, Any]:
+        """What the robust chain is given, now that there are documents."""
+        answering = self.chain.answering
+        self.found[answering.document_variable_name] = documents
+        asked = self._under_every_name({**self.inputs, **self.found})
+        if answering.question is not None or (alone := standing_alone(self.inputs, self.heard)) is None:
+            return asked
+        asked[STANDALONE] = self.found[STANDALONE] = alone
+        if not (shown_names(answering.prompt) - {"query"}) & history_names(self.inputs):  # which is a text anyway
+            asked |= question_inputs(alone)
+        return asked
+
+    @property
+    def before_the_answer(self) -> AddableDict:
+        """What a stream shows when the documents are there."""
+        late = self.chain.answering.document_variable_name if self.chain.supporting_only else None
+        return AddableDict({name: value for name, value in self.found.items() if name != late})
+
+    def shown(self, answered: dict[str, Any]) -> AddableDict:
+        """What the robust chain gave; where there is a report, with the documents that support it, if these are all."""
+        answer: RobustAnswer | None = answered.get("robustness")
+        if answer is None or not self.chain.supporting_only:
+            return AddableDict(answered)
+        name = self.chain.answering.document_variable_name
+        documents = answer.supporting(self.found[name])
+        return AddableDict({name: documents, **answered, "robustness": answer.over_supporting()})
+
+    def _under_every_name(self, inputs: dict[str, Any]) -> dict[str, Any]:
+        """The inputs, with the question under every name by which a prompt may ask for it."""
+        known = usual_question(self.inputs) if self.chain.answering.question is None else None
+        return inputs if known is None else {**question_inputs(known), **inputs}
+
 
 def create_robust_retrieval_chain(
     retriever: BaseRetriever | Runnable[dict[str, Any], Any],
-    llm: LanguageModelLike | DecodingModel,
+    llm: AnyModel,
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     supporting_only: bool = False,
@@ -152,7 +210,8 @@ def create_robust_retrieval_chain(
         llm: see `create_robust_documents_chain`.
         prompt: see there.
         supporting_only: `context` has those documents alone that support the answer (`supporting_documents`), so that
-            nobody is shown what was outvoted. It then comes after the answer when streaming.
+            nobody is shown what was outvoted. It then comes after the answer when streaming. `positions` in the report
+            are places in this `context`.
         options: its keyword arguments.
 
     Returns:
@@ -189,51 +248,6 @@ def check_retriever(retriever: object) -> None:
         )
 
 
-def _steps(
-    retriever: Runnable[Any, Any], answering: RobustDocuments, supporting_only: bool
-) -> Runnable[dict[str, Any], dict[str, Any]]:
-    """Retrieve, answer, and put documents, answer and report side by side."""
-    name, question = answering.document_variable_name, answering.question
-    takes_text = _takes_text(retriever)
-    shown = shown_names(answering.prompt) - {"query"}  # that one is a text anyway
-
-    def asked(inputs: dict[str, Any]) -> dict[str, Any]:
-        known = usual_question(inputs) if question is None else None
-        return inputs if known is None else {**question_inputs(known), **inputs}
-
-    def query(inputs: dict[str, Any]) -> Any:
-        return asked_question(inputs, question) if takes_text else asked(inputs)
-
-    def found(inputs: dict[str, Any], documents: Any, heard: HeardQuery) -> dict[str, Any]:
-        alone = standing_alone(inputs, heard) if question is None else None
-        return {name: documents, **({} if alone is None else {STANDALONE: alone})}
-
-    def retrieve(inputs: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        heard = HeardQuery()
-        return found(inputs, retriever.invoke(query(inputs), merge_configs(config, {"callbacks": [heard]})), heard)
-
-    async def aretrieve(inputs: dict[str, Any], config: RunnableConfig) -> dict[str, Any]:
-        heard = HeardQuery()
-        documents = await retriever.ainvoke(query(inputs), merge_configs(config, {"callbacks": [in_loop(heard)]}))
-        return found(inputs, documents, heard)
-
-    def answerable(inputs: dict[str, Any]) -> dict[str, Any]:
-        whole = asked({**{k: v for k, v in inputs.items() if k != _RETRIEVED}, **inputs[_RETRIEVED]})
-        if STANDALONE in inputs[_RETRIEVED] and not shown & history_names(inputs):
-            whole |= question_inputs(whole[STANDALONE])
-        return whole
-
-    retrieving = RunnableLambda(retrieve, aretrieve, name="retrieve_documents")
-    steps: list[Runnable[Any, Any]] = [
-        RunnablePassthrough.assign(**{_ANSWERED: RunnableLambda(answerable) | answering}),
-        RunnableGenerator(_lifted, _alifted),
-    ]
-    if supporting_only:
-        steps.append(RunnableGenerator(partial(_with_late_context, name), partial(_awith_late_context, name)))
-    first = RunnablePassthrough.assign(**{_RETRIEVED: retrieving})
-    return RunnableSequence(first, *steps, name="robust_retrieval_chain")
-
-
 def _checked(given: dict[str, Any]) -> dict[str, Any]:
     """The input.
 
@@ -260,43 +274,3 @@ def _takes_text(retriever: Runnable[Any, Any]) -> bool:
         else:
             return False
     return True
-
-
-def _with_late_context(name: str, chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    """The chunks, with the documents last and only those that support the answer."""
-    held: dict[str, Any] = {}
-    for chunk in chunks:
-        held |= {key: chunk[key] for key in (name, "robustness") if key in chunk}
-        if shown := {key: value for key, value in chunk.items() if key != name}:
-            yield AddableDict(shown)
-    yield _supporting(held, name)
-
-
-async def _awith_late_context(name: str, chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
-    held: dict[str, Any] = {}
-    async for chunk in chunks:
-        held |= {key: chunk[key] for key in (name, "robustness") if key in chunk}
-        if shown := {key: value for key, value in chunk.items() if key != name}:
-            yield AddableDict(shown)
-    yield _supporting(held, name)
-
-
-def _supporting(held: dict[str, Any], name: str) -> AddableDict:
-    return AddableDict({name: supporting_documents(held["robustness"], held[name])})
-
-
-def _lifted(chunks: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
-    for chunk in chunks:
-        yield _flat(chunk)
-
-
-async def _alifted(chunks: AsyncIterator[dict[str, Any]]) -> AsyncIterator[dict[str, Any]]:
-    async for chunk in chunks:
-        yield _flat(chunk)
-
-
-def _flat(chunk: dict[str, Any]) -> AddableDict:
-    """The documents and the answer's own keys one level up."""
-    inner = (_RETRIEVED, _ANSWERED)
-    given = {k: v for k, v in chunk.items() if k not in inner}
-    return AddableDict({**given, **chunk.get(_RETRIEVED, {}), **chunk.get(_ANSWERED, {})})

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
-from langchain_core.callbacks import AsyncCallbackManagerForChainRun, CallbackManagerForChainRun
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
@@ -18,31 +18,22 @@ from langchain_core.runnables import (
     Runnable,
     RunnableConfig,
     RunnablePassthrough,
-    RunnableSerializable,
 )
 from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
+from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 
 from langchain_robustrag.aggregations import documents_of
-from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager, child_config
+from langchain_robustrag.base import OneRun, child_config
+from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager
 from langchain_robustrag.condensed import shown_conversation, unseen_conversation
 from langchain_robustrag.configured import configured, drawable, model_name
 from langchain_robustrag.documents import Isolation, few_documents, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, as_langchain, check_inputs, shown_names
 from langchain_robustrag.questions import Question, find_question
-from langchain_robustrag.reports import (
-    REPORT_EVENT,
-    arest_of,
-    asend_report,
-    attach,
-    has_handlers,
-    reported,
-    rest_of,
-    send_report,
-)
+from langchain_robustrag.reports import REPORT_EVENT, asend_report, attach, has_handlers, send_report
 from langchain_robustrag.structured import Structured
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput
@@ -50,11 +41,11 @@ from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.models.base import DecodingModel, repeats_of
+from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.capabilities import Capabilities, described_together
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.performers import DecodingPerformer, warmed
+from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
@@ -68,15 +59,15 @@ class _Call:
     """One answer being made: the plan, and what performs it."""
 
     plan: Plan
-    perform: CallPerformer | DecodingPerformer
+    perform: Performer
 
     @property
     def failure(self) -> Exception | None:
         """What the first failed call raised."""
-        return self.perform.failure if isinstance(self.perform, CallPerformer) else None
+        return getattr(self.perform, "failure", None)
 
 
-class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
+class RobustDocuments(OneRun[Any]):
     """Documents and a question in, an answer out that a few planted documents cannot take over.
 
     Made by `create_robust_documents_chain`, which describes the settings. The input is a dict with the documents under
@@ -86,8 +77,6 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     Every call dispatches the custom event `robustrag_report`, whose data is `RobustAnswer.to_dict()`; also when too few
     groups could be asked, or the output parser fails. Their exceptions carry the `RobustAnswer` as `robustness`.
     """
-
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     name: str | None = "robust_documents_chain"
     llm: Any
@@ -135,7 +124,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
     def warm_up(self, passages: int = 10) -> None:
         """Load the patterns and tables that the first answer would load.
 
-        A model in this process that decoding aggregation reads is asked a made-up question; nothing else is asked one.
+        A model of the core that is in this process is asked a made-up question; no other model is asked one.
 
         Args:
             passages: how many groups there will be; the isolation probe is made for that number.
@@ -143,8 +132,10 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         Raises:
             ModelError: the model in this process failed, or the server that is decoded on cannot be reached.
         """
-        local = self.llm if isinstance(self.llm, DecodingModel) else None
-        method_of(self.aggregation).load().rehearse(self.settings, passages, warmed(local))
+        if (model := self._model) is not None:
+            model.warm_up()
+        perform = self._past_langchain() if model is not None and model.in_process else None
+        method_of(self.aggregation).load().rehearse(self.settings, passages, perform)
 
     async def awarm_up(self, passages: int = 10) -> None:
         """`warm_up` without blocking the event loop."""
@@ -152,47 +143,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
 
     # --- calling
 
-    def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Answer once."""
-        refuse_arguments(kwargs)
-        return self._call_with_config(self._invoke, input, config)
-
-    async def ainvoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Answer once without blocking the event loop; cancelling it cancels the model calls."""
-        refuse_arguments(kwargs)
-        return await self._acall_with_config(self._ainvoke, input, config)
-
-    def stream(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Any]:
-        """The aggregated answer in pieces; no isolated response is ever among them."""
-        yield from self.transform(iter([input]), config, **kwargs)
-
-    async def astream(
-        self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[Any]:
-        """`stream` without blocking the event loop."""
-
-        async def once() -> AsyncIterator[dict[str, Any]]:
-            yield input
-
-        async for piece in self.atransform(once(), config, **kwargs):
-            yield piece
-
-    def transform(
-        self, input: Iterator[dict[str, Any]], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[Any]:
-        """`stream` behind another Runnable: the answer begins when the input is complete."""
-        refuse_arguments(kwargs)
-        yield from self._transform_stream_with_config(input, self._transform, config)
-
-    async def atransform(
-        self, input: AsyncIterator[dict[str, Any]], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[Any]:
-        """`transform` without blocking the event loop."""
-        refuse_arguments(kwargs)
-        async for piece in self._atransform_stream_with_config(input, self._atransform, config):
-            yield piece
-
-    def _invoke(self, inputs: dict[str, Any], run_manager: CallbackManagerForChainRun, config: RunnableConfig) -> Any:
+    def _answer(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Any:
         call = self._call(inputs, run_manager, config)
         try:
             answer = run(call.plan, call.perform)
@@ -201,16 +152,17 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             raise error from call.failure
         send_report(answer, config)
         self._log_unheard(answer, config)
-        with reported(answer):
+        try:
             if self.structured is not None:
                 parsed = self.structured.loaded(answer)
             else:
                 parsed = self.output_parser.invoke(self._shown(answer), child_config(config, run_manager, "parse"))
+        except Exception as error:
+            attach(error, answer)
+            raise
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
 
-    async def _ainvoke(
-        self, inputs: dict[str, Any], run_manager: AsyncCallbackManagerForChainRun, config: RunnableConfig
-    ) -> Any:
+    async def _aanswer(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Any:
         call = self._call(inputs, run_manager, config)
         try:
             answer = await arun(call.plan, call.perform.aperform)
@@ -219,7 +171,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             raise error from call.failure
         await asend_report(answer, config)
         self._log_unheard(answer, config)
-        with reported(answer):
+        try:
             if self.structured is not None:
                 parsed = self.structured.loaded(answer)
             elif type(self.output_parser) is StrOutputParser and not has_handlers(config):
@@ -227,55 +179,63 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
             else:
                 parser_config = child_config(config, run_manager, "parse")
                 parsed = await self.output_parser.ainvoke(self._shown(answer), parser_config)
+        except Exception as error:
+            attach(error, answer)
+            raise
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
 
-    def _transform(
-        self, chunks: Iterator[dict[str, Any]], run_manager: CallbackManagerForChainRun, config: RunnableConfig
-    ) -> Iterator[Any]:
-        whole: Any = None
-        for chunk in chunks:
-            whole = _added(whole, chunk)
-        call = self._call(whole, run_manager, config)
+    def _pieces(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Iterator[Any]:
+        call = self._call(inputs, run_manager, config)
         pieces = AnswerStream(stream(call.plan, call.perform))
+        parser_config = child_config(config, run_manager, "parse")
         try:
-            for piece in self._read(pieces, child_config(config, run_manager, "parse")):
-                yield AddableDict(answer=piece) if self.return_robustness else piece
+            if self.structured is None:
+                for piece in self.output_parser.transform(pieces, parser_config):
+                    yield AddableDict(answer=piece) if self.return_robustness else piece
+            else:  # in one piece
+                for _ in pieces:
+                    pass
+                parsed = self.structured.loaded(pieces.answer)
+                yield AddableDict(answer=parsed) if self.return_robustness else parsed
             answer = pieces.answer
         except QuorumError as error:
             send_report(error.robustness, config)
             raise error from call.failure
         except Exception as error:
-            if (found := rest_of(pieces)) is not None:
-                send_report(found, config)
-                attach(error, found)
+            for _ in pieces:  # the parser has failed, or the stream, which then has no answer
+                pass
+            with suppress(RuntimeError):
+                attach(error, pieces.answer)
+                send_report(pieces.answer, config)
             raise
         send_report(answer, config)
         self._log_unheard(answer, config)
         if self.return_robustness:
             yield AddableDict(robustness=answer)
 
-    async def _atransform(
-        self,
-        chunks: AsyncIterator[dict[str, Any]],
-        run_manager: AsyncCallbackManagerForChainRun,
-        config: RunnableConfig,
-    ) -> AsyncIterator[Any]:
-        whole: Any = None
-        async for chunk in chunks:
-            whole = _added(whole, chunk)
-        call = self._call(whole, run_manager, config)
+    async def _apieces(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> AsyncIterator[Any]:
+        call = self._call(inputs, run_manager, config)
         pieces = AsyncAnswerStream(astream(call.plan, call.perform))
+        parser_config = child_config(config, run_manager, "parse")
         try:
-            async for piece in self._aread(pieces, child_config(config, run_manager, "parse")):
-                yield AddableDict(answer=piece) if self.return_robustness else piece
+            if self.structured is None:
+                async for piece in self.output_parser.atransform(pieces, parser_config):
+                    yield AddableDict(answer=piece) if self.return_robustness else piece
+            else:
+                async for _ in pieces:
+                    pass
+                parsed = self.structured.loaded(pieces.answer)
+                yield AddableDict(answer=parsed) if self.return_robustness else parsed
             answer = pieces.answer
         except QuorumError as error:
             await asend_report(error.robustness, config)
             raise error from call.failure
         except Exception as error:
-            if (found := await arest_of(pieces)) is not None:
-                await asend_report(found, config)
-                attach(error, found)
+            async for _ in pieces:
+                pass
+            with suppress(RuntimeError):
+                attach(error, pieces.answer)
+                await asend_report(pieces.answer, config)
             raise
         finally:
             await pieces.aclose()
@@ -283,24 +243,6 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         self._log_unheard(answer, config)
         if self.return_robustness:
             yield AddableDict(robustness=answer)
-
-    def _read(self, pieces: AnswerStream, config: RunnableConfig) -> Iterator[Any]:
-        """What the output parser makes of the pieces; a structured answer whole."""
-        if self.structured is None:
-            yield from self.output_parser.transform(pieces, config)
-            return
-        for _ in pieces:
-            pass
-        yield self.structured.loaded(pieces.answer)
-
-    async def _aread(self, pieces: AsyncAnswerStream, config: RunnableConfig) -> AsyncIterator[Any]:
-        if self.structured is None:
-            async for piece in self.output_parser.atransform(pieces, config):
-                yield piece
-            return
-        async for _ in pieces:
-            pass
-        yield self.structured.loaded(pieces.answer)
 
     def _call(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> _Call:
         """Check the input, isolate the documents, and set up the plan with what performs it."""
@@ -311,7 +253,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         method = method_of(self.aggregation)
         choices = inputs.get("choices", self.choices) if method.takes_choices else None
         self._check_inputs(trusted, method.takes_choices)
-        model = self.llm if isinstance(self.llm, DecodingModel) else None
+        model = self._model
         calls = self._calls(self.llm, config) if model is None else None
         final = self._final_calls(config)
         groups = self.isolation.groups(documents)
@@ -327,17 +269,28 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
                 *shown_conversation(shown := self._inputs_shown(trusted)),
                 *unisolated_documents(shown, name),
             ),
-            model.codec if model is not None else None,
+            getattr(model, "codec", None),
             self._caveats,
-            capabilities=lambda: described_together(*(c.described for c in (calls, final) if c is not None)),
+            capabilities=lambda: (
+                getattr(model, "capabilities", None)
+                or described_together(*(c.described for c in (calls, final) if c is not None))
+            ),
             repeats=lambda: self._repeats(calls, final),
             accept_sampling=self.accept_sampling,
             prime=self.prime,
             markers=self.citation_markers,
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))
-        perform = CallPerformer(calls, config, run_manager, final) if calls is not None else DecodingPerformer(self.llm)
+        perform = CallPerformer(calls, config, run_manager, final) if calls is not None else self._past_langchain()
         return _Call(method.load().whole_plan(plan_input, settings), perform)
+
+    def _past_langchain(self) -> Performer:
+        return (DecodingPerformer if method_of(self.aggregation).needs_probabilities else TextPerformer)(self.llm)
+
+    @property
+    def _model(self) -> TextModel | DecodingModel | None:
+        """The core's model that is asked, past LangChain; None for a model of LangChain."""
+        return self.llm if isinstance(self.llm, (TextModel, DecodingModel)) else None
 
     def _repeats(self, calls: ModelCalls | None, final: ModelCalls | None) -> Repeats:
         if calls is None:
@@ -386,7 +339,7 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
 
     def _prompts(self, inputs: Mapping[str, Any]) -> PromptSet:
         """The chain's prompts where the core expects its own, filled with this call's input."""
-        kind = FormattedTemplate if isinstance(self.llm, DecodingModel) else FilledTemplate
+        kind = FilledTemplate if self._model is None else FormattedTemplate
         name = self.document_variable_name
         shipped: PromptSet = self.settings.prompts
 
@@ -419,16 +372,31 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         return [p for p in (self.prompt, self.keyword_prompt, self.no_retrieval_prompt) if p is not None]
 
     def _caveats(self) -> tuple[str, ...]:
-        return tuple(self.llm.warnings) if isinstance(self.llm, DecodingModel) else ()
+        return () if self._model is None else tuple(self._model.warnings)
 
     # --- what LangChain wants to know
+
+    def __repr__(self) -> str:
+        llm = self.llm.description if isinstance(self.llm, TextModel) else model_name(self.llm).partition(" ")[0]
+        report = ", return_robustness=True" if self.return_robustness else ""
+        return f"RobustDocuments({llm}, aggregation={self.aggregation!r}, prompt={type(self.prompt).__name__}{report})"
 
     @property
     def OutputType(self) -> Any:
         """What the output parser gives, or a dict with the report."""
         if self.return_robustness:
             return dict[str, Any]
+        return self._answer_type
+
+    @property
+    def _answer_type(self) -> Any:
         return self.output_parser.OutputType if self.structured is None else self.structured.output_type
+
+    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """The answer; with the report, both by name."""
+        if not self.return_robustness:
+            return cast("type[BaseModel]", super().get_output_schema(config))
+        return create_model("RobustDocumentsOutput", answer=(self._answer_type, ...), robustness=(RobustAnswer, ...))
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
@@ -451,28 +419,10 @@ class RobustDocuments(RunnableSerializable[dict[str, Any], Any]):
         aggregate: Runnable[Any, Any] = RunnablePassthrough[Any]().with_config(
             run_name=f"{self.aggregation}_aggregation"
         )
-        if isinstance(self.llm, DecodingModel):
+        if self._model is not None:
             return (self.prompt | aggregate | self.output_parser).get_graph(config)
         asked = self.prompt | drawable(self.llm) | aggregate
         if self._asks_finally:
             asked = asked | (self.keyword_prompt or self.prompt) | drawable(self.final_llm or self.llm)
         graph: Graph = (asked | self.output_parser).get_graph(config)
         return graph
-
-
-def refuse_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raise TypeError for what was bound to a chain, or passed to a call of it: no model would be given it."""
-    if arguments:
-        raise TypeError(
-            f"a robust chain passes no arguments on, got {', '.join(sorted(arguments))}; bind to the model what is for "
-            f"the model: llm.bind({next(iter(arguments))}=...)"
-        )
-
-
-def _added(whole: dict[str, Any] | None, chunk: dict[str, Any]) -> dict[str, Any]:
-    """The input so far: streamed dicts come key by key."""
-    return (
-        {**(whole or {}), **chunk}
-        if not isinstance(chunk, AddableDict) or whole is None
-        else AddableDict(whole) + chunk
-    )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from langchain_core.language_models import LanguageModelLike
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
@@ -15,13 +14,13 @@ from langchain_core.tools.retriever import RetrieverInput
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
-from langchain_robustrag.calls import NOSTREAM, steers
+from langchain_robustrag.callbacks import NOSTREAM
+from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import create_reporting_chain
+from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.questions import question_inputs
 from langchain_robustrag.retrieval import check_retriever
-from langchain_robustrag.supporting import supporting_documents
 from robustrag_integrations.checks import check_flag
-from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.redaction import in_one_line
 
 _LOG = logging.getLogger(__name__)
@@ -33,7 +32,7 @@ class RobustRetrieverTool(StructuredTool):
 
 def create_robust_retriever_tool(
     retriever: BaseRetriever,
-    llm: LanguageModelLike | DecodingModel,
+    llm: AnyModel,
     name: str,
     description: str,
     *,
@@ -123,7 +122,8 @@ def content_and_artifact(
     answered: dict[str, Any], documents: Any, supporting_only: bool = False
 ) -> tuple[str, dict[str, Any]]:
     """What a tool message holds: the answer, and what never reaches the agent's model."""
+    answer = answered["robustness"]
     if supporting_only:
-        documents = supporting_documents(answered["robustness"], documents)
-    shown = answered["answer"] if isinstance(answered["answer"], str) else answered["robustness"].text
-    return shown, {"documents": documents, "robustness": answered["robustness"].to_dict()}
+        documents, answer = answer.supporting(documents), answer.over_supporting()
+    shown = answered["answer"] if isinstance(answered["answer"], str) else answer.text
+    return shown, {"documents": documents, "robustness": answer.to_dict()}

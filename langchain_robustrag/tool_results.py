@@ -15,6 +15,7 @@ from langchain_core.tools.retriever import RetrieverInput
 
 from langchain_robustrag.retrieved import UnreadableError, blocks_in, documents_in, parsed_texts, records_in, text_of
 from langchain_robustrag.tool import RobustRetrieverTool, content_and_artifact, unread
+from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.determinism import UNKNOWN
 from robustrag_integrations.display import printable
 
@@ -182,8 +183,10 @@ class ToolResults:
         if isinstance(answered, Exception):
             return _refused(call, unread(answered), message)
         if from_text:
-            report = answered["robustness"]
-            report = replace(report, radius=0, warnings=(*report.warnings, _FROM_TEXT), determinism=UNKNOWN)
+            report: RobustAnswer = answered["robustness"]
+            report = report.changed(
+                radius=0, radius_verbatim=0, warnings=(*report.warnings, _FROM_TEXT), determinism=UNKNOWN
+            )
             answered = {**answered, "robustness": report}
         content, artifact = content_and_artifact(answered, documents, self.supporting_only)
         if not isinstance(message, ToolMessage):

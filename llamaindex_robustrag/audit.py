@@ -69,6 +69,9 @@ class IsolationAudit(BaseCallbackHandler):
         self._spans: OrderedDict[str, str | None] = OrderedDict()  # open ones, each with the one around it
         self._managers: list[CallbackManager] = []
 
+    def __repr__(self) -> str:
+        return f"IsolationAudit(on={self._audit.on!r}, findings={len(self.findings)})"
+
     @property
     def findings(self) -> list[Finding]:
         """What was found so far, each place once."""

@@ -85,6 +85,10 @@ class ReportingChatEngine(BaseChatEngine):
     _synthesizer: RobustRAGSynthesizer | None = None
     _small_talk: bool = True
 
+    def __repr__(self) -> str:
+        retriever: Any = getattr(self, "_retriever", None)
+        return f"{type(self).__name__}({type(retriever).__name__}, {self.response_synthesizer!r})"
+
     @property
     def response_synthesizer(self) -> RobustRAGSynthesizer:
         """How the engine answers."""

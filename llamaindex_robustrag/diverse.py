@@ -84,6 +84,10 @@ class DiverseRetriever(BaseRetriever):
         self._fetch, self._afetch = fetch, afetch
         super().__init__(callback_manager=callback_manager, verbose=verbose)
 
+    def __repr__(self) -> str:
+        inner = "fetch" if self._retriever is None else type(self._retriever).__name__
+        return f"DiverseRetriever({inner}, sources={self._quota.sources}, per_origin={self._quota.per_origin})"
+
     def _get_prompt_modules(self) -> PromptMixinType:
         """The wrapped retriever's prompts, where it has some."""
         return {"retriever": self._retriever} if self._retriever is not None else {}

@@ -43,6 +43,9 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             )
         super().__init__(retriever, response_synthesizer, node_postprocessors, callback_manager)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({type(self._retriever).__name__}, {self._response_synthesizer!r})"
+
     def warm_up(self, passages: int = 10) -> None:
         """Load what the first answer would load, as the synthesizer's `warm_up` does; nothing is retrieved."""
         self._robust.warm_up(passages)

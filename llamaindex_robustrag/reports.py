@@ -45,6 +45,9 @@ class Report:
         """The answer's `to_dict()`; a note that it is pending while it is streamed."""
         return {"schema": SCHEMA, "pending": True} if self.answer is None else self.answer.to_dict()
 
+    def __repr__(self) -> str:
+        return "pending" if self.answer is None else repr(self.answer)
+
 
 class ResponseMetadata(dict[str, Any]):
     """A response's metadata: node ids and what is known of these nodes, as LlamaIndex has it.
@@ -69,6 +72,9 @@ class ResponseMetadata(dict[str, Any]):
     def robust_answer(self) -> RobustAnswer | None:
         """The answer; None while it is streamed."""
         return None if self.report is None else self.report.answer
+
+    def __repr__(self) -> str:
+        return repr({**self} if self.report is None else {**self, REPORT: self.report})
 
     def __getitem__(self, key: str) -> Any:
         return self.report.as_dict() if key == REPORT and self.report is not None else super().__getitem__(key)

@@ -52,7 +52,6 @@ from llamaindex_robustrag.reports import (
 )
 from llamaindex_robustrag.responses import StructuredResponse, aat_once, astarted, at_once, started, structured
 from llamaindex_robustrag.streaming_flag import StreamingFlag
-from llamaindex_robustrag.supporting import supporting_nodes
 from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTemplate, check_template
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import check_flag, nearest_of
@@ -252,6 +251,12 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         doubt = "" if accept_sampling else self._repeats().caveat
         for warning in (*self._caveats(), *([doubt] if doubt else [])):
             _log.warning("%s", warning)
+
+    def __repr__(self) -> str:
+        shown = {"aggregation": self._method.name, "group_by": self._group_by, "output_cls": self._structure}
+        flags = {"streaming": self.streams, "supporting_only": self._supporting_only}
+        given = [f"{name}={value!r}" for name, value in {**shown, **flags}.items() if value not in (None, False)]
+        return f"RobustRAGSynthesizer({self._plain.metadata.model_name}, {', '.join(given)})"
 
     @property
     def callback_manager(self) -> CallbackManager:
@@ -556,7 +561,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
                 shown.clear()
                 metadata.clear()
             elif self._supporting_only:
-                shown[:] = supporting_nodes(answer, sources)
+                shown[:], answer = answer.supporting(sources), answer.over_supporting()
                 metadata.update(self._metadata(shown, report))
             _completed(report, answer)
 
@@ -565,11 +570,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def _whole(
         self, answer: RobustAnswer, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None
     ) -> Response | PydanticResponse:
-        answer_sent(answer)
-        report = Report(answer)
+        report = Report()
         sources = [] if from_conversation(answer) else self._sources(nodes, others, report)
         if self._supporting_only:
-            sources = supporting_nodes(answer, sources)
+            sources, answer = answer.supporting(sources), answer.over_supporting()
+        _completed(report, answer)
         metadata = self._metadata(sources, report)
         if (found := structured(answer, self._structure)) is not None:
             return StructuredResponse(found, sources, metadata)

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, get_args
 
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.citations import Citation, marked_text
 from robustrag_integrations.determinism import UNKNOWN, Determinism
 from robustrag_integrations.display import printable, table
@@ -103,7 +104,7 @@ class Dissent:
     origins: tuple[str, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class RobustAnswer(_Record):
     """An answer with its radius.
 
@@ -156,6 +157,15 @@ class RobustAnswer(_Record):
     def __post_init__(self) -> None:
         if self.radius_verbatim is None:
             object.__setattr__(self, "radius_verbatim", self.radius)
+
+    def __repr__(self) -> str:
+        """One line; `explain()` is the account, and `to_dict()` all of it."""
+        verdict = "abstained, " if self.abstained else ""
+        unit = "votes" if self.radius_unit == "votes" else "groups"
+        return (
+            f"RobustAnswer({printable(self.text, 80)!r}, {verdict}radius={self.radius} of {self.whole} {unit}, "
+            f"citations={len(self.citations)}, warnings={len(self.warnings)}; to_dict() has all of it)"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `schema` names its version."""
@@ -220,6 +230,22 @@ class RobustAnswer(_Record):
                 f"the answer was made from at least {places[-1] + 1} passages, got {len(items)}; give all of them"
             )
         return [items[place] for place in places]
+
+    def over_supporting(self) -> RobustAnswer:
+        """The answer of which the items that `supporting` gives are all there is: `positions` are places among them."""
+        cited = sorted(place for citation in self.citations for place in citation.positions)
+        places = {place: at for at, place in enumerate(cited)}
+        kept = (tuple(places[place] for place in group.positions if place in places) for group in self.groups)
+        return self.changed(groups=tuple(g.changed(positions=p) for g, p in zip(self.groups, kept, strict=True)))
+
+    def label(self, radius: int = 1) -> Literal["trusted", "untrusted"]:
+        """The integrity of `text`, for frameworks that track where information comes from.
+
+        Args:
+            radius: how many sources may be an attacker's; `trusted` is only what none of them could have changed.
+        """
+        check_at_least(1, radius=radius)
+        return "trusted" if self.radius >= radius and not self.abstained else "untrusted"
 
     @property
     def marked_text(self) -> str:

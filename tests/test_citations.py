@@ -99,3 +99,12 @@ def test_a_report_comes_back_from_json_as_it_was() -> None:
 def test_a_report_that_is_none_is_refused_by_name(change: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         RobustAnswer.from_dict(robust().to_dict() | change)
+
+
+def test_a_label_is_trusted_at_its_radius_and_above_alone() -> None:
+    answer = RobustAnswer("Bo Ek", 2, False, "Who?", "keyword")
+    assert [answer.label(radius) for radius in (1, 2, 3)] == ["trusted", "trusted", "untrusted"]
+    assert RobustAnswer("I don't know", 2, True, "Who?", "keyword").label() == "untrusted"
+    assert RobustAnswer("Bo Ek", 0, False, "Who?", "keyword").label() == "untrusted"
+    with pytest.raises(ValueError, match="radius=0"):
+        answer.label(0)

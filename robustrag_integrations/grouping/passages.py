@@ -17,7 +17,6 @@ from robustrag_integrations.grouping.sites import site_extractor, site_of
 from robustrag_integrations.lazily import kept_property
 
 ORIGIN, SITE, PASSAGE = _WORDS = ("origin", "site", "passage")
-GroupBy = str | Callable[["Passage"], Hashable]
 
 
 @dataclass(frozen=True)
@@ -67,6 +66,9 @@ class Passage:
     @property
     def _with_source(self) -> Mapping[str, Any]:
         return self.metadata if self.source is None else ChainMap({"source": self.source}, self.metadata)  # type: ignore[arg-type]
+
+
+GroupBy = str | Callable[[Passage], Hashable]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from langchain_robustrag import create_robust_retrieval_chain, supporting_documents
+from langchain_robustrag import create_robust_retrieval_chain, create_robust_retriever_tool, supporting_documents
+from robustrag_integrations import RobustAnswer
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader
 
 INPUT = {"input": QUESTION}
@@ -37,6 +38,30 @@ async def test_supporting_documents_leave_out_what_was_outvoted(poisoned: ListRe
         assert whole["context"] == honest
         assert whole["answer"] == result["answer"]
         assert set(whole) == set(result)
+
+
+@pytest.mark.parametrize("supporting_only", [False, True])
+async def test_positions_are_places_in_the_documents_that_are_given(
+    poisoned: ListRetriever, supporting_only: bool
+) -> None:
+    chain = create_robust_retrieval_chain(
+        poisoned, Reader(), PROMPT, aggregation="keyword", final="always", supporting_only=supporting_only
+    )
+    sources = [d.metadata["source"] for i, d in enumerate(poisoned.documents) if i != 1]
+    for whole in await every_way(chain):
+        cited = whole["robustness"].citations
+        assert [whole["context"][at].metadata["source"] for c in cited for at in c.positions] == sources
+        assert [c.origins for c in cited] == [(source,) for source in sources]
+        assert supporting_documents(whole["robustness"], whole["context"]) == [
+            d for d in poisoned.documents if d.metadata["source"] in sources
+        ]
+    tool = create_robust_retriever_tool(
+        poisoned, Reader(), "search", "S.", prompt=PROMPT, supporting_only=supporting_only
+    )
+    call = {"name": "search", "args": {"query": QUESTION}, "id": "1", "type": "tool_call"}
+    artifact = tool.invoke(call).artifact
+    for citation in RobustAnswer.from_dict(artifact["robustness"]).citations:
+        assert [artifact["documents"][at].metadata["source"] for at in citation.positions] == list(citation.origins)
 
 
 async def test_no_outvoted_document_is_ever_streamed(poisoned: ListRetriever) -> None:

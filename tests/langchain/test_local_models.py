@@ -158,11 +158,35 @@ def test_models_without_probabilities_are_pointed_to_keywords() -> None:
             create_robust_documents_chain(llm, aggregation="decoding")
 
 
-def test_a_local_model_is_not_a_langchain_model(reader_folder: Path) -> None:
-    with pytest.raises(TypeError, match="HuggingFacePipeline"):
-        create_robust_documents_chain(
-            LocalModel.from_pretrained(str(reader_folder), chat=False), aggregation="keyword", final="always"
-        )
+async def test_a_local_model_is_asked_about_all_groups_in_one_batch(reader_folder: Path) -> None:
+    batches: list[int] = []
+
+    class Watched(LocalModel):
+        def generate(self, prompts: Any, role: Any) -> Any:
+            batches.append(len(prompts))
+            return super().generate(prompts, role)
+
+    model = Watched.from_pretrained(str(reader_folder), chat=False)
+    chain = create_robust_documents_chain(model, aggregation="keyword", final="always", return_robustness=True)
+    answered = chain.invoke(GIVEN)
+    assert batches == [len(GIVEN["context"]), 1]
+    assert answered["answer"] == await create_robust_documents_chain(
+        model, aggregation="keyword", final="always"
+    ).ainvoke(GIVEN)
+    assert "Tilen Marosk" in answered["answer"]
+    pieces = [dict(piece) for piece in chain.stream(GIVEN)]
+    assert "".join(piece.get("answer", "") for piece in pieces) == answered["answer"]
+    assert pieces[-1]["robustness"] == answered["robustness"]
+
+
+def test_a_local_model_is_the_llm_alone(reader_folder: Path) -> None:
+    model = LocalModel.from_pretrained(str(reader_folder), chat=False)
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}}
+    refused: list[dict[str, Any]] = [{"llm": model, "final_llm": Reader()}, {"llm": model, "output_schema": schema}]
+    refused += [{"llm": Reader(), "final_llm": model}]
+    for options in refused:
+        with pytest.raises(TypeError, match="is taken as llm= alone"):
+            create_robust_documents_chain(aggregation="keyword", **options)
 
 
 def test_a_prompt_that_shows_its_context_twice_cannot_be_decoded(huggingface: Any) -> None:

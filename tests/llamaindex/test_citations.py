@@ -46,6 +46,18 @@ async def test_supporting_nodes_leave_out_what_was_outvoted(llm: FactReader) -> 
         assert nodes[0].node.node_id not in response.metadata
 
 
+@pytest.mark.parametrize("supporting_only", [False, True])
+async def test_positions_are_places_in_the_source_nodes(llm: FactReader, supporting_only: bool) -> None:
+    nodes = poisoned_nodes()
+    for page, node in enumerate(nodes):
+        node.node.metadata["page"] = page
+    for _, response in await in_every_way(llm, nodes, supporting_only=supporting_only):
+        answer = response.metadata.robust_answer
+        cited = [response.source_nodes[at].metadata["page"] for c in answer.citations for at in c.positions]
+        assert cited == list(range(1, len(nodes)))
+        assert supporting_nodes(answer, response.source_nodes) == nodes[1:]
+
+
 def test_a_stream_shows_no_node_before_its_answer_is_complete(llm: FactReader) -> None:
     engine = RobustRAGSynthesizer(llm=llm, streaming=True, supporting_only=True, aggregation="keyword", final="always")
     response = engine.synthesize(QUESTION, poisoned_nodes())

@@ -1,0 +1,106 @@
+"""A Runnable that is one run of a trace: invoked, awaited and streamed by three methods of a subclass."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from langchain_core.runnables import AddableDict, RunnableConfig, RunnableSerializable
+from langchain_core.runnables.config import patch_config
+from pydantic import ConfigDict
+
+Output = TypeVar("Output")
+
+
+class OneRun(RunnableSerializable[Any, Output]):
+    """Takes a dict and no other arguments. Subclasses have `_answer`, `_aanswer`, `_pieces` and `_apieces`."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
+        """Answer once."""
+        _refuse_arguments(kwargs)
+        return self._call_with_config(self._answer, input, config)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Output:
+        """Answer once without blocking the event loop; cancelling it cancels the model calls."""
+        _refuse_arguments(kwargs)
+        return await self._acall_with_config(self._aanswer, input, config)
+
+    def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Output]:
+        """The aggregated answer in pieces; no isolated response is ever among them."""
+        return self.transform(iter([input]), config, **kwargs)
+
+    async def astream(
+        self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncGenerator[Output, None]:
+        """`stream` without blocking the event loop."""
+
+        async def once() -> AsyncIterator[Any]:
+            yield input
+
+        async for piece in self.atransform(once(), config, **kwargs):
+            yield piece
+
+    def transform(self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Output]:
+        """`stream` behind another Runnable: the answer begins when the input is complete."""
+        _refuse_arguments(kwargs)
+        yield from self._transform_stream_with_config(input, self._transform, config)
+
+    async def atransform(
+        self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
+    ) -> AsyncGenerator[Output, None]:
+        """`transform` without blocking the event loop."""
+        _refuse_arguments(kwargs)
+        async for piece in self._atransform_stream_with_config(input, self._atransform, config):
+            yield piece
+
+    def _transform(self, chunks: Iterator[Any], run_manager: Any, config: RunnableConfig) -> Iterator[Output]:
+        whole: Any = None
+        for chunk in chunks:
+            whole = _added(whole, chunk)
+        yield from self._pieces(whole, run_manager, config)
+
+    async def _atransform(
+        self, chunks: AsyncIterator[Any], run_manager: Any, config: RunnableConfig
+    ) -> AsyncIterator[Output]:
+        whole: Any = None
+        async for chunk in chunks:
+            whole = _added(whole, chunk)
+        async with aclosing(self._apieces(whole, run_manager, config)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Output:
+        raise NotImplementedError
+
+    async def _aanswer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Output:
+        raise NotImplementedError
+
+    def _pieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Iterator[Output]:
+        raise NotImplementedError
+
+    def _apieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Any:
+        raise NotImplementedError
+
+
+def child_config(config: RunnableConfig, run_manager: Any, tag: str) -> RunnableConfig:
+    """The config of a child run: the chain's own, without its run name and run id."""
+    return patch_config(config, callbacks=run_manager.get_child(tag))
+
+
+def _refuse_arguments(arguments: Mapping[str, Any]) -> None:
+    """Raise TypeError for what was bound to a chain, or passed to a call of it: no model would be given it."""
+    if arguments:
+        raise TypeError(
+            f"a robust chain passes no arguments on, got {', '.join(sorted(arguments))}; bind to the model what is for "
+            f"the model: llm.bind({next(iter(arguments))}=...)"
+        )
+
+
+def _added(whole: Any, chunk: Any) -> Any:
+    """The input so far: streamed dicts come key by key."""
+    if whole is None or not isinstance(chunk, Mapping):
+        return chunk
+    return AddableDict(whole) + chunk if isinstance(chunk, AddableDict) else {**whole, **chunk}

@@ -1,0 +1,100 @@
+"""What type checkers, schemas, traces, serialisers and prompts of a shell see."""
+
+from __future__ import annotations
+
+import json
+from types import FunctionType
+from typing import Any, get_type_hints
+
+import pytest
+from langchain_core.load import dumps, loads
+from pydantic import BaseModel
+
+import langchain_robustrag
+from langchain_robustrag import (
+    IsolationAudit,
+    RobustOptions,
+    create_robust_documents_chain,
+    create_robust_node,
+    create_robust_retrieval_chain,
+)
+from robustrag_integrations import RobustAnswer
+from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder
+
+INPUT = {"input": QUESTION}
+
+
+def test_every_public_function_has_type_hints() -> None:
+    for item in map(langchain_robustrag.__dict__.get, langchain_robustrag.__all__):
+        if isinstance(item, FunctionType):
+            assert "return" in get_type_hints(item)
+    assert "group_by" in get_type_hints(RobustOptions)
+
+
+def test_output_schemas_have_fields(retriever: ListRetriever) -> None:
+    class City(BaseModel):
+        name: str
+
+    rag = create_robust_retrieval_chain(retriever, Reader(), PROMPT, document_variable_name="context")
+    fields = rag.get_output_schema().model_fields
+    assert list(fields) == ["input", "context", "answer", "robustness"]
+    assert fields["answer"].annotation is str
+    assert fields["robustness"].annotation is RobustAnswer
+    assert {"context", "answer", "robustness"} <= rag.get_output_jsonschema()["properties"].keys()
+    report = create_robust_documents_chain(Reader(), PROMPT, output_schema=City, return_robustness=True)
+    assert report.get_output_schema().model_fields["answer"].annotation is City
+    assert create_robust_documents_chain(Reader(), PROMPT).get_output_jsonschema()["type"] == "string"
+
+
+@pytest.mark.parametrize("supporting_only", [False, True])
+@pytest.mark.parametrize("style", ["invoke", "ainvoke", "stream", "astream"])
+async def test_no_run_of_a_trace_has_a_private_name(poisoned: ListRetriever, style: str, supporting_only: bool) -> None:
+    recorder = Recorder()
+    rag = create_robust_retrieval_chain(
+        poisoned, Reader(), PROMPT, aggregation="keyword", final="always", supporting_only=supporting_only
+    )
+    config: Any = {"callbacks": [recorder]}
+    if style == "invoke":
+        rag.invoke(INPUT, config)
+    elif style == "ainvoke":
+        await rag.ainvoke(INPUT, config)
+    elif style == "stream":
+        list(rag.stream(INPUT, config))
+    else:
+        [piece async for piece in rag.astream(INPUT, config)]
+    groups = {f"group:{i}" for i in range(6)}
+    ours = {"robust_retrieval_chain", "robust_documents_chain", "final"}
+    assert {run["name"] for run in recorder.runs.values()} == (
+        groups | ours | {"retriever", "ChatPromptTemplate", "model", "StrOutputParser"}
+    )
+    assert recorder.errors == []
+
+
+def test_a_result_that_is_stored_is_refused_with_what_to_store(poisoned: ListRetriever) -> None:
+    result = create_robust_retrieval_chain(poisoned, Reader(), PROMPT).invoke(INPUT)
+    with pytest.raises(NotImplementedError, match=r"to_dict\(\) has all of it"):
+        loads(dumps(result))
+    stored = json.dumps(result["robustness"].to_dict())
+    assert RobustAnswer.from_dict(json.loads(stored)) == result["robustness"]
+
+
+def test_reprs_say_something_in_a_line(poisoned: ListRetriever) -> None:
+    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, aggregation="keyword", supporting_only=True)
+    answer = rag.invoke(INPUT)["robustness"]
+    inner = "RobustDocuments(Reader, aggregation='keyword', prompt=ChatPromptTemplate, return_robustness=True)"
+    assert repr(rag) == f"RobustRetrievalChain(ListRetriever, {inner}, supporting_only=True)"
+    assert repr(answer).startswith("RobustAnswer('It is Paris indeed', radius=1 of 6 groups, citations=5, warnings=1;")
+    assert repr(create_robust_node(Reader(), PROMPT, aggregation="keyword")) == f"RobustNode({inner})"
+    assert repr(IsolationAudit(on="raise")) == "IsolationAudit(on='raise', findings=0)"
+    middleware = pytest.importorskip("langchain_robustrag.middleware", reason="needs langchain")
+    shown = repr(middleware.RobustRetrievalMiddleware(Reader(), PROMPT, aggregation="keyword", tools=["search"]))
+    assert shown == f"RobustRetrievalMiddleware({inner}, tools=['search'], trusted=[], strict=False)"
+
+
+def test_a_hostile_answer_does_not_move_the_cursor_in_a_repr() -> None:
+    assert "\x1b" not in repr(RobustAnswer("a\x1b[2J\u202eb", 0, False, "q", "mine"))
+
+
+async def test_the_graph_of_a_retrieval_chain_shows_its_prompts(poisoned: ListRetriever) -> None:
+    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT)
+    assert PROMPT in rag.get_prompts()
