@@ -23,8 +23,7 @@ ELSEWHERE = {
     "robustrag_integrations/keywords/pipeline/README.md": "keyword-pipeline.md",
     "robustrag_integrations/reader/model/README.md": "bundled-reader.md",
     "robustrag_integrations/demo/README.md": "demonstration-world.md",
-    "examples/results/accuracy-against-asr.png": "accuracy-against-asr.png",
-    "examples/results/certified-by-corruption-size.png": "certified-by-corruption-size.png",
+    "examples/results/certified-by-corruption-size.svg": "certified-by-corruption-size.svg",
     "README.md": "index.md",
 }
 _LINK = re.compile(r"(?<!`)(!?)\[((?:[^\]]|\](?!\())+?)\]\(([^()\s]+)\)")

@@ -11,7 +11,7 @@ from typing import Any
 from robustrag_integrations.cli.arguments import add_command
 from robustrag_integrations.cli.eval_options import add_options, epilog, given_config
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
-from robustrag_integrations.cli.exporting import check_results, write_exports, write_result
+from robustrag_integrations.cli.exporting import check_results, write_latex, write_result
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import exit_code, run_evaluation
 from robustrag_integrations.evaluation.run.presets import PRESETS
@@ -44,7 +44,7 @@ def run(args: argparse.Namespace) -> int:
     if args.show_config:
         show(_as_yaml(mapping))
         return EXIT_ANSWERED
-    check_results({"--csv": args.csv, "--latex": args.latex, "--markdown": args.markdown}, args.plots)
+    check_results({"--csv": args.csv, "--latex": args.latex}, args.plots)
     output = args.output or f"{_stem(args)}.jsonl"
     cached = args.preset is None or PRESETS[args.preset].cached
     done = run_evaluation(args, mapping, output, cached=cached)
@@ -69,14 +69,6 @@ def _as_yaml(mapping: Mapping[str, Any]) -> str:
     return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)).rstrip()
 
 
-def _write_beside(path: str, texts: Mapping[str, str]) -> None:
-    """Write run.differences.csv beside run.csv, and so on; nothing beside what is no file, and no empty file."""
-    target = Path(path)
-    for name, text in texts.items():
-        if text and target.is_file():
-            write_result("--csv", str(target.with_name(f"{target.stem}.{name}{target.suffix}")), text)
-
-
 def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
     """The summary: on standard output, and into the files that were asked for."""
     from dataclasses import asdict
@@ -85,7 +77,6 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     from robustrag_integrations.evaluation.score.presence import answer_presence
     from robustrag_integrations.evaluation.score.summary import summarise
     from robustrag_integrations.evaluation.show.beside import comparisons_table, presence_table
-    from robustrag_integrations.evaluation.show.beside_csv import comparisons_csv, presence_csv
     from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table, summary_tables, warnings_in_sum
     from robustrag_integrations.evaluation.show.paper import layout_table, layout_tables
     from robustrag_integrations.evaluation.show.tables import text_table
@@ -95,15 +86,14 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     compared, present = compare(rows), answer_presence(rows)
     if args.csv:
         write_result("--csv", args.csv, lines_csv(lines))
-        _write_beside(args.csv, {"differences": comparisons_csv(compared), "answers": presence_csv(present)})
     exported = [
         *(layout_tables(layout, lines) if layout else []),
         *summary_tables(lines),
         *(found for found in (presence_table(present), comparisons_table(compared)) if found is not None),
     ]
-    write_exports(args, exported)
+    write_latex(args.latex, exported)
     if args.plots:
-        from robustrag_integrations.evaluation.show.plots import save_plots
+        from robustrag_integrations.evaluation.show.figures import save_plots
 
         for path in save_plots(lines, args.plots, seed=config["seed"]):
             complain(f"plot: {path}")

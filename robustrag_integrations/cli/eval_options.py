@@ -20,7 +20,7 @@ from robustrag_integrations.cli.arguments import (
     whole_number,
 )
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.cli.exporting import add_exports
+from robustrag_integrations.cli.exporting import add_latex
 from robustrag_integrations.cli.models import with_settings
 from robustrag_integrations.cli.running import add_how
 from robustrag_integrations.cli.settings import read_settings
@@ -280,10 +280,8 @@ def _add_results(group: Any) -> None:
         "--output", metavar="FILE", help="the rows, as JSON lines (default: name of preset or config, else eval.jsonl)"
     )
     add_prices(group)
-    group.add_argument(
-        "--csv", metavar="FILE", help="the summary for a spreadsheet; beside it FILE.differences and FILE.answers"
-    )
-    add_exports(group)
+    group.add_argument("--csv", metavar="FILE", help="the summary for a spreadsheet")
+    add_latex(group)
     group.add_argument("--plots", metavar="DIR", help="the paper's figures, as SVG")
     group.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
 

@@ -1,8 +1,7 @@
-"""Results as files for papers and pages, which `robustrag eval` and `robustrag report` write alike."""
+"""Results as files, which `robustrag eval` and `robustrag report` write alike."""
 
 from __future__ import annotations
 
-import argparse
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,10 +14,9 @@ if TYPE_CHECKING:
     from robustrag_integrations.evaluation.show.tables import Table
 
 
-def add_exports(group: Any) -> None:
-    """Add --latex and --markdown."""
+def add_latex(group: Any) -> None:
+    """Add --latex."""
     group.add_argument("--latex", metavar="FILE", help="the tables for a paper (booktabs), escaped; - prints them")
-    group.add_argument("--markdown", metavar="FILE", help="the tables for a page, escaped; - prints them")
 
 
 def check_results(files: Mapping[str, str | None], plots: str | None = None) -> None:
@@ -45,19 +43,18 @@ def check_results(files: Mapping[str, str | None], plots: str | None = None) -> 
             raise UsageError(f"cannot write figures to --plots {plots!r}: {error.strerror}") from error
 
 
-def write_exports(args: argparse.Namespace, tables: Sequence[Table]) -> None:
-    """Write the files that were asked for.
+def write_latex(path: str | None, tables: Sequence[Table]) -> None:
+    """Write the file of `--latex`, where one is asked for; - prints it.
 
     Raises:
-        UsageError: a file cannot be written.
+        UsageError: it cannot be written.
     """
-    from robustrag_integrations.evaluation.show.exported import latex, markdown
+    from robustrag_integrations.evaluation.show.latex import latex
 
-    for flag, path, form in (("--latex", args.latex, latex), ("--markdown", args.markdown, markdown)):
-        if path == "-":
-            show(form(tables))
-        elif path is not None:
-            write_result(flag, path, form(tables))
+    if path == "-":
+        show(latex(tables))
+    elif path is not None:
+        write_result("--latex", path, latex(tables))
 
 
 def write_result(flag: str, path: str, text: str) -> None:

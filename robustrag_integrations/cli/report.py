@@ -8,7 +8,7 @@ from typing import Any
 
 from robustrag_integrations.cli.arguments import add_command, existing, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
-from robustrag_integrations.cli.exporting import add_exports, write_exports
+from robustrag_integrations.cli.exporting import add_latex, write_latex
 from robustrag_integrations.cli.output import Progress, complain, show
 from robustrag_integrations.display import printable
 
@@ -35,7 +35,7 @@ def add(commands: Any) -> None:
     parser = add_command(commands, "report", run, "a run as one page to read and to share", _DESCRIPTION, _EPILOG)
     parser.add_argument("data", metavar="RUN", type=existing, help="the file that robustrag eval wrote")
     parser.add_argument("-o", "--output", metavar="FILE", help="the page (default: RUN with .html)")
-    add_exports(parser)
+    add_latex(parser)
     parser.add_argument(
         "--max-megabytes",
         type=whole_number(1, 2000),
@@ -65,8 +65,8 @@ def run(args: argparse.Namespace) -> int:
     found = read_run(args.data)
     progress.step(f"drawing {len(found.rows):,} rows")
     size = Size(args.max_megabytes, limits=Limits(passage=args.passage_characters))
-    if args.latex or args.markdown:
-        write_exports(args, run_tables(found))
+    if args.latex:
+        write_latex(args.latex, run_tables(found))
     written = write_report(found, target, size=size)
     if found.torn:
         complain(f"{args.data}: the last line is torn and was left out")

@@ -15,6 +15,7 @@ from robustrag_integrations.cli.output import complain
 from robustrag_integrations.display import printable
 
 if TYPE_CHECKING:
+    from robustrag_integrations.evaluation.run.engine import LocalEngine
     from robustrag_integrations.evaluation.run.planning import Job
     from robustrag_integrations.evaluation.run.runner import Finished
 
@@ -34,13 +35,6 @@ def add_how(group: Any) -> None:
     group.add_argument("--no-cache", action="store_true", help="keep no model calls")
     group.add_argument(
         "--threads", type=whole_number(1, 1024), metavar="N", help="of the processor, for a model in this process"
-    )
-    group.add_argument("--engine", choices=("local", "ray"), default="local", help="this process, or a Ray cluster")
-    group.add_argument(
-        "--workers", type=whole_number(1, 10_000), metavar="N", help="ray: number of workers (default: CPUs)"
-    )
-    group.add_argument(
-        "--ray-address", metavar="ADDRESS", help="ray: a running cluster (default: start one on this machine)"
     )
 
 
@@ -108,29 +102,16 @@ def exit_code(done: Finished) -> int:
     return EXIT_FAILURE
 
 
-def engine_of(args: argparse.Namespace, cached: bool, *, share_sessions: bool = False) -> Any:
-    """What makes the rows; see `LocalEngine` for `share_sessions`, which a cluster does not take.
+def engine_of(args: argparse.Namespace, cached: bool) -> LocalEngine:
+    """What makes the rows."""
+    from robustrag_integrations.evaluation.run.engine import LocalEngine
 
-    Raises:
-        UsageError: options that do not go together.
-    """
-    cache = None if args.no_cache else args.cache or (default_cache() if cached else None)
-    if args.engine == "ray":
-        if args.threads is not None:
-            raise UsageError("--threads goes with --engine local; Ray gives each worker one processor")
-        from robustrag_integrations.evaluation.run.engines.ray import RayEngine
-
-        return RayEngine(cache=cache, workers=args.workers, address=args.ray_address)
-    for flag, value in (("--workers", args.workers), ("--ray-address", args.ray_address)):
-        if value is not None:
-            raise UsageError(f"{flag} goes with --engine ray")
     if args.threads is not None:
         import torch
 
         torch.set_num_threads(args.threads)
-    from robustrag_integrations.evaluation.run.engines.local import LocalEngine
-
-    return LocalEngine(cache=cache, concurrency=args.concurrency, share_sessions=share_sessions)
+    cache = None if args.no_cache else args.cache or (default_cache() if cached else None)
+    return LocalEngine(cache=cache, concurrency=args.concurrency)
 
 
 def default_cache() -> str:

@@ -21,7 +21,7 @@ from robustrag_integrations.cli.arguments import (
     whole_number,
 )
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
-from robustrag_integrations.cli.exporting import check_results, write_result
+from robustrag_integrations.cli.exporting import write_result
 from robustrag_integrations.cli.models import named_model, with_settings
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import add_how, engine_of, watched
@@ -52,10 +52,8 @@ a first run:
 
 what it costs:
   Each isolated reply is asked once and kept in --cache: another threshold needs a final
-  call at most, consensus and voting need none. Another vote rule asks about other groups; a
-  model in this process asks again for another --top-k. Settings of decoding share what the
-  model says after the same tokens, as long as a question is at work. It is all said before the
-  first call. Run the same command again to resume.
+  call at most, consensus and voting need none. Another vote rule asks about other groups; settings
+  of decoding decode anew. It is all said before the first call. Run the same command again to resume.
   A model that samples is asked anew for every setting, since its replies are not kept.
 
 what is compared:
@@ -181,11 +179,6 @@ def _add_results(group: Any) -> None:
     group.add_argument(
         "--output", default="tune.jsonl", metavar="FILE", help="the rows, as of robustrag eval (default tune.jsonl)"
     )
-    group.add_argument(
-        "--plots",
-        metavar="DIR",
-        help="the figure of the front, as SVG (default: SETTINGS-figures)",
-    )
     group.add_argument("--json", action="store_true", help="print data instead of a table")
 
 
@@ -194,7 +187,6 @@ def run(args: argparse.Namespace) -> int:
     from robustrag_integrations.evaluation.tune.show import in_words, tuned_table, warned_in_words
 
     target = _target(args)
-    check_results({}, args.plots)
     with watched(args.output) as watcher:
         tuning, wish = _tuning(args)
         complain(*_said_before(args, tuning))
@@ -213,7 +205,6 @@ def run(args: argparse.Namespace) -> int:
         raise RobustRAGError(
             f"no settings gave a right answer, so that none were written; see the rows in {args.output}"
         )
-    _draw(args, tuned, wish)
     written = _write(args, target, tuned, wish, tuning.task)
     complain(f"rows are in {args.output}, {tuned.made} of them new")
     return written if not tuned.failed else EXIT_FAILURE
@@ -334,19 +325,7 @@ def _engine(args: argparse.Namespace) -> Iterator[Any]:
         if args.no_cache:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="robustrag-"))
             args.cache, args.no_cache = folder, False
-        yield engine_of(args, True, share_sessions=True)
-
-
-def _draw(args: argparse.Namespace, tuned: Tuned, wish: Wish) -> None:
-    from robustrag_integrations.drawing.files import save_figure
-    from robustrag_integrations.evaluation.tune.show import front_figure
-
-    folder = Path(args.plots or f"{Path(args.write).with_suffix('')}-figures")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        complain(f"plot: {save_figure(front_figure(tuned, wish), folder / 'front.svg')}")
-    except OSError as error:
-        raise RobustRAGError(f"cannot write figures to {str(folder)!r}: {error.strerror}") from error
+        yield engine_of(args, True)
 
 
 def _write(args: argparse.Namespace, target: Path, tuned: Tuned, wish: Wish, task: str) -> int:

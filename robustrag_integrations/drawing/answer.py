@@ -11,7 +11,6 @@ from typing import Any
 
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
-from robustrag_integrations.drawing.gaps import gaps_chart
 from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
@@ -58,7 +57,6 @@ def answer_parts(
         _dissent(answer.get("dissent") or ()),
         warnings(answer["warnings"]),
         counts_table(answer["evidence"], len(answer["groups"]), limits.counts),
-        gaps_chart(answer["evidence"], answer["settings"], limits.steps),
         steps_table(answer["evidence"], answer["settings"], limits.steps),
         _groups(answer, passages, limits),
     ]

@@ -1,27 +1,32 @@
-"""Figures of curves and bars: what they hold, and how they are drawn, on a page and (by `files`) in a file."""
+"""Figures of curves: what they hold, and how they are drawn, on a page and (by `files`) in a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from robustrag_integrations.drawing.elements import Element, h
-from robustrag_integrations.drawing.styles import Style, styles_of
 from robustrag_integrations.drawing.text import one_line
-from robustrag_integrations.drawing.ticks import round_ticks, ticks_at
-from robustrag_integrations.rounding import decimals, significant
+from robustrag_integrations.rounding import decimals
 
 WIDTH, HEIGHT = 360, 220  # of a panel's drawing
+COLOURS = (
+    "#c23b22", "#0f7a68", "#3f74c4", "#b27a12", "#8d58ad", "#5c7080",
+    "#2f97b3", "#a6567a", "#6f8c1f", "#7a5230", "#d0679d", "#4a4e9c",
+)  # fmt: skip
+"""On white paper; the page's style sheet has the same, and their like for dark screens."""
+
 _LEFT, _RIGHT, _TOP, _BOTTOM = 40, 12, 10, 40
 _SHAPES = 4
-_SHADES = 3
 _TITLE = 160  # letters of a panel's title
+_MOST_TICKS = 8
 
 
 @dataclass(frozen=True)
 class Point:
-    """One value of a curve.
+    """One value of a curve, a share from 0 to 1.
 
     Attributes:
         x: where on the axis.
@@ -38,17 +43,15 @@ class Point:
 
 @dataclass(frozen=True)
 class Series:
-    """One curve, or the bars of one kind.
+    """One curve.
 
     Attributes:
         label: its name in the legend.
         points: from left to right.
-        of: what has its colour, a defence; empty for the label itself.
     """
 
     label: str
     points: tuple[Point, ...]
-    of: str = ""
 
 
 @dataclass(frozen=True)
@@ -67,13 +70,13 @@ class Figure:
         name: of its file.
         title: what it shows.
         x_label: what is on the x axis.
-        y_label: what is on the y axis.
+        y_label: what is on the y axis, in percent.
         panels: at least one, each with at least one point.
-        ticks: places on the x axis with their names; empty for an axis of numbers.
-        kind: curves, points where nothing is in between, a cloud where x is measured as well, or bars side by side.
-        percent: whether y is a share, to be shown in percent.
+        ticks: places on the x axis with their names, one unit apart; empty for an axis of numbers.
+        kind: curves, or points where nothing is in between.
         note: what else a reader should know; empty for nothing.
         about: what was measured: the model, how many questions and passages, the seed; empty for nothing.
+        order: the labels of all figures of a run; a label's place in it is its colour and mark.
     """
 
     name: str
@@ -82,75 +85,52 @@ class Figure:
     y_label: str
     panels: tuple[Panel, ...]
     ticks: tuple[tuple[float, str], ...] = ()
-    kind: Literal["curve", "point", "cloud", "bar"] = "curve"
-    percent: bool = True
+    kind: Literal["curve", "point"] = "curve"
     note: str = ""
     about: str = ""
+    order: tuple[str, ...] = ()
 
+    @property
+    def labels(self) -> list[str]:
+        """The labels of the curves, in the order of their appearance."""
+        return list(dict.fromkeys(series.label for panel in self.panels for series in panel.series))
 
-def labels_of(figure: Figure) -> list[str]:
-    """The labels of a figure's curves, in the order of their appearance."""
-    return list(dict.fromkeys(series.label for panel in figure.panels for series in panel.series))
-
-
-def figure_styles(figure: Figure, known: Mapping[str, Style] | None = None) -> dict[str, Style]:
-    """The style of each label of a figure."""
-    return styles_of(((s.label, s.of or s.label) for panel in figure.panels for s in panel.series), known)
-
-
-def y_ticks(figure: Figure) -> tuple[float, ...]:
-    """Round numbers on the y axis, the same in all panels: the last one is above all bars, points and intervals."""
-    if figure.percent:
-        return (0, 0.25, 0.5, 0.75, 1)
-    points = [p for panel in figure.panels for series in panel.series for p in series.points]
-    return round_ticks(0.0, max(max(p.y if p.high is None else p.high for p in points), 1e-9))
+    @property
+    def looks(self) -> dict[str, int]:
+        """The number of each label's colour and mark."""
+        places = {label: number for number, label in enumerate(dict.fromkeys([*self.order, *self.labels]))}
+        return {label: places[label] for label in self.labels}
 
 
 def x_ticks(figure: Figure) -> tuple[tuple[float, str], ...]:
-    """Places on the x axis with their names."""
+    """Places on the x axis with their names: those of the points where they are few, else every so many."""
     if figure.ticks:
         return figure.ticks
-    places = (p.x for panel in figure.panels for series in panel.series for p in series.points)
-    return tuple((x, f"{x:g}") for x in ticks_at(places))
+    at = sorted({p.x for panel in figure.panels for series in panel.series for p in series.points})
+    step = math.ceil(len(at) / _MOST_TICKS)
+    return tuple((x, f"{x:.3g}") for x in at[::step])
 
 
-@dataclass(frozen=True)
-class _Scale:
-    """From values to places in a drawing."""
-
-    low: float
-    high: float
-    top: float
-
-    def x(self, value: float) -> float:
-        return _LEFT + (value - self.low) / (self.high - self.low) * (WIDTH - _LEFT - _RIGHT)
-
-    def y(self, value: float) -> float:
-        return HEIGHT - _BOTTOM - min(value / self.top, 1) * (HEIGHT - _TOP - _BOTTOM)
-
-
-def chart(figure: Figure, known: Mapping[str, Style] | None = None) -> Element:
-    """A figure with its caption, its legend and one drawing per panel.
-
-    Args:
-        figure: what to draw.
-        known: the styles of known labels, so that a setup looks the same in every figure.
-    """
-    labels = labels_of(figure)
-    styles = figure_styles(figure, known)
-    keys = [h("li", key(styles[label]), " ", one_line(label, 60)) for label in labels]
-    return h(
-        "figure",
-        h(
-            "figcaption",
-            h("b", figure.title),
-            f". {axes_in_words(figure)}",
-            h("span", one_line(figure.about, 300), cls="about") if figure.about else None,
-        ),
-        h("ul", *keys, cls="keys"),
-        h("div", *(_panel(panel, figure, styles) for panel in figure.panels), cls="panels"),
-        cls="chart",
+def chart(figure: Figure) -> Element:
+    """A figure with its caption, its legend and one drawing per panel."""
+    looks = figure.looks
+    keys = [h("li", key(looks[label]), " ", one_line(label, 60)) for label in looks]
+    caption = h(
+        "figcaption",
+        h("b", figure.title),
+        f". {axes_in_words(figure)}",
+        h("span", one_line(figure.about, 300), cls="about") if figure.about else None,
     )
+    panels = [
+        h(
+            "div",
+            h("p", one_line(panel.title, _TITLE), cls="panel-title") if panel.title else None,
+            panel_drawing(panel, figure),
+            cls="panel",
+        )
+        for panel in figure.panels
+    ]
+    return h("figure", caption, h("ul", *keys, cls="keys"), h("div", *panels, cls="panels"), cls="chart")
 
 
 def axes_in_words(figure: Figure) -> str:
@@ -159,94 +139,74 @@ def axes_in_words(figure: Figure) -> str:
     return f"{said} {figure.note}" if figure.note else said
 
 
-def panel_drawing(panel: Panel, figure: Figure, styles: Mapping[str, Style]) -> Element:
+def panel_drawing(panel: Panel, figure: Figure) -> Element:
     """The drawing of one panel, without its title."""
-    scale = _scale(figure)
-    draw = _bars if figure.kind == "bar" else _curve
-    marks = [h("g", *draw(series, styles, figure, scale), cls=_look(styles[series.label])) for series in panel.series]
+    looks, scale = figure.looks, _Scale.of(figure)
+    marks = [h("g", *_curve(series, figure, scale), cls=_look(looks[series.label])) for series in panel.series]
     name = f"{figure.title}{', ' + one_line(panel.title, _TITLE) if panel.title else ''}"
     size = f"0 0 {WIDTH} {HEIGHT}"
     return h("svg", *_axes(figure, scale), *marks, role="img", aria_label=name, viewBox=size, cls="plot")
 
 
-def _panel(panel: Panel, figure: Figure, styles: Mapping[str, Style]) -> Element:
-    drawing = panel_drawing(panel, figure, styles)
-    return h(
-        "div", h("p", one_line(panel.title, _TITLE), cls="panel-title") if panel.title else None, drawing, cls="panel"
-    )
+def key(look: int) -> Element:
+    """A mark for a legend."""
+    return h("svg", _mark(look, 6, 6), cls=_look(look), viewBox="0 0 12 12", width=12, height=12, aria_hidden="true")
 
 
-def _scale(figure: Figure) -> _Scale:
-    points = [p for panel in figure.panels for series in panel.series for p in series.points]
-    places = [p.x for p in points] + [x for x, _ in figure.ticks]
-    low, high = min(places), max(places)
-    room = 0.5 if named_places(figure) else (high - low) * 0.04 or 0.5
-    return _Scale(low - room, high + room, y_ticks(figure)[-1])
+@dataclass(frozen=True)
+class _Scale:
+    """From values to places in a drawing."""
 
+    low: float
+    high: float
 
-def named_places(figure: Figure) -> bool:
-    """Whether the x axis has names, one unit apart, rather than numbers."""
-    return bool(figure.ticks) and figure.kind != "cloud"
+    @classmethod
+    def of(cls, figure: Figure) -> _Scale:
+        places = [p.x for panel in figure.panels for series in panel.series for p in series.points]
+        places += [x for x, _ in figure.ticks]
+        low, high = min(places), max(places)
+        room = 0.5 if figure.ticks else (high - low) * 0.04 or 0.5
+        return cls(low - room, high + room)
+
+    def x(self, value: float) -> float:
+        return _LEFT + (value - self.low) / (self.high - self.low) * (WIDTH - _LEFT - _RIGHT)
+
+    def y(self, share: float) -> float:
+        return HEIGHT - _BOTTOM - min(share, 1) * (HEIGHT - _TOP - _BOTTOM)
 
 
 def _axes(figure: Figure, scale: _Scale) -> Iterator[Element]:
-    for tick in y_ticks(figure):
+    for tick in (0, 0.25, 0.5, 0.75, 1):
         y = scale.y(tick)
         yield h("line", x1=_LEFT, x2=WIDTH - _RIGHT, y1=y, y2=y, cls="base" if tick == 0 else "grid")
-        value = f"{tick * 100:g}%" if figure.percent else f"{tick:g}"
-        yield h("text", value, x=_LEFT - 6, y=y + 3.5, text_anchor="end", cls="tick")
+        yield h("text", f"{tick * 100:g}%", x=_LEFT - 6, y=y + 3.5, text_anchor="end", cls="tick")
     ticks = x_ticks(figure)
     room = max(int((WIDTH - _LEFT - _RIGHT) / len(ticks) / 5.6), 3)
     for i, (x, name) in enumerate(ticks):
         # Names that would run into each other stand on two levels.
-        low = 12 if len(ticks) > 3 and named_places(figure) and i % 2 else 0
+        low = 12 if len(ticks) > 3 and figure.ticks and i % 2 else 0
         shown = one_line(name, room * 2 if len(ticks) > 3 else room)
         yield h("text", h("title", one_line(name, 80)), shown, x=scale.x(x), y=HEIGHT - _BOTTOM + 14 + low,
                 text_anchor="middle", cls="tick")  # fmt: skip
 
 
-def steps_aside(series: Series, figure: Figure, styles: Mapping[str, Style]) -> float:
-    """How many steps beside its place a series is drawn, so that none covers another; in a cloud, none at one place."""
-    labels = list(styles)
-    if figure.kind == "cloud":
-        # By identity: a setup may have equal points in several panels.
-        panel = next(panel for panel in figure.panels if any(other is series for other in panel.series))
-        labels = [other.label for other in panel.series if other.points == series.points]
-    return labels.index(series.label) - (len(labels) - 1) / 2
-
-
-def _curve(series: Series, styles: Mapping[str, Style], figure: Figure, scale: _Scale) -> Iterator[Element]:
+def _curve(series: Series, figure: Figure, scale: _Scale) -> Iterator[Element]:
     """A mark for each point and its interval, and a line through a curve; curves are set side by side a little."""
-    points, label, style = series.points, series.label, styles[series.label]
-    aside = steps_aside(series, figure, styles) * min(5.0, 24 / len(styles))
-    places = [(scale.x(p.x) + aside, scale.y(p.y)) for p in points]
+    labels: Sequence[str] = figure.labels
+    look = figure.looks[series.label]
+    aside = (labels.index(series.label) - (len(labels) - 1) / 2) * min(5.0, 24 / len(labels))
+    places = [(scale.x(p.x) + aside, scale.y(p.y)) for p in series.points]
     if figure.kind == "curve":
         yield h("polyline", points=" ".join(f"{x:.1f},{y:.1f}" for x, y in places), cls="curve")
-    for p, (x, y) in zip(points, places, strict=True):
+    for p, (x, y) in zip(series.points, places, strict=True):
         if p.low is not None and p.high is not None:
             yield h("line", x1=x, x2=x, y1=scale.y(p.low), y2=scale.y(p.high), cls="interval")
-        yield _mark(style, x, y, h("title", _said(p, label, figure)))
+        yield _mark(look, x, y, h("title", _said(p, series.label, figure)))
 
 
-def _bars(series: Series, styles: Mapping[str, Style], figure: Figure, scale: _Scale) -> Iterator[Element]:
-    """Columns side by side; where each series has its own place, in the middle of it."""
-    label = series.label
-    alone = all(len(s.points) == 1 for panel in figure.panels for s in panel.series) and len(figure.ticks) > 1
-    together, place = (1, 0) if alone else (len(styles), list(styles).index(label))
-    width = min(0.8 * (scale.x(1) - scale.x(0)) / together, 40)
-    for p in series.points:
-        x = scale.x(p.x) + (place - together / 2) * width
-        height = max(scale.y(0) - scale.y(p.y), 1)
-        title = h("title", _said(p, label, figure))
-        yield h("rect", title, x=x, y=scale.y(0) - height, width=max(width - 1.5, 1), height=height, cls="column")
-        if p.low is not None and p.high is not None:
-            middle = x + (width - 1.5) / 2
-            yield h("line", x1=middle, x2=middle, y1=scale.y(p.low), y2=scale.y(p.high), cls="interval")
-
-
-def _mark(style: Style, x: float, y: float, title: Element | None = None) -> Element:
+def _mark(look: int, x: float, y: float, title: Element | None = None) -> Element:
     """Shapes differ as well as colours, so that neither is needed."""
-    shape = (style.colour + style.variant) % _SHAPES
+    shape = (look + look // len(COLOURS)) % _SHAPES
     if shape == 0:
         return h("circle", title, cx=x, cy=y, r=3.5, cls="point")
     if shape == 1:
@@ -257,22 +217,13 @@ def _mark(style: Style, x: float, y: float, title: Element | None = None) -> Ele
     return h("polyline", title, points=corners, cls="point")
 
 
-def key(style: Style) -> Element:
-    """A mark for a legend."""
-    return h("svg", _mark(style, 6, 6), cls=_look(style), viewBox="0 0 12 12", width=12, height=12, aria_hidden="true")
-
-
-def _look(style: Style) -> str:
-    return f"series-{style.colour} shade-{style.variant % _SHADES}"
+def _look(look: int) -> str:
+    return f"series-{look % len(COLOURS)}"
 
 
 def _said(point: Point, label: str, figure: Figure) -> str:
     where = next((name for x, name in figure.ticks if x == point.x), f"{point.x:g}")
-    said = f"{one_line(label, 60)}, {one_line(where, 60)}: {_value(point.y, figure)}"
+    said = f"{one_line(label, 60)}, {one_line(where, 60)}: {decimals(point.y, 1, 100)}%"
     if point.low is None or point.high is None:
         return said
-    return f"{said} [{_value(point.low, figure)}, {_value(point.high, figure)}]"
-
-
-def _value(y: float, figure: Figure) -> str:
-    return f"{decimals(y, 1, 100)}%" if figure.percent else significant(y)
+    return f"{said} [{decimals(point.low, 1, 100)}%, {decimals(point.high, 1, 100)}%]"

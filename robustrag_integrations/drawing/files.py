@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 import tempfile
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 from robustrag_integrations.drawing import charts
 from robustrag_integrations.drawing.elements import Element, h, to_html
-from robustrag_integrations.drawing.styles import COLOURS, Style
 from robustrag_integrations.drawing.text import one_line
 
 _IN_A_ROW, _BETWEEN, _MARGIN = 3, 24, 16
@@ -21,29 +20,26 @@ _STYLE = (
     "text{font:12px system-ui,sans-serif;fill:#14191d}.head{font-weight:600}.about{fill:#55616b}"
     ".tick{font-size:10.5px;fill:#55616b}.grid{stroke:#cfd7dc;stroke-width:.7}.base{stroke:#55616b}"
     ".curve{fill:none;stroke:currentColor;stroke-width:1.6}.point{fill:currentColor}"
-    ".interval{stroke:currentColor;stroke-width:1.2;opacity:.55}.column{fill:currentColor;opacity:.85}"
-    ".shade-1{opacity:.65}.shade-2{opacity:.4}"
-) + "".join(f".series-{number}{{color:{colour}}}" for number, colour in enumerate(COLOURS))
+    ".interval{stroke:currentColor;stroke-width:1.2;opacity:.55}"
+) + "".join(f".series-{number}{{color:{colour}}}" for number, colour in enumerate(charts.COLOURS))
 
 
-def save_figure(figure: charts.Figure, path: str | Path, styles: Mapping[str, Style] | None = None) -> Path:
+def save_figure(figure: charts.Figure, path: str | Path) -> Path:
     """Draw a figure to an SVG file, at once or not at all; the same data give the same bytes.
 
     Args:
         figure: what to draw.
         path: the file; what was there is replaced.
-        styles: those of known labels, so that a setup looks the same in every figure.
 
     Raises:
         OSError: the file cannot be written.
     """
-    write_at_once(path, figure_svg(figure, styles))
+    write_at_once(path, figure_svg(figure))
     return Path(path)
 
 
-def figure_svg(figure: charts.Figure, known: Mapping[str, Style] | None = None) -> str:
+def figure_svg(figure: charts.Figure) -> str:
     """A figure as a picture: its title above, panels of the same axes, and its legend below."""
-    styles = charts.figure_styles(figure, known)
     columns = min(len(figure.panels), _IN_A_ROW)
     width = 2 * _MARGIN + columns * charts.WIDTH + (columns - 1) * _BETWEEN
     letters = int((width - 2 * _MARGIN) / _LETTER)
@@ -58,16 +54,16 @@ def figure_svg(figure: charts.Figure, known: Mapping[str, Style] | None = None) 
         y = max(_text(parts, panel.title, x, below, room, "head") for x, panel in zip(places, row, strict=True))
         for x, panel in zip(places, row, strict=True):
             size = {"x": str(x), "y": str(y), "width": str(charts.WIDTH), "height": str(charts.HEIGHT)}
-            drawing = charts.panel_drawing(panel, figure, styles)
+            drawing = charts.panel_drawing(panel, figure)
             parts.append(replace(drawing, attributes={**drawing.attributes, **size}))
         y += charts.HEIGHT
     x = _MARGIN
-    for label in charts.labels_of(figure):
+    for label, look in figure.looks.items():
         text = one_line(label, letters - 4)
         wide = int(24 + len(text) * _LETTER)
         if x > _MARGIN and x + wide > width - _MARGIN:
             x, y = _MARGIN, y + _LINE
-        key = charts.key(styles[label])
+        key = charts.key(look)
         parts.append(replace(key, attributes={**key.attributes, "x": str(x), "y": str(y + 5)}))
         parts.append(h("text", text, x=x + 18, y=y + 15))
         x += wide + _BETWEEN // 2

@@ -43,8 +43,6 @@ INLINE: Mapping[str, str] = {
     "lost": "fill:#8a8f98;",
     "added": "fill:none;stroke:#d8553f;stroke-width:1;stroke-dasharray:2 2;vector-effect:non-scaling-stroke;",
     "threshold": "stroke:#d8553f;stroke-width:1.5;vector-effect:non-scaling-stroke;",
-    "gaps": "margin:0 0 12px;",
-    "gaps-drawing": "display:block;max-width:100%;",
     "caption": "opacity:.7;margin:0 0 4px;",
     "steps": "width:auto;",
     "rival": f"{_CODE}{_SAFE}",

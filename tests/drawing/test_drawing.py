@@ -15,7 +15,6 @@ from robustrag_integrations.drawing.answer import Limits, answer_parts, passages
 from robustrag_integrations.drawing.certificate import certificate_parts
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import ATTRIBUTES, TAGS, Element, h, to_data, to_html
-from robustrag_integrations.drawing.gaps import gaps_chart
 from robustrag_integrations.drawing.notebook import INLINE, answer_html, certificate_html
 from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
@@ -186,17 +185,7 @@ def test_a_bar_is_as_long_as_its_count_and_the_threshold_stands_at_its_place() -
 
 def test_nothing_counted_and_nothing_decoded_draws_nothing() -> None:
     assert counts_table({}, 3, 10) is None
-    assert gaps_chart({"gaps": []}, {}, 10) is None
-
-
-def test_gaps_below_eta_are_marked_as_undecided() -> None:
-    chart = gaps_chart({"gaps": [2.5, 0.4, 1.0], "answering": 3, "indecisive_steps": 1}, {"eta": 0.5}, 2)
-    assert chart is not None
-    markup = to_html(chart)
-    assert markup.count("mark kept") == 1
-    assert markup.count("mark lost") == 1
-    assert "smallest 0.4 in 3 tokens" in markup
-    assert "the first 2 are shown" in markup
+    assert steps_table({"gaps": []}, {}, 10) is None
 
 
 def test_steps_are_told_with_their_lead_rival_and_where_the_model_answered_without_passages() -> None:

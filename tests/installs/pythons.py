@@ -1,6 +1,6 @@
 """The wheel in a clean environment for each extra on each Python of this machine: `make test-pythons`.
 
-Light extras only; `make test-installs` tries those that bring torch or ray, on one Python. PYTHONS names other
+Light extras only; `make test-installs` tries those that bring torch, on one Python. PYTHONS names other
 interpreters, with spaces between. That none but one is here is said, and is no failure.
 """
 
@@ -19,7 +19,7 @@ from tests.installs.__main__ import HERE, FailedError, call
 from tests.installs.pages import ROOT
 
 VERSIONS = ("3.10", "3.11", "3.12", "3.13")  # as pyproject.toml's requires-python has them
-HEAVY = {"local", "ray", "inspect", "playground", "all"}
+HEAVY = {"local", "inspect", "playground", "all"}
 # What must be there with an extra, beyond what needs none.
 IMPORTS = {
     "": "robustrag_integrations.defenses.keyword",

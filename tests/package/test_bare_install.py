@@ -22,7 +22,7 @@ sys.meta_path.insert(0, Missing())
 EXTRAS = {
     *("torch", "transformers", "safetensors", "openai", "httpx", "jinja2", "opentelemetry", "bm25s"),
     *("pypdf", "langchain_core", "langchain", "langchain_classic", "langgraph", "langchain_text_splitters"),
-    *("llama_index", "ray", "scipy", "yaml", "tqdm", "spacy"),
+    *("llama_index", "scipy", "yaml", "tqdm", "spacy"),
 }
 
 

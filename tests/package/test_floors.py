@@ -264,6 +264,6 @@ def test_importing_the_core_or_its_command_line_loads_nothing_but_itself() -> No
 )
 def test_importing_an_integration_loads_its_framework_and_no_model(package: str, framework: str) -> None:
     pytest.importorskip(framework)
-    heavy = {"bm25s", "scipy", "openai", "pypdf", "ray", "spacy", "thinc", "torch", "transformers"}
+    heavy = {"bm25s", "scipy", "openai", "pypdf", "spacy", "thinc", "torch", "transformers"}
     framework_alone = loaded_by(framework)
     assert not loaded_by(package) & (heavy - framework_alone)

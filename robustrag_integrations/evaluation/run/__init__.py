@@ -1,1 +1,1 @@
-"""Making rows: the configuration, the plan, the runner with its engines, the cache of model calls, and the journal."""
+"""Making rows: the configuration, the plan, the runner with its engine, the cache of model calls, and the journal."""

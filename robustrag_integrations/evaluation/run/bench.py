@@ -19,7 +19,6 @@ from robustrag_integrations.evaluation.run.cache import (
     METER,
     CallCache,
     Meter,
-    MeteredLocalModel,
     MeteredModel,
     metered,
     past_the_cache,
@@ -46,11 +45,9 @@ class Bench:
 
     Args:
         cache: the folder of the cache; None for no cache.
-        share_sessions: whether settings that decode from the same prompts, one after the other, share a session.
     """
 
-    def __init__(self, cache: str | None = None, *, share_sessions: bool = False) -> None:
-        self._share_sessions = share_sessions
+    def __init__(self, cache: str | None = None) -> None:
         self._cache = None if cache is None else CallCache(cache)
         self._models: dict[NamedModel, MeteredModel] = {}
         self._defenses: dict[tuple[Setup, str], Defense] = {}
@@ -91,10 +88,6 @@ class Bench:
             return await self._row(job)
         async with self._locks.setdefault(job.setup.model, asyncio.Lock()):
             return await self._row(job)
-
-    def row_now(self, job: Job) -> dict[str, Any]:
-        """`row` for workers that do one thing at a time."""
-        return asyncio.run(self._row(job))
 
     async def _row(self, job: Job) -> dict[str, Any]:
         row = row_of_job(job)
@@ -167,9 +160,7 @@ class Bench:
     def _model(self, name: NamedModel) -> MeteredModel:
         with self._loading:
             if name not in self._models:
-                made = self._models[name] = metered(name.load(), name.fingerprint(), self._cache)
-                if self._share_sessions and isinstance(made, MeteredLocalModel):
-                    made.share_sessions()
+                self._models[name] = metered(name.load(), name.fingerprint(), self._cache)
             return self._models[name]
 
     def _judge(self, name: NamedModel) -> LLMJudge:

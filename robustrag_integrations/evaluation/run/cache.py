@@ -29,7 +29,6 @@ from typing import Any, TypeVar, cast, get_args
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
-from robustrag_integrations.evaluation.run.sessions import SharedSessions
 from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.models.around import AroundModel
 from robustrag_integrations.models.base import (
@@ -332,12 +331,11 @@ class MeteredModel(AroundModel):
 
 
 class MeteredLocalModel(MeteredModel, DecodingModel):
-    """A metered model that gives next-token probabilities as well; its sessions are counted and not kept on disk."""
+    """A metered model that gives next-token probabilities as well; its sessions are neither counted nor kept."""
 
     def __init__(self, model: Any, fingerprint: str, cache: CallCache | None) -> None:
         super().__init__(model, fingerprint, cache)
         self._decoder: DecodingModel = model
-        self._sessions: SharedSessions | None = None
 
     @property
     def codec(self) -> TokenCodec:
@@ -349,17 +347,8 @@ class MeteredLocalModel(MeteredModel, DecodingModel):
         return await self._decoder.in_thread(call, *args)
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
-        """The model's session, shared with other settings where that is wanted."""
-        if self._sessions is None or _PAST.get() or not self.deterministic:
-            return self._decoder.open_session(prompts, no_retrieval, max_new_tokens)
-        session, known = self._sessions.open(prompts, no_retrieval, max_new_tokens)
-        if known and (meter := METER.get()):
-            meter.usages += [Usage()] * len(prompts)
-        return session
-
-    def share_sessions(self) -> None:
-        """Keep in memory what the model says about the last prompts, for settings that decode from the same numbers."""
-        self._sessions = SharedSessions(self._decoder)
+        """The model's session."""
+        return self._decoder.open_session(prompts, no_retrieval, max_new_tokens)
 
 
 def metered(model: TextModel, fingerprint: str, cache: CallCache | None) -> MeteredModel:

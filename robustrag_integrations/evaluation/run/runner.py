@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.config import EvalConfig
-from robustrag_integrations.evaluation.run.engines.local import LocalEngine
+from robustrag_integrations.evaluation.run.engine import LocalEngine
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError, canonical
 from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan, row_of_job
 from robustrag_integrations.evaluation.score.planned import planned_rows

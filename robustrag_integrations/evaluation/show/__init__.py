@@ -1,1 +1,1 @@
-"""What a reader sees: tables, the figures of the paper, plots, and the report page."""
+"""What a reader sees: tables, the figures of the paper, and the report page."""

@@ -1,57 +1,79 @@
 """The paper's figures as data: which lines make which curve. `drawing.charts` draws them.
 
 Section V and its appendix: attack success by rank; effect of the corruption size k', of the number of passages k, of
-the group size omega, of the thresholds alpha, beta and eta; and besides the distribution of the radius, and the
-runtime.
+the group size omega, and of the thresholds alpha, beta and eta. Besides, the success of each attack, and the radius.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Literal
 
 from robustrag_integrations.drawing.charts import Figure, Panel, Point, Series
-from robustrag_integrations.drawing.styles import Style, styles_of
+from robustrag_integrations.drawing.files import save_figure
 from robustrag_integrations.drawing.text import one_line
+from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.intervals import EMPTY, Interval
 from robustrag_integrations.evaluation.score.summary import Line
-from robustrag_integrations.rounding import decimals
 
+MOST_CURVES = 12  # that colours and marks tell apart
+MOST_PANELS = 12
 _LARGEST_RADIUS = 200  # on an axis
-_FEWEST_IN_A_CLOUD = 3  # points; two are a sentence
 _RANKS = {"first": -4, "middle": -3, "last": -2, "random": -1}
 
 
+class PlotError(RobustRAGError):
+    """The figures cannot be written; the message says where and why."""
+
+
+def save_plots(lines: Sequence[Line], folder: str | Path, *, seed: int | None = None) -> tuple[Path, ...]:
+    """Draw every figure that a run has the data for, as SVG files.
+
+    Args:
+        lines: of `summarise`.
+        folder: where the files go, made when it is not there; a file of the same name is replaced.
+        seed: of the run, for the titles; None where it is not known.
+
+    Returns:
+        The files, in the order of the figures; none when there is nothing to compare.
+
+    Raises:
+        PlotError: a file cannot be written.
+    """
+    target = Path(folder)
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        return tuple(save_figure(figure, target / f"{figure.name}.svg") for figure in all_figures(lines, seed))
+    except OSError as error:
+        raise PlotError(f"cannot write figures to {str(folder)!r}: {error.strerror}") from error
+
+
 def all_figures(lines: Sequence[Line], seed: int | None = None) -> tuple[Figure, ...]:
-    """Every figure that these lines have the data for.
+    """Every figure that these lines have the data for, each of at most 12 curves and 12 panels.
 
     Args:
         lines: of `summarise`.
         seed: of the run, for the titles of figures without an attack; None where it is not known.
     """
     candidates = (
-        _by_rank(lines, "asr-by-rank", "Attack success by rank of the planted passage", "ASR", lambda line: line.asr),
-        _by_rank(lines, "accuracy-by-rank", "Accuracy under attack by rank", "accuracy", _accuracy),
+        _by_rank(lines),
         _by_attack(lines),
-        _accuracy_against_success(lines),
-        _by_size(lines, "asr-by-corruption-size", "Attack success by corruption size", "ASR", lambda line: line.asr),
-        _by_size(lines, "accuracy-by-corruption-size", "Accuracy by corruption size", "accuracy", _accuracy),
+        _by_size(lines),
         _certified_by_size(lines),
-        _expected_by_size(lines),
         _sweep(lines, "top-k", "Effect of the number of passages k", "passages k", lambda line: line.top_k),
         _sweep(lines, "group-size", "Effect of the group size ω", "passages per group ω", _setting("group_size")),
         _sweep(lines, "alpha", "Effect of the keyword threshold α", "α", _setting("alpha")),
         _sweep(lines, "beta", "Effect of the keyword threshold β", "β", _setting("beta")),
         _sweep(lines, "eta", "Effect of the probability threshold η", "η", _setting("eta")),
         _radii(lines),
-        _runtime(lines),
     )
     about = _measured(lines, seed) if lines else ""
-    labels = setup_labels(lines)
-    of = {labels[line.setup, line.top_k]: line.defense for line in lines}
-    return tuple(replace(_coloured(figure, of), about=about) for figure in candidates if figure is not None)
+    labels = setup_labels(sorted(lines, key=lambda line: line.defense != "vanilla"))
+    order = tuple(labels.values())
+    return tuple(_cut(replace(figure, about=about, order=order)) for figure in candidates if figure is not None)
 
 
 def setup_labels(lines: Iterable[Line]) -> dict[tuple[str, int | None], str]:
@@ -61,20 +83,15 @@ def setup_labels(lines: Iterable[Line]) -> dict[tuple[str, int | None], str]:
     return {(setup, k): setup if setups.count(setup) == 1 else f"{setup} k={k}" for setup, k in found}
 
 
-def _coloured(figure: Figure, of: Mapping[str, str]) -> Figure:
-    """The figure with the defence that each curve is of; labels that are not a setup's begin with it."""
-    panels = (
-        replace(panel, series=tuple(replace(s, of=of.get(s.label, s.label.partition(" ")[0])) for s in panel.series))
-        for panel in figure.panels
-    )
-    return replace(figure, panels=tuple(panels))
-
-
-def setup_styles(lines: Iterable[Line]) -> dict[str, Style]:
-    """The style of each setup in all figures of a run."""
-    listed = list(lines)
-    labels = setup_labels(listed)
-    return styles_of((labels[line.setup, line.top_k], line.defense) for line in listed)
+def _cut(figure: Figure) -> Figure:
+    """The figure with as many curves and panels as can be told apart, vanilla RAG first; what is left out is said."""
+    labels = list(figure.looks)
+    kept = sorted(labels, key=figure.order.index if set(labels) <= set(figure.order) else labels.index)[:MOST_CURVES]
+    panels = [replace(p, series=tuple(s for s in p.series if s.label in kept)) for p in figure.panels]
+    shown = tuple(panel for panel in panels if panel.series)[:MOST_PANELS]
+    left = {"curves": len(labels) - len(kept), "panels": len(figure.panels) - len(shown)}
+    said = " and ".join(f"{count} {name}" for name, count in left.items() if count > 0)
+    return replace(figure, panels=shown, note=f"Left out: {said}; the tables have all." if said else "")
 
 
 def _measured(lines: Sequence[Line], seed: int | None) -> str:
@@ -93,9 +110,7 @@ def _few(names: Sequence[str]) -> str:
     return ", ".join(names) if len(names) < 8 else f"{names[0]} to {names[-1]}"
 
 
-def _by_rank(
-    lines: Sequence[Line], name: str, title: str, measure: str, value: Callable[[Line], Interval]
-) -> Figure | None:
+def _by_rank(lines: Sequence[Line]) -> Figure | None:
     """A panel per attack at its smallest corruption size; needs two ranks."""
     attacked = _smallest(line for line in lines if not line.clean)
     ranks = sorted({line.attack.rank for line in attacked}, key=_rank_order)
@@ -105,20 +120,23 @@ def _by_rank(
         attacked,
         lambda line: (line.attack.name,),
         _setup_of(lines),
-        lambda line: (float(ranks.index(line.attack.rank)), value(line)),
+        lambda line: (float(ranks.index(line.attack.rank)), line.asr),
     )
     ticks = tuple((float(i), _rank_name(rank)) for i, rank in enumerate(ranks))
-    return _figure(name, title, "rank of the planted passages", measure, panels, ticks=ticks)
+    title = "Attack success by rank of the planted passage"
+    return _figure("asr-by-rank", title, "rank of the planted passages", "ASR", panels, ticks=ticks)
 
 
 def _by_attack(lines: Sequence[Line]) -> Figure | None:
-    """The success of each attack at the rank where it succeeds most."""
+    """The success of each attack at the rank where it succeeds most; needs two attacks."""
     worst: dict[tuple[object, ...], Line] = {}
     for line in _smallest(line for line in lines if not line.clean):
-        key = (*_asked(line), line.attack.name)
+        key = (line.dataset, line.task, line.model, line.setup, line.top_k, line.attack.name)
         if line.asr.mean is not None and (key not in worst or line.asr.mean > (worst[key].asr.mean or 0)):
             worst[key] = line
     names = list(dict.fromkeys(line.attack.name for line in worst.values()))
+    if len(names) < 2:
+        return None
     panels = _panels(
         worst.values(),
         lambda _: (),
@@ -127,34 +145,10 @@ def _by_attack(lines: Sequence[Line]) -> Figure | None:
     )
     ticks = tuple((float(i), name) for i, name in enumerate(names))
     title = "Attack success, each attack at its best rank"
-    return _figure("asr-by-attack", title, "attack", "ASR", panels, ticks=ticks, kind="bar")
+    return _figure("asr-by-attack", title, "attack", "ASR", panels, ticks=ticks, kind="point")
 
 
-def _accuracy_against_success(lines: Sequence[Line]) -> Figure | None:
-    """One point per setup: what it is worth without an attacker, and what it gives one; a panel per attack and rank."""
-    clean = {_asked(line): _accuracy(line) for line in lines if line.clean}
-    attacked = [line for line in _smallest(line for line in lines if not line.clean) if _asked(line) in clean]
-    panels = _panels(
-        (line for line in attacked if line.asr.mean is not None),
-        lambda line: (f"{line.attack.name} at rank {_rank_name(line.attack.rank)}",),
-        _setup_of(lines),
-        lambda line: (100 * (line.asr.mean or 0), clean[_asked(line)]),
-    )
-    panels = [panel for panel in panels if len(panel.series) >= _FEWEST_IN_A_CLOUD]
-    title = "Accuracy without attack against attack success"
-    x_label, y_label = "ASR (%); best is top left", "accuracy without attack"
-    ticks = tuple((float(x), str(x)) for x in range(0, 101, 25))
-    return _figure("accuracy-against-asr", title, x_label, y_label, panels, ticks=ticks, kind="cloud")
-
-
-def _asked(line: Line) -> tuple[object, ...]:
-    """What a line is about besides the attack."""
-    return line.dataset, line.task, line.model, line.setup, line.top_k
-
-
-def _by_size(
-    lines: Sequence[Line], name: str, title: str, measure: str, value: Callable[[Line], Interval]
-) -> Figure | None:
+def _by_size(lines: Sequence[Line]) -> Figure | None:
     """A panel per attack, at the first of its ranks; needs two corruption sizes."""
     attacked = [line for line in lines if not line.clean]
     if len({line.attack.corruption_size for line in attacked}) < 2:
@@ -164,9 +158,10 @@ def _by_size(
         (line for line in attacked if line.attack.rank == first),
         lambda line: (line.attack.name,),
         _setup_of(lines),
-        lambda line: (float(line.attack.corruption_size), value(line)),
+        lambda line: (float(line.attack.corruption_size), line.asr),
     )
-    return _figure(name, f"{title}, rank: {_rank_name(first)}", "planted passages k′", measure, panels, kind="point")
+    title = f"Attack success by corruption size, rank: {_rank_name(first)}"
+    return _figure("asr-by-corruption-size", title, "planted passages k′", "ASR", panels, kind="point")
 
 
 def _certified_by_size(lines: Sequence[Line]) -> Figure | None:
@@ -183,32 +178,9 @@ def _certified_by_size(lines: Sequence[Line]) -> Figure | None:
         Panel(_title(about, attack), tuple(Series(label, tuple(points)) for label, points in curves.items()))
         for (about, attack), curves in found.items()
     ]
+    x_label = "corrupted passages k′ among the retrieved"
     title = "Certified accuracy by corruption size"
-    return _figure(
-        "certified-by-corruption-size",
-        title,
-        "corrupted passages k′ among the retrieved",
-        "certified accuracy",
-        panels,
-        kind="point",
-    )
-
-
-def _expected_by_size(lines: Sequence[Line]) -> Figure | None:
-    """Expected certified accuracy against k', from the accuracy at k' = 0 on."""
-    found: dict[str, dict[str, list[Point]]] = {}
-    label = _setup_of(lines)
-    for line in lines:
-        if line.expected:
-            points = [_point(0, _accuracy(line)), *(_point(e.corruption_size, e.share) for e in line.expected)]
-            found.setdefault(_about(line, lines), {})[label(line)] = points
-    panels = [
-        Panel(about, tuple(Series(label, tuple(points)) for label, points in curves.items()))
-        for about, curves in found.items()
-    ]
-    title = "Expected certified accuracy by replaced groups"
-    x_label, y_label = "replaced groups k′", "right with radius at least k′"
-    return _figure("expected-by-replaced-groups", title, x_label, y_label, panels, kind="point")
+    return _figure("certified-by-corruption-size", title, x_label, "certified accuracy", panels, kind="point")
 
 
 def _sweep(
@@ -248,24 +220,6 @@ def _radii(lines: Sequence[Line]) -> Figure | None:
     return _figure("radius", "Radius of the right answers, no attack", "radius r", "of radius ≥ r", made, kind="point")
 
 
-def _runtime(lines: Sequence[Line]) -> Figure | None:
-    """Seconds per question, no attack."""
-    timed = [line for line in lines if line.clean and line.seconds is not None]
-    label = _setup_of(lines)
-    setups = list(dict.fromkeys(map(label, timed)))
-    panels: dict[str, list[Series]] = {}
-    for line in timed:
-        point = Point(float(setups.index(label(line))), line.seconds or 0.0)
-        panels.setdefault(_about(line, lines), []).append(Series(label(line), (point,)))
-    made = [Panel(about, tuple(series)) for about, series in panels.items()]
-    names, x_label = setups, "setup"
-    if len(made) == 1:
-        names = [_ratio([line for line in timed if label(line) == setup]) for setup in setups]
-        x_label = "setup, as a multiple of vanilla RAG"
-    ticks = tuple((float(i), name) for i, name in enumerate(names))
-    return _figure("runtime", "Time per question", x_label, "seconds", made, ticks=ticks, kind="bar", percent=False)
-
-
 def _figure(
     name: str,
     title: str,
@@ -274,11 +228,10 @@ def _figure(
     panels: Sequence[Panel],
     *,
     ticks: tuple[tuple[float, str], ...] = (),
-    kind: Literal["curve", "point", "cloud", "bar"] = "curve",
-    percent: bool = True,
+    kind: Literal["curve", "point"] = "curve",
 ) -> Figure | None:
     kept = tuple(panel for panel in panels if panel.series)
-    return Figure(name, title, x_label, y_label, kept, ticks, kind, percent) if kept else None
+    return Figure(name, title, x_label, y_label, kept, ticks, kind) if kept else None
 
 
 def _panels(
@@ -384,8 +337,3 @@ def _rank_order(rank: str | int) -> tuple[int, str]:
 def _rank_name(rank: str | int) -> str:
     rank = str(rank)
     return str(int(rank)) if rank.isdecimal() and len(rank) < 9 else rank
-
-
-def _ratio(lines: Sequence[Line]) -> str:
-    ratios = [r for line in lines if (r := line.latency_ratio.mean) is not None]
-    return f"{decimals(ratios[0], 2)}×" if ratios else "–"

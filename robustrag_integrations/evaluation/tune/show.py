@@ -1,11 +1,9 @@
-"""What tuning found: a table, a figure, and the comments of the settings file."""
+"""What tuning found: a table, and the comments of the settings file."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from robustrag_integrations.drawing.charts import Figure, Panel, Point, Series
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.show.tables import fitted_table
 from robustrag_integrations.evaluation.tune.choice import Candidate
@@ -80,29 +78,6 @@ def measures(candidate: Candidate, wish: Wish) -> str:
     )
 
 
-def front_figure(tuned: Tuned, wish: Wish) -> Figure:
-    """Certified accuracy and abstention over accuracy: all candidates, the front, and what was chosen."""
-    front = tuned.front
-    others = [c for c in tuned.candidates if c not in front]
-    kinds: list[tuple[str, Sequence[Candidate], bool]] = [
-        ("other settings", others, False),
-        ("front", [c for c in front if c is not tuned.chosen], False),
-        ("chosen", [tuned.chosen], True),
-        ("chosen, on held-out questions", [tuned.held_out], True),
-    ]
-
-    def panel(title: str, value: Any) -> Panel:
-        series = [Series(label, _points(found, value, intervals)) for label, found, intervals in kinds if found]
-        return Panel(title, tuple(series))
-
-    panels = (
-        panel(f"{_MEASURES[wish.measure]}, k′ = {wish.corruption_size}", lambda c: c.certified),
-        panel("abstained", lambda c: c.abstention),
-    )
-    title = f"{len(tuned.candidates)} settings on {_questions(tuned.chosen)}"
-    return Figure("front", title, "accuracy, %", "share of questions", panels, kind="point")
-
-
 def comments(tuned: Tuned, wish: Wish, about: Sequence[str]) -> list[str]:
     """What stands above the settings in their file.
 
@@ -121,19 +96,6 @@ def comments(tuned: Tuned, wish: Wish, about: Sequence[str]) -> list[str]:
         f"chosen of {len(tuned.candidates)}: {best[wish.prefer]}",
         *in_words(tuned, wish),
     ]
-
-
-def _points(candidates: Sequence[Candidate], value: Any, intervals: bool) -> tuple[Point, ...]:
-    found = [(c.accuracy, value(c)) for c in candidates]
-    return tuple(
-        Point(
-            round(100 * (accuracy.mean or 0), 1),
-            share.mean or 0.0,
-            share.low if intervals else None,
-            share.high if intervals else None,
-        )
-        for accuracy, share in found
-    )
 
 
 def _mark(candidate: Candidate, chosen: Candidate, front: Sequence[Candidate]) -> str:

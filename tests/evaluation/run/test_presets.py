@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from robustrag_integrations.evaluation.run.config import ConfigError, read_config
-from robustrag_integrations.evaluation.run.engines.local import LocalEngine
+from robustrag_integrations.evaluation.run.engine import LocalEngine
 from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.run.presets import PRESETS
 from robustrag_integrations.evaluation.run.runner import evaluate

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import json
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,7 @@ import pytest
 
 from robustrag_integrations.evaluation.run.bench import Bench
 from robustrag_integrations.evaluation.run.config import ConfigError
-from robustrag_integrations.evaluation.run.engines.local import LocalEngine
+from robustrag_integrations.evaluation.run.engine import LocalEngine
 from robustrag_integrations.evaluation.run.journal import JournalError
 from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.run.runner import RunStopped, evaluate
@@ -38,7 +39,7 @@ class Interrupting:
     def run(self, jobs, on_row, on_job) -> None:
         bench = Bench()
         for job in list(jobs)[::-1][: self._after]:
-            on_row(bench.row_now(job))
+            on_row(asyncio.run(bench.row(job)))
         raise KeyboardInterrupt
 
 

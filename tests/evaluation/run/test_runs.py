@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations.evaluation.run.config import ConfigError, read_config
-from robustrag_integrations.evaluation.run.engines.local import LocalEngine
+from robustrag_integrations.evaluation.run.engine import LocalEngine
 from robustrag_integrations.evaluation.run.runner import evaluate
 from robustrag_integrations.evaluation.score.expected import expected_of_question
 from robustrag_integrations.evaluation.score.schema import misfit_in_row

@@ -16,9 +16,8 @@ from robustrag_integrations.evaluation.score.planned import Missing, missing_row
 from robustrag_integrations.evaluation.score.rows import attack_of_row
 from robustrag_integrations.evaluation.score.run_file import Run
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line, summarise
-from robustrag_integrations.evaluation.show.figures import setup_labels, setup_styles
+from robustrag_integrations.evaluation.show.figures import all_figures, setup_labels
 from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS, INTERVALS_IN_WORDS, warnings_in_sum
-from robustrag_integrations.evaluation.show.parts import drawable_figures
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, outcome, spec_label
 from robustrag_integrations.rounding import decimals, significant
 from robustrag_integrations.usage import Prices, told
@@ -178,8 +177,7 @@ def _key(name: str) -> Element:
 
 def figures(findings: RunOverview, seed: int | None = None) -> list[Element]:
     """All figures that there is data for; the run's seed stands in their titles."""
-    styles = setup_styles(findings.lines)
-    return [chart(figure, styles) for figure in drawable_figures(findings.lines, seed)]
+    return [chart(figure) for figure in all_figures(findings.lines, seed)]
 
 
 def finding(lines: Sequence[Line]) -> str:

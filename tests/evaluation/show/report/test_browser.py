@@ -59,7 +59,7 @@ def test_a_page_shows_its_findings_figures_and_rows_and_nothing_is_refused(
 ) -> None:
     with browser.visit(page) as visit:
         assert visit.page.locator("h1").inner_text().startswith("Under attack, vanilla gave the attacker’s answer to")
-        assert visit.page.locator(".chart svg.plot").count() >= 8
+        assert visit.page.locator(".chart svg.plot").count() >= 4
         assert _status(visit).startswith(f"1–50 of {len(made_rows)}")
         assert _lines(visit) == 50
         visit.keep(folder / "page.png")
@@ -84,8 +84,7 @@ def test_details_show_passages_responses_counts_outvoted_groups_radius_and_tau(b
 def test_details_of_votes_and_decoding_show_their_own_evidence(browser: Browser, page: Path) -> None:
     with browser.visit(page) as visit:
         visit.page.select_option("select[name=setup]", label="decoding")
-        assert "lead of the chosen token" in visit.unfold().inner_text()
-        assert visit.page.locator(".gaps-drawing rect").count() > 0
+        assert "Token by token" in visit.unfold().inner_text()
         assert visit.page.locator(".steps tbody th").all_inner_texts()[:2] == ["a", "c"]
         assert visit.page.locator(".tree-drawing .node").count() > 2
         assert "the attacker" in visit.page.locator(".tree .keys").first.inner_text()

@@ -19,18 +19,15 @@ class LocalEngine:
     Attributes:
         cache: the folder of the cache of model calls; None for none.
         concurrency: how many rows are made at a time. Models in this process run one row at a time all the same.
-        share_sessions: whether settings that decode from the same prompts, one after the other, share a session; it
-            takes the memory of a whole answer's probabilities.
     """
 
     cache: str | None = None
     concurrency: int = 1
-    share_sessions: bool = False
 
     @cached_property
     def bench(self) -> Bench:
         """What holds the models; they stay loaded from one run to the next."""
-        return Bench(self.cache, share_sessions=self.share_sessions)
+        return Bench(self.cache)
 
     def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]) -> None:
         """Make the rows, and hand over each as soon as it is made; say which is begun.

@@ -1,8 +1,7 @@
-"""Tables for papers and pages: LaTeX (booktabs) and Markdown. Names come from data and are hostile: all are escaped."""
+"""Tables for papers: LaTeX (booktabs). Names come from data and are hostile: all are escaped."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from robustrag_integrations.display import printable
@@ -17,7 +16,6 @@ _LATEX = {
     **{"…": r"\ldots{}", "–": "--", "—": "---", "·": r"\textperiodcentered{}", "×": r"$\times$", "′": "$'$"},
     **{"’": "'", "‘": "`", "≤": r"$\le$", "≥": r"$\ge$", "α": r"$\alpha$", "β": r"$\beta$", "η": r"$\eta$"},
 }
-_MARKUP = re.compile(r"[\\`*_#!~<>|&@${}]|\](?=[(\[:])|:(?=/)|(?<=www)\.", re.IGNORECASE)
 _NOTHING = ("--", "-")
 
 
@@ -28,11 +26,6 @@ def latex(tables: Iterable[Table]) -> str:
     """
     parts = ["% needs \\usepackage{booktabs,textcomp}", *map(_latex_table, tables)]
     return "\n\n".join(parts) + "\n"
-
-
-def markdown(tables: Iterable[Table]) -> str:
-    """The tables as Markdown (GitHub's); no name makes a link, a picture, an element or another cell."""
-    return "\n\n".join(map(_markdown_table, tables)) + "\n"
 
 
 def _latex_table(shown: Table) -> str:
@@ -69,22 +62,3 @@ def _latex_character(character: str) -> str:
         return _LATEX[character]
     known = character.isascii() or 0xC0 <= ord(character) <= 0x17F  # letters with accents
     return character if known else f"{{[}}U+{ord(character):04X}{{]}}"
-
-
-def _markdown_table(shown: Table) -> str:
-    keys = min(shown.keys, len(shown.header))
-    ruler = [":--"] * keys + ["--:"] * (len(shown.header) - keys)
-    lines = [_markdown_row(map(_markdown_text, row)) for row in (shown.header, *shown.rows)]
-    lines.insert(1, _markdown_row(ruler))
-    title = [f"**{_markdown_text(shown.title)}**", ""] if shown.title else []
-    notes = [part for note in shown.notes for part in ("", _markdown_text(note, 600))]
-    return "\n".join([*title, *lines, *notes])
-
-
-def _markdown_row(cells: Iterable[str]) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _markdown_text(text: str, limit: int = _LONGEST_CELL) -> str:
-    """As text: what markup is made of is written as entities, which never are markup."""
-    return _MARKUP.sub(lambda found: f"&#{ord(found[0])};", printable(text, limit).strip())

@@ -1,4 +1,4 @@
-"""LaTeX and Markdown that stand whatever names are in them."""
+"""LaTeX that stands whatever names are in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.exported import latex, markdown
+from robustrag_integrations.evaluation.show.latex import latex
 from robustrag_integrations.evaluation.show.lines import summary_tables
 from robustrag_integrations.evaluation.show.tables import Table
 from tests.evaluation.rows import PIA, certificate, row
@@ -63,38 +63,18 @@ def check_latex(text: str, rows: int) -> None:
             assert len(re.findall(r"(?<!\\)&", line)) == 1
 
 
-def check_markdown(text: str, rows: int) -> None:
-    """As many lines as rows, of two cells; and of markup nothing."""
-    lines = [line for line in text.splitlines() if line.startswith("| ")]
-    assert len(lines) == rows + 1
-    for line in lines:
-        assert line.count("|") == 3, line
-    for line in text.splitlines():
-        rest = re.sub(r"&#\d+;", "", line)
-        rest = rest[2:-2] if rest.startswith("**") and rest.endswith("**") else rest
-        assert not set("<>`*_~!&@\x1b\u202e\\") & set(rest), line
-        assert "](" not in rest
-        assert "://" not in rest
-        assert "www." not in rest.lower()
-
-
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_names_are_text(name: str) -> None:
     check_latex(latex([table_of([name])]), 2)
-    check_markdown(markdown([table_of([name])]), 2)
 
 
 @given(st.lists(st.text(max_size=30), min_size=1, max_size=4))
 def test_any_names_are_text(names: list[str]) -> None:
     check_latex(latex([table_of(names)]), 1 + len(names))
-    check_markdown(markdown([table_of(names)]), 1 + len(names))
 
 
 def test_plain_names_stay_readable() -> None:
     found = Table("Accuracy", ["setup", "bacc"], [["keyword alpha=0.2", "50.0 [20, 80]"], ["no", "--"]])
-    assert markdown([found]) == (
-        "**Accuracy**\n\n| setup | bacc |\n| :-- | --: |\n| keyword alpha=0.2 | 50.0 [20, 80] |\n| no | -- |\n"
-    )
     assert r"keyword alpha=0.2 & 50.0 {[}20, 80{]} \\" in latex([found])
     assert r"no & -- \\" in latex([found])
     assert r"\begin{tabular}{lr}" in latex([found])
@@ -105,7 +85,6 @@ def test_the_summary_is_exported_with_what_all_lines_share_and_its_remarks() -> 
     rows += [row(i, attack=PIA, model="a_b", scores={"hijacked": i < 2}) for i in range(4)]
     [found] = summary_tables(summarise(rows))
     assert found.title == "data: demo (qa), model: a_b, top k: 10"
-    assert "a&#95;b" in markdown([found])
     assert r"a\_b" in latex([found])
-    assert "certified: against k&#39;" in markdown([found]) or "certified: against k'" in markdown([found])
+    assert r"certified: against k\textquotesingle{}" in latex([found])
     assert summary_tables([]) == []

@@ -1,1 +1,0 @@
-"""Engines, which make the rows: this process, or a Ray cluster. All of them make the same rows."""
