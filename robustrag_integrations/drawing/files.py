@@ -58,12 +58,12 @@ def figure_svg(figure: charts.Figure) -> str:
             parts.append(replace(drawing, attributes={**drawing.attributes, **size}))
         y += charts.HEIGHT
     x = _MARGIN
-    for label, look in figure.looks.items():
+    for label, number in figure.looks.items():
         text = one_line(label, letters - 4)
         wide = int(24 + len(text) * _LETTER)
         if x > _MARGIN and x + wide > width - _MARGIN:
             x, y = _MARGIN, y + _LINE
-        key = charts.key(look)
+        key = charts.key(number)
         parts.append(replace(key, attributes={**key.attributes, "x": str(x), "y": str(y + 5)}))
         parts.append(h("text", text, x=x + 18, y=y + 15))
         x += wide + _BETWEEN // 2

@@ -6,9 +6,11 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.providers import SETTINGS, Provider, forms, forms_that_take, provider_of
 
+_COUNTS = ("max_context_tokens", "max_new_tokens", "max_concurrency")
 DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 
 
@@ -39,13 +41,18 @@ class NamedModel:
     max_concurrency: int | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ValueError(f"name={self.name!r:.80} must be a text")
         if problem := check_name(self.name):
             raise ValueError(problem)
+        check_at_least(1, **{name: n for name in _COUNTS if (n := getattr(self, name)) is not None})
+        if self.dtype is not None and self.dtype not in DTYPES:
+            raise ValueError(f"dtype={self.dtype!r:.80} must be one of {', '.join(DTYPES)}")
         for setting in self._settings:
             if setting not in self._provider.takes:
                 raise ValueError(f"{setting} goes with {forms_that_take(setting)}, not with {self.name!r}")
-        if self.base_url is not None and not self.base_url.startswith(("http://", "https://")):
-            raise ValueError(f"base_url={self.base_url!r} must start with http:// or https://")
+        if self.base_url is not None and not str(self.base_url).startswith(("http://", "https://")):
+            raise ValueError(f"base_url={self.base_url!r:.200} must start with http:// or https://")
 
     @property
     def gives_probabilities(self) -> bool:

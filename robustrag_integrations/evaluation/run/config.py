@@ -1,37 +1,49 @@
 """What an evaluation runs: data sets x models x defences x settings x attacks, checked before anything is loaded.
 
-A config is a mapping (from YAML, TOML or flags). Every error names the key, the value that is there, and what to write
-in its place.
+A config is a mapping (from YAML, TOML or flags), checked by the pydantic models below; their fields are the keys, and
+what a field says about itself is its documentation, its default and its flag (`cli.flags`). Every error names the key,
+the value that is there, and what to write in its place.
 """
 
 from __future__ import annotations
 
 import importlib
 import itertools
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Annotated, Any, ClassVar, Literal, get_args
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    InstanceOf,
+    PlainValidator,
+    ValidationError,
+    model_validator,
+)
 
 from robustrag_integrations.attacks.planning import several_ranks
 from robustrag_integrations.certification.cases import AttackMode
-from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations.checks import is_whole_number, nearest_of
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
+from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.grouping.votes import HASTE, VoteRules
 from robustrag_integrations.models.determinism_probe import read_summary
-from robustrag_integrations.models.named import DTYPES, NamedModel
+from robustrag_integrations.models.named import NamedModel
 from robustrag_integrations.prompts import Task, check_exemplars
-from robustrag_integrations.sections import Section, shown
+from robustrag_integrations.sections import shown
 from robustrag_integrations.usage import Prices, prices_of
 
-MODES = ("injection", "modification")
-RANKS = ("first", "middle", "last", "random", "sweep")
-TASKS = ("qa", "mc", "long")
-LAYOUTS = (
+TaskName = Literal["qa", "mc", "long"]
+Layout = Literal[
     "paper-table1",
     "paper-table2",
     "modification",
@@ -41,12 +53,13 @@ LAYOUTS = (
     "thresholds",
     "eta",
     "runtime",
-)
+]
+TASKS: tuple[TaskName, ...] = get_args(TaskName)
+MODES: tuple[AttackMode, ...] = get_args(AttackMode)
+RANKS = ("first", "middle", "last", "random", "sweep")
 
 NO_RAG = "no-rag"  # a baseline of evaluations alone: the model without passages
 TASK_OF: Mapping[str, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
-
-
 RULES = ("group_size", "group_by", "copies", "min_groups", "min_radius", *HASTE)  # of `VoteRules`, for any method
 
 
@@ -74,42 +87,6 @@ class ConfigError(RobustRAGError, ValueError):
 
 
 @dataclass(frozen=True)
-class DataSpec:
-    """A data set.
-
-    Attributes:
-        source: `demo` or a file.
-        task: what it is asked as; None for what it is.
-        limit: how many questions are read.
-        layout: how its rows are laid out; None: they are recognised by their keys.
-        contexts: files and folders in which passages are found for questions that bring none.
-    """
-
-    source: str
-    task: str | None = None
-    limit: int | None = None
-    layout: str | None = None
-    contexts: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class DefenseSpec:
-    """A defence with the values each of its settings takes; several values of a setting make several setups.
-
-    Attributes:
-        name: one of `defense_names()`.
-        settings: values by the setting's name.
-        tasks: the tasks it is used for.
-        label: its name in tables; None to make one.
-    """
-
-    name: str
-    settings: Mapping[str, tuple[Any, ...]]
-    tasks: tuple[str, ...]
-    label: str | None = None
-
-
-@dataclass(frozen=True)
 class PlannedAttack(AttackSpec):
     """An attack of a configuration; its rank may be `sweep`, every rank in turn.
 
@@ -120,89 +97,412 @@ class PlannedAttack(AttackSpec):
     tasks: tuple[str, ...] = TASKS
 
 
-CLEAN = PlannedAttack()
+class _Wrong(ValueError):
+    """What is wrong with a part of a configuration, under one of its keys."""
+
+    def __init__(self, message: str, key: str = "") -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def _unknown(value: Any, names: Iterable[str], more: str = "") -> _Wrong:
+    """The error that a name is none of these, with the nearest one that is."""
+    listed = list(names)
+    near = nearest_of(value, listed) if isinstance(value, str) else None
+    hint = f"; did you mean {near!r}?" if near else ""
+    return _Wrong(f"{shown(value)} must be one of {', '.join(listed)}{' ' + more if more else ''}{hint}")
 
 
 @dataclass(frozen=True)
-class CertifySpec:
+class Whole:
+    """The mark of a whole number of this range."""
+
+    least: int
+    most: int
+
+    def check(self, value: Any) -> int:
+        """The number; raise where it is none of this range."""
+        if not is_whole_number(value, self.least, self.most):
+            raise _Wrong(f"{shown(value)} must be a whole number from {self.least} to {self.most:,}")
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        return PlainValidator(self.check).__get_pydantic_core_schema__(source, handler)
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, (list, tuple)) else [value]
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise _Wrong(f"must be a text, got {shown(value)}")
+    return value
+
+
+def _layout(value: str) -> str:
+    if value not in layout_names():
+        raise _unknown(value, layout_names())
+    return value
+
+
+def _named_model(value: Any) -> NamedModel:
+    """A model by its name, or by its name and what it is run with."""
+    given = _keys_and_values(value, "name")
+    try:
+        return NamedModel(**given)
+    except TypeError:
+        _check_keys(given, ("name", "base_url", "max_context_tokens", "max_new_tokens", "dtype"))
+        raise
+
+
+def _rank(value: Any) -> str | int:
+    if is_whole_number(value, 1, 1000) or value in RANKS:
+        return value
+    if several := several_ranks(value):
+        return "+".join(map(str, several))
+    raise _Wrong(f"{shown(value)} must be one of {', '.join(RANKS)}, a rank from 1, the top, or several such as 1+10")
+
+
+def _metric(value: Any) -> str:
+    from robustrag_integrations.metrics import METRICS, metric_of
+
+    name = _text(value)
+    if name not in METRICS and ":" not in name:
+        raise _unknown(name, METRICS, "or module:function for a custom one")
+    return _tried(metric_of, name)
+
+
+def _attack(value: Any) -> str:
+    from robustrag_integrations.attacks.families import ATTACKS
+    from robustrag_integrations.attacks.plugins import attack_of
+
+    name = _text(value)
+    if name == "none":
+        return name
+    if name not in ATTACKS and ":" not in name:
+        raise _unknown(name, ATTACKS, "or payloads:FILE, or module:function for a custom one")
+    return _tried(attack_of, name)
+
+
+def _tried(load: Callable[[str], object], name: str) -> str:
+    try:
+        load(name)
+    except TypeError as error:
+        raise _Wrong(str(error)) from error
+    return name
+
+
+def _probe(path: Any) -> dict[str, Any]:
+    if not isinstance(path, str):
+        raise _Wrong(f"must be files that robustrag probe --output wrote, got {shown(path)}")
+    try:
+        return read_summary(path)
+    except ValueError as error:
+        raise _Wrong(f"{path!r}: {error}") from error
+
+
+def _certified(value: Any) -> Any:
+    """`true` for the defaults, `false` for none, and sizes alone."""
+    if value in (None, False):
+        return None
+    return {} if value is True else value if isinstance(value, Mapping) else {"corruption_sizes": value}
+
+
+def _keys_and_values(value: Any, main: str) -> dict[str, Any]:
+    """A part as a mapping; a text is its main key."""
+    if isinstance(value, str):
+        return {main: value}
+    if not isinstance(value, Mapping):
+        raise _Wrong(f"must be a text or keys and values with {main!r}, got {shown(value)}")
+    if main not in value:
+        raise _Wrong(f"{main!r} is missing")
+    return dict(value)
+
+
+def _check_keys(given: Mapping[Any, Any], known: Iterable[str], of: str = "") -> None:
+    names = sorted(known)
+    for key in given:
+        if key not in names:
+            near = nearest_of(str(key), names)
+            hint = f"did you mean {near!r}? " if near else ""
+            raise _Wrong(f"unknown key{of}; {hint}known are {', '.join(names)}", printable(str(key), 60))
+
+
+_LIST = BeforeValidator(_listed)
+_ONCE = AfterValidator(lambda values: tuple(dict.fromkeys(values)))
+_SOME = Field(min_length=1)
+
+Text = Annotated[str, PlainValidator(_text)]
+Seed = Annotated[int, Whole(0, 999_999_999)]
+Limit = Annotated[int, Whole(1, 10_000_000)]
+Tasks = Annotated[tuple[TaskName, ...], _LIST, _ONCE]
+Model = Annotated[InstanceOf[NamedModel], BeforeValidator(_named_model)]
+Ranks = Annotated[tuple[Annotated[Any, PlainValidator(_rank)], ...], _LIST, _ONCE, _SOME]
+Modes = Annotated[tuple[AttackMode, ...], _LIST, _ONCE, _SOME]
+Planted = Annotated[tuple[Annotated[int, Whole(1, 100)], ...], _LIST, _ONCE, _SOME]
+Repeat = Annotated[int, Whole(1, 1000)]
+Paths = Annotated[tuple[Text, ...], _LIST]
+RowLayout = Annotated[str, AfterValidator(_layout)]
+
+
+class _Part(BaseModel):
+    """A part of a configuration. `main` is the key whose value a text alone stands for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True, protected_namespaces=())
+    main: ClassVar[str] = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_mapping(cls, value: Any) -> Any:
+        given = _keys_and_values(value, cls.main) if cls.main else value
+        _check_keys(given, cls.model_fields)
+        return given
+
+
+class DataSpec(_Part):
+    """A data set."""
+
+    main = "source"
+
+    source: Text = Field(description="`demo` or a file")
+    task: TaskName | None = Field(None, description="what it is asked as; None for what it is")
+    limit: Limit | None = Field(None, description="how many questions are read")
+    layout: RowLayout | None = Field(None, description="of its rows; None: they are recognised by their keys")
+    contexts: Paths = Field((), description="where passages are found for questions that bring none")
+
+
+class DefenseSpec(_Part):
+    """A defence with the values each of its settings takes; several values of a setting make several setups."""
+
+    main = "name"
+
+    name: str = Field(description="one of `defense_names()`")
+    settings: Mapping[str, tuple[Any, ...]] = Field(description="values by the setting's name")
+    tasks: Annotated[tuple[str, ...], _ONCE] = Field(description="the tasks it is used for")
+    label: Text | None = Field(None, description="its name in tables; None to make one")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_mapping(cls, value: Any) -> Any:
+        """Settings stand beside the other keys. The method itself says what is wrong with one; no model is loaded."""
+        given = _keys_and_values(value, "name")
+        name = given["name"]
+        if name not in defense_names():
+            raise _Wrong(str(_unknown(name, defense_names())), "name")
+        known, possible = settings_known(name), tasks_known(name)
+        _check_keys(given, (*known, "name", "tasks", "label"), of=f" of the defence {name!r}")
+        settings = {key: tuple(_listed(given[key])) for key in known if key in given}
+        for key, values in settings.items():
+            for chosen in values:
+                _check_setting(name, key, chosen)
+        for values in itertools.product(*settings.values()) if name in METHODS else ():
+            METHODS[name].in_force(dict(zip(settings, values, strict=True)))
+        if settings.get("wave_size", (None,)) != (None,) and not all(settings.get("stop_when_decided", (False,))):
+            raise _Wrong("needs stop_when_decided: true; all waves are asked else", "wave_size")
+        tasks = _listed(given.get("tasks", ())) or possible
+        for task in tasks:
+            if task not in possible:
+                raise _Wrong(str(_unknown(task, possible)), "tasks")
+        return {"name": name, "settings": settings, "tasks": tasks, "label": given.get("label")}
+
+
+def _check_setting(defense: str, key: str, value: Any) -> None:
+    try:
+        if key == "exemplars":
+            check_exemplars(value)
+        elif key in RULES:
+            along = {"stop_when_decided": True} if key == "wave_size" else {}
+            METHODS[defense].load().check_rules(VoteRules(**{**along, key: value}))
+        else:
+            entry_of(defense).settings_of({key: value})
+    except (ValueError, TypeError) as error:
+        raise _Wrong(str(error), key) from error
+
+
+class AttackEntry(_Part):
+    """An attack with the ranks, sizes and modes at which it is run; what it does not say is said for all attacks."""
+
+    main = "name"
+
+    name: Annotated[str, PlainValidator(_attack)]
+    ranks: Ranks
+    corruption_sizes: Planted
+    modes: Modes
+    repeat: Repeat | None
+    seed: Seed
+    tasks: Tasks = TASKS
+
+    def planned(self) -> list[PlannedAttack]:
+        """At every rank and corruption size; an attack that searches has no rank. None for `none`."""
+        from robustrag_integrations.attacks.plugins import attack_of
+
+        if self.name == "none":
+            return []
+        ranks = ("first",) if attack_of(self.name).needs_defense else self.ranks
+        return [
+            PlannedAttack(
+                self.name, mode, rank, len(several_ranks(rank) or range(size)), self.seed, self.repeat, self.tasks
+            )
+            for mode in self.modes
+            for size in self.corruption_sizes
+            for rank in ranks
+        ]
+
+
+class CertifySpec(_Part):
     """What clean rows are certified against; see `Defense.certify`."""
 
-    corruption_sizes: tuple[int, ...] = (1,)
-    attacks: tuple[AttackMode, ...] = ("injection",)
-    max_model_calls: int = 1000
-    sample: int = 0
-    seed: int = 0
+    corruption_sizes: Annotated[
+        tuple[Annotated[int, Whole(0, 100)], ...], _LIST, AfterValidator(lambda v: tuple(sorted(set(v)))), _SOME
+    ] = Field((1,), description="how many passages the attacker controls")
+    attacks: Modes = Field(("injection",), description="the kinds of attacker: injection (default), modification")
+    max_model_calls: Annotated[int, Whole(1, 10_000_000)] = Field(1000, description="per certificate (default 1000)")
+    sample: Annotated[int, Whole(0, 1_000_000)] = Field(0, description="samples for estimates (default 0)")
+    seed: Seed = Field(0, description="of the samples (default 0)")
 
 
-@dataclass(frozen=True)
-class EvalConfig:
+_OF_ATTACKS = ("ranks", "corruption_sizes", "modes", "repeat", "seed")
+
+
+class EvalConfig(_Part):
     """What is evaluated. How it is run (engine, concurrency, cache) is not part of it and changes no row.
 
-    Attributes:
-        data: the data sets.
-        models: the models under test.
-        defenses: the defences, each with its settings.
-        attacks: what each setup is attacked with; the clean run always comes first.
-        top_k: how many passages are retrieved, None for all that a question has; several make several setups.
-        tasks: with several, every data set is asked as each of these that it allows.
-        certify: what clean rows are certified against; None for no certificates.
-        judge: the model that grades long answers; None for no grades.
-        metric: what scores short answers and choices, in answers and certificates: a name of `metrics.METRICS`, or
-            `module:function` with scores from 0 to 1; None for the task's own (`contains` and `exact`).
-        seed: of everything random.
-        strict: whether a bad row of the data stops the run.
-        layout: the table of the paper that the summary follows; None for the plain table.
-        runs: how often each clean question is asked; the first run makes the row, the others stand in it.
-        probes: what repeat probes found (`determinism_probe.summary_of`), each about the model of its name.
-        prices: per million tokens, for the summary alone; None for no costs in it.
-        leave_out: whether a defence that a model cannot run is left out and named, in place of an error; presets do so.
-        given: the mapping it was read from, defaults filled in.
+    The descriptions are those of the flags; docs/evaluation.md has more.
     """
 
-    data: tuple[DataSpec, ...]
-    models: tuple[NamedModel, ...]
-    defenses: tuple[DefenseSpec, ...]
-    attacks: tuple[PlannedAttack, ...]
-    top_k: tuple[int | None, ...] = (10,)
-    tasks: tuple[str, ...] = ()
-    certify: CertifySpec | None = None
-    judge: NamedModel | None = None
-    metric: str | None = None
-    seed: int = 0
-    strict: bool = False
-    layout: str | None = None
-    runs: int = 1
-    probes: tuple[Mapping[str, Any], ...] = ()
-    prices: Prices | None = None
-    leave_out: bool = False
-    given: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    data: Annotated[tuple[DataSpec, ...], _LIST, _SOME] = Field(("demo",), description="demo (default) or files")
+    models: Annotated[tuple[Model, ...], _LIST, _SOME] = Field(("bundled",), description="the models under test")
+    defenses: Annotated[tuple[DefenseSpec, ...], _LIST, _SOME] = Field(
+        ("vanilla", "consensus"), description="the defences; default: vanilla consensus. no-rag asks without passages"
+    )
+    attacks: Annotated[tuple[AttackEntry, ...], _LIST] = Field(
+        ("pia", "poison"), description="one or more of those listed below; default: pia poison"
+    )
+    ranks: Ranks = Field(
+        ("first",),
+        description="where planted texts go: first (default), middle, last, random, sweep (all ranks), 1 (the top), 2, "
+        "..., or several at once: 1+2, 9+10",
+    )
+    corruption_sizes: Planted = Field((1,), description="number of planted passages (default 1)")
+    modes: Modes = Field(
+        ("injection",),
+        description="injection (default): the last passages drop out; modification: passages are replaced",
+    )
+    repeat: Repeat | None = Field(None, description="how often a planted text is repeated")
+    top_k: Annotated[
+        tuple[Annotated[int, Whole(1, 1000)] | None, ...],
+        BeforeValidator(lambda value: [None if v == "all" else v for v in _listed(value)]),
+        _ONCE,
+        _SOME,
+    ] = Field((10,), description="passages per question (default 10), or all")
+    tasks: Tasks = Field(
+        (), description="qa (short answers), mc (multiple choice), long (long answers); default: as the data says"
+    )
+    limit: Limit | None = Field(None, description="only the first N questions")
+    certify: Annotated[CertifySpec | None, BeforeValidator(_certified)] = Field(
+        None, description="certify clean answers against K corrupted passages (1 when no number is given)"
+    )
+    judge: Model | None = Field(None, description="the model that grades long answers")
+    metric: Annotated[str, PlainValidator(_metric)] | None = Field(
+        None,
+        description="what scores answers and certificates: contains (the answer holds a right one), exact (it is one), "
+        "or module:function for a custom one, from (response, references) to a score from 0 to 1; default: contains "
+        "for short answers, exact for choices",
+    )
+    seed: Seed = Field(0, description="of random choices (default 0)")
+    strict: Annotated[bool, Field(strict=True)] = Field(False, description="stop at a bad row of the data")
+    layout: Layout | None = Field(None, description="the table of the paper that the summary follows")
+    data_layout: RowLayout | None = Field(
+        None, description=f"of the data's rows, where their keys do not tell: {', '.join(layout_names())}"
+    )
+    contexts: Paths = Field(
+        (), description="files and folders in which BM25 finds passages for questions that bring none"
+    )
+    runs: Annotated[int, Whole(1, 1000)] = Field(
+        1,
+        description="how often each clean question is asked, past the cache (default 1): for models that sample, the "
+        "share of runs that are right with a radius, question by question",
+    )
+    probes: Annotated[tuple[Annotated[Any, PlainValidator(_probe)], ...], _LIST] = Field(
+        (),
+        description="what robustrag probe --output found about the models; it stands in every answer and in the report",
+    )
+    prices: Annotated[InstanceOf[Prices] | None, BeforeValidator(lambda v: None if v is None else prices_of(v))] = (
+        Field(None, description="per million tokens, for the summary alone")
+    )
+    leave_out: Annotated[bool, Field(strict=True)] = Field(
+        False, description="leave out and name a defence that a model cannot run, in place of an error"
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _as_mapping(cls, value: Any) -> Any:
+        """What is said for all data sets, attacks and certificates goes to each that does not say it itself."""
+        _check_keys(value, cls.model_fields)
+        given = {**DEFAULTS, **value}
+        of_data = {"limit": given["limit"], "layout": given["data_layout"], "contexts": given["contexts"]}
+        of_attacks = {key: given[key] for key in _OF_ATTACKS}
+        given["data"] = [_under(item, "source", of_data) for item in _listed(given["data"])]
+        given["attacks"] = [_under(item, "name", of_attacks) for item in _listed(given["attacks"])]
+        certify = _certified(given["certify"])
+        return {**given, "certify": {"seed": given["seed"], **certify} if isinstance(certify, Mapping) else certify}
+
+    @property
+    def planned_attacks(self) -> tuple[PlannedAttack, ...]:
+        """What each setup is attacked with; the clean run comes first."""
+        return tuple(dict.fromkeys([PlannedAttack(), *(a for entry in self.attacks for a in entry.planned())]))
+
+
+def _under(item: Any, main: str, shared: Mapping[str, Any]) -> Any:
+    """An item with what is said for all of its kind; something else is left as it is."""
+    if isinstance(item, str):
+        item = {main: item}
+    return {**shared, **{k: v for k, v in item.items() if v is not None}} if isinstance(item, Mapping) else item
 
 
 DEFAULTS: Mapping[str, Any] = {
-    "data": ["demo"],
-    "models": ["bundled"],
-    "defenses": ["vanilla", "consensus"],
-    "attacks": ["pia", "poison"],
-    "ranks": ["first"],
-    "corruption_sizes": [1],
-    "modes": ["injection"],
-    "repeat": None,
-    "top_k": [10],
-    "tasks": [],
-    "limit": None,
-    "certify": None,
-    "judge": None,
-    "metric": None,
-    "seed": 0,
-    "strict": False,
-    "layout": None,
-    "data_layout": None,
-    "contexts": [],
-    "runs": 1,
-    "probes": [],
-    "prices": None,
-    "leave_out": False,
+    name: list(field.default) if isinstance(field.default, tuple) else field.default
+    for name, field in EvalConfig.model_fields.items()
 }
+
+
+def read_config(given: Mapping[str, Any]) -> EvalConfig:
+    """Check a mapping and make the configuration; keys that are not given have `DEFAULTS`.
+
+    Raises:
+        ConfigError: a key is unknown, a value has the wrong type or range, or values do not go together.
+    """
+    try:
+        config = EvalConfig.model_validate(dict(given))
+    except ValidationError as error:
+        raise ConfigError(_in_words(error, {**DEFAULTS, **given})) from error
+    _check_together(config)
+    return config
+
+
+_WORDS = {"bool_type": "must be true or false", "string_type": "must be a text", "tuple_type": "must be a list"}
+
+
+def _in_words(error: ValidationError, given: Any) -> str:
+    """The first of its errors, those about the whole before those about a part: the key, the value, the fix."""
+    first = min(error.errors(include_url=False), key=lambda e: len(e["loc"]))
+    cause = first.get("ctx", {}).get("error")
+    steps = [*first["loc"], *([cause.key] if isinstance(cause, _Wrong) and cause.key else [])]
+    parts = steps and steps[0] in ("data", "models", "defenses", "attacks") and len(_listed(given[steps[0]])) > 1
+    place = ".".join(str(step) for step in steps if not isinstance(step, int))
+    if parts:
+        place = place.replace(str(steps[0]), f"{steps[0]}[{steps[1]}]", 1)
+    value = shown(first["input"])
+    if cause is not None:
+        said = str(cause)
+    elif first["type"] == "literal_error":
+        said = str(_unknown(first["input"], re.findall(r"'([^']*)'", first["ctx"]["expected"])))
+    elif first["type"] == "too_short":
+        said = "is an empty list; give at least one value"
+    else:
+        said = f"{_WORDS.get(first['type'], first['msg'])}, got {value}"
+    return f"{place}: {said}" if place else said
 
 
 def load_config(path: str) -> dict[str, Any]:
@@ -229,209 +529,6 @@ def load_config(path: str) -> dict[str, Any]:
     return found
 
 
-def read_config(given: Mapping[str, Any]) -> EvalConfig:
-    """Check a mapping and make the configuration; keys that are not given have `DEFAULTS`.
-
-    Raises:
-        ConfigError: a key is unknown, a value has the wrong type or range, or values do not go together.
-    """
-    filled = {**DEFAULTS, **given}
-    top = Section(filled, "", ConfigError)
-    top.known(DEFAULTS)
-    seed = top.number("seed", 0, 999_999_999)
-    limit = top.optional("limit", lambda: top.number("limit", 1, 10_000_000))
-    config = EvalConfig(
-        data=tuple(_data(item, top, limit) for item in top.items("data", "source")),
-        models=tuple(_model(item) for item in top.items("models", "name")),
-        defenses=tuple(_defense(item) for item in top.items("defenses", "name")),
-        attacks=_attacks(top, seed),
-        top_k=_top_k(top),
-        tasks=top.names("tasks", TASKS),
-        certify=top.optional("certify", lambda: _certify(top, seed)),
-        judge=top.optional("judge", lambda: _model(top.items("judge", "name")[0])),
-        metric=top.optional("metric", lambda: _metric(top)),
-        seed=seed,
-        strict=top.flag("strict"),
-        layout=top.optional("layout", lambda: top.name("layout", LAYOUTS)),
-        runs=top.number("runs", 1, 1000),
-        probes=tuple(_probe(top, path) for path in top.values("probes", least=0)),
-        prices=top.optional("prices", lambda: _prices(top)),
-        leave_out=top.flag("leave_out"),
-        given=filled,
-    )
-    _check_together(config)
-    return config
-
-
-def _probe(top: Section, path: Any) -> dict[str, Any]:
-    if not isinstance(path, str):
-        raise top.wrong(f"must be files that robustrag probe --output wrote, got {shown(path)}", "probes")
-    try:
-        return read_summary(path)
-    except ValueError as error:
-        raise top.wrong(f"{path!r}: {error}", "probes") from error
-
-
-def _data(item: Section, top: Section, limit: int | None) -> DataSpec:
-    item.known(("source", "task", "limit", "layout", "contexts"))
-    own = item.optional("limit", lambda: item.number("limit", 1, 10_000_000))
-    layout = top.optional("data_layout", lambda: top.name("data_layout", layout_names()))
-    contexts = (item if "contexts" in item else top).values("contexts", least=0)
-    if not all(isinstance(path, str) and path.strip() for path in contexts):
-        raise item.wrong("must be files and folders", "contexts")
-    return DataSpec(
-        item.text("source"),
-        item.optional("task", lambda: item.name("task", TASKS)),
-        own or limit,
-        item.optional("layout", lambda: item.name("layout", layout_names())) or layout,
-        tuple(contexts),
-    )
-
-
-def _model(item: Section) -> NamedModel:
-    item.known(("name", "base_url", "max_context_tokens", "max_new_tokens", "dtype"))
-    try:
-        return NamedModel(
-            item.text("name"),
-            item.optional("base_url", lambda: item.text("base_url")),
-            item.optional("max_context_tokens", lambda: item.number("max_context_tokens", 1, 10_000_000)),
-            item.optional("max_new_tokens", lambda: item.number("max_new_tokens", 1, 1_000_000)),
-            item.optional("dtype", lambda: item.name("dtype", DTYPES)),
-        )
-    except ConfigError:
-        raise
-    except ValueError as error:
-        raise item.wrong(str(error)) from error
-
-
-def _defense(item: Section) -> DefenseSpec:
-    name = item.name("name", defense_names())
-    own, possible = settings_known(name), tasks_known(name)
-    item.known((*own, "name", "tasks", "label"), of=f" of the defence {name!r}")
-    settings = {key: item.values(key) for key in own if key in item}
-    for key, values in settings.items():
-        for value in values:
-            _check_setting(item, name, key, value)
-    try:
-        for values in itertools.product(*settings.values()) if name in METHODS else ():
-            METHODS[name].in_force(dict(zip(settings, values, strict=True)))
-    except ValueError as error:
-        raise item.wrong(str(error)) from error
-    if settings.get("wave_size", (None,)) != (None,) and not all(settings.get("stop_when_decided", (False,))):
-        raise item.wrong("needs stop_when_decided: true; all waves are asked else", "wave_size")
-    tasks = item.names("tasks", possible) if "tasks" in item else ()
-    return DefenseSpec(name, settings, tasks or possible, item.optional("label", lambda: item.text("label")))
-
-
-def _check_setting(item: Section, name: str, key: str, value: Any) -> None:
-    """Let the method itself say what is wrong with a value; no model is loaded by that."""
-    try:
-        if key == "exemplars":
-            check_exemplars(value)
-        elif key in RULES:
-            along = {"stop_when_decided": True} if key == "wave_size" else {}
-            METHODS[name].load().check_rules(VoteRules(**{**along, key: value}))
-        else:
-            entry_of(name).settings_of({key: value})
-    except (ValueError, TypeError) as error:
-        raise item.wrong(str(error), key) from error
-
-
-def _attacks(top: Section, seed: int) -> tuple[PlannedAttack, ...]:
-    """The clean run, and every attack at every rank and corruption size; an attack that searches has no rank."""
-    from robustrag_integrations.attacks.plugins import attack_of
-
-    listed = [CLEAN]
-    for item in top.items("attacks", "name"):
-        item.known(("name", "ranks", "corruption_sizes", "modes", "repeat", "seed", "tasks"))
-        name = item.text("name")
-        where = {key: item if key in item else top for key in ("ranks", "corruption_sizes", "modes", "repeat")}
-        if name == "none":
-            continue
-        _check_attack(item, name)
-        repeat = where["repeat"].optional("repeat", partial(where["repeat"].number, "repeat", 1, 1000))
-        chosen = item.number("seed", 0, 999_999_999) if "seed" in item else seed
-        tasks = item.names("tasks", TASKS) if "tasks" in item else TASKS
-        searches = attack_of(name).needs_defense  # it chooses its own ranks
-        listed += [
-            PlannedAttack(name, mode, rank, len(several_ranks(rank) or range(size)), chosen, repeat, tasks)
-            for mode in where["modes"].names("modes", MODES, least=1)
-            for size in where["corruption_sizes"].numbers("corruption_sizes", 1, 100)
-            for rank in (("first",) if searches else _ranks(where["ranks"]))
-        ]
-    return tuple(dict.fromkeys(listed))
-
-
-def _check_attack(item: Section, name: str) -> None:
-    from robustrag_integrations.attacks.families import ATTACKS
-    from robustrag_integrations.attacks.plugins import attack_of
-
-    if name not in ATTACKS and ":" not in name:
-        raise item.unknown("name", name, ATTACKS, "or payloads:FILE, or module:function for a custom one")
-    try:
-        attack_of(name)
-    except (ValueError, TypeError) as error:
-        raise item.wrong(str(error), "name") from error
-
-
-def _top_k(top: Section) -> tuple[int | None, ...]:
-    """Numbers of passages; None for `all`."""
-    values = top.values("top_k")
-    return tuple(dict.fromkeys(None if v == "all" else top.whole_number("top_k", v, 1, 1000) for v in values))
-
-
-def _metric(top: Section) -> str:
-    from robustrag_integrations.metrics import METRICS, metric_of
-
-    name = top.text("metric")
-    if name not in METRICS and ":" not in name:
-        raise top.unknown("metric", name, METRICS, "or module:function for a custom one")
-    try:
-        metric_of(name)
-    except (ValueError, TypeError) as error:
-        raise top.wrong(str(error), "metric") from error
-    return name
-
-
-def _prices(top: Section) -> Prices:
-    try:
-        return prices_of(top["prices"])
-    except ValueError as error:
-        raise top.wrong(str(error), "prices") from error
-
-
-def _ranks(section: Section) -> tuple[str | int, ...]:
-    found: list[str | int] = []
-    for value in section.values("ranks"):
-        if is_whole_number(value, 1, 1000) or value in RANKS:
-            found.append(value)
-        elif several := several_ranks(value):
-            found.append("+".join(map(str, several)))
-        else:
-            raise section.wrong(
-                f"{shown(value)} must be one of {', '.join(RANKS)}, a rank from 1, the top, or several such as 1+10",
-                "ranks",
-            )
-    return tuple(found)
-
-
-def _certify(top: Section, seed: int) -> CertifySpec | None:
-    value = top["certify"]
-    if value is False:
-        return None
-    given = {} if value is True else value if isinstance(value, Mapping) else {"corruption_sizes": value}
-    defaults = vars(CertifySpec(seed=seed))
-    section = Section({**defaults, **given}, "certify", ConfigError)
-    section.known(defaults)
-    return CertifySpec(
-        tuple(sorted(section.numbers("corruption_sizes", 0, 100))),
-        cast("tuple[AttackMode, ...]", section.names("attacks", MODES, least=1)),
-        section.number("max_model_calls", 1, 10_000_000),
-        section.number("sample", 0, 1_000_000),
-        section.number("seed", 0, 999_999_999),
-    )
-
-
 def can_run(defense: str, model: NamedModel) -> bool:
     """Whether a model gives what a defence needs of it; chat APIs give no token probabilities."""
     needs = defense in METHODS and METHODS[defense].needs_probabilities
@@ -452,7 +549,7 @@ def _check_together(config: EvalConfig) -> None:
         for defense in config.defenses:
             if not tasks & set(defense.tasks):
                 raise no_task(defense, sorted(map(str, tasks)))
-    if None in config.top_k and any(attack.rank == "sweep" for attack in config.attacks):
+    if None in config.top_k and any(attack.rank == "sweep" for attack in config.planned_attacks):
         raise ConfigError("ranks: sweep needs a number of passages; give one as top_k in place of all")
     for defense in config.defenses if config.certify else ():
         _check_certifiable(defense)
@@ -464,10 +561,10 @@ def _check_together(config: EvalConfig) -> None:
             f"certify: corruption_sizes {max(config.certify.corruption_sizes)} is more than the {largest} passages "
             "that top_k retrieves; lower it, or raise top_k"
         )
-    sizes = [a.corruption_size for a in config.attacks]
+    sizes = [a.corruption_size for a in config.planned_attacks]
     if max(sizes) > largest:
         raise ConfigError(f"corruption_sizes: {max(sizes)} is more than the {largest} passages of top_k")
-    for attack in config.attacks:
+    for attack in config.planned_attacks:
         if beyond_the_end(attack, largest):
             raise ConfigError(
                 f"ranks: {attack.rank} is beyond the end: with top_k {largest} and {attack.corruption_size} planted, "

@@ -118,7 +118,7 @@ def make_plan(config: EvalConfig) -> RunPlan:
     for dataset in datasets:
         notes += _data_notes(dataset)
         for setup in setups_of(config, dataset.task):
-            for attack in _at_ranks(config.attacks, setup.top_k):
+            for attack in _at_ranks(config.planned_attacks, setup.top_k):
                 jobs += planner.jobs(dataset, setup, attack)
     if not jobs:
         raise ConfigError("; ".join(["there is nothing to do: no question, defence and attack fit together", *notes]))
@@ -129,7 +129,7 @@ def make_plan(config: EvalConfig) -> RunPlan:
 def _left_out(config: EvalConfig) -> Iterator[str]:
     """The defences that a model cannot run."""
     for model in config.models:
-        names = [spec.label or spec.name for spec in config.defenses if not _runs(config, spec.name, model)]
+        names = dict.fromkeys(s.label or s.name for s in config.defenses if not _runs(config, s.name, model))
         if names:
             yield f"{model.name}: {', '.join(names)} left out: it gives no token probabilities"
 
@@ -304,7 +304,7 @@ class _Planner:
             "model": [setup.model.name, self._prints[setup.model]],
             "attack": [asdict(replace(attack, tasks=())), _attack_code(attack.name)],
             "judge": [judge.name, self._prints[judge]] if judge else None,
-            "certify": asdict(certify) if certify else None,
+            "certify": certify.model_dump() if certify else None,
         }
         metric = None if config.metric == METRIC_OF_TASK[dataset.task] or dataset.task == "long" else config.metric
         if metric is not None:
@@ -351,7 +351,7 @@ def row_of_job(job: Job) -> dict[str, Any]:
 def _certify(spec: CertifySpec | None, top_k: int | None) -> CertifySpec | None:
     """What can be certified for this many passages."""
     sizes = tuple(size for size in spec.corruption_sizes if top_k is None or size <= top_k) if spec else ()
-    return replace(spec, corruption_sizes=sizes) if spec and sizes else None
+    return spec.model_copy(update={"corruption_sizes": sizes}) if spec and sizes else None
 
 
 def _extractor(setup: Setup) -> str | None:

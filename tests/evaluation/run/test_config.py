@@ -18,13 +18,18 @@ CONFIG = {
 
 def test_several_ranks_at_once_are_as_many_planted_passages() -> None:
     config = read_config({"attacks": ["pia"], "ranks": ["2+1", "9+10"], "corruption_sizes": [1, 3]})
-    assert [(a.rank, a.corruption_size) for a in config.attacks[1:]] == [("1+2", 2), ("9+10", 2)]
+    assert [(a.rank, a.corruption_size) for a in config.planned_attacks[1:]] == [("1+2", 2), ("9+10", 2)]
 
 
 def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> None:
     config = read_config(CONFIG)
-    assert config.attacks[0].name == "none"
-    assert [(a.rank, a.corruption_size) for a in config.attacks[1:]] == [("first", 1), (3, 1), ("first", 2), (3, 2)]
+    assert config.planned_attacks[0].name == "none"
+    assert [(a.rank, a.corruption_size) for a in config.planned_attacks[1:]] == [
+        ("first", 1),
+        (3, 1),
+        ("first", 2),
+        (3, 2),
+    ]
     assert config.defenses[1].settings == {"alpha": (0.2, 0.3)}
     assert config.certify is not None
     assert config.certify.corruption_sizes == (1, 2)
@@ -157,7 +162,7 @@ def test_a_preset_is_a_valid_config_of_its_own_layout(name) -> None:
 
 def test_values_that_are_given_twice_are_run_once() -> None:
     config = read_config({"attacks": ["pia", "pia", "none"], "top_k": [5, 5]})
-    assert config.attacks == (PlannedAttack(), PlannedAttack("pia", corruption_size=1))
+    assert config.planned_attacks == (PlannedAttack(), PlannedAttack("pia", corruption_size=1))
     assert config.top_k == (5,)
 
 

@@ -75,6 +75,14 @@ def test_attack_success_stands_next_to_accuracy(tmp_path) -> None:
     assert f"{LIGHT} vanilla 0.0 / 100.0" in " ".join(shown.split())
 
 
+def test_prompts_show_as_many_worked_examples_as_the_papers_none_for_choices_four_short_one_long() -> None:
+    for name in HEADERS:
+        for spec in read_config(PRESETS[name].config).defenses:
+            shown = {"mc": {0}, "qa": {1, 4} if name == "runtime" else {4}, "long": {1}}
+            for task in spec.tasks if spec.name != "no-rag" else ():
+                assert set(spec.settings.get("exemplars", (0,))) == shown[task], (name, spec.name, task)
+
+
 def test_time_is_measured_without_the_cache() -> None:
     assert [name for name, preset in PRESETS.items() if not preset.cached] == ["runtime"]
 
