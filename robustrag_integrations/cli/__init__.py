@@ -1,4 +1,4 @@
-"""The `robustrag` command: a module per command, each with `add(commands)` and a `run(args)` that gives the exit code.
+"""The `robustrag` command: a module per command, imported when it is typed; `run(args)` gives the exit code.
 
 Results go to standard output, everything else to standard error.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import errno
+import importlib
 import io
 import os
 import sys
@@ -14,14 +15,26 @@ import warnings
 from collections.abc import Sequence
 
 from robustrag_integrations import __version__
-from robustrag_integrations.cli import ask, certify, demo, doctor, eval, mcp, playground, probe, report, serve, tune
-from robustrag_integrations.cli.arguments import Parser
+from robustrag_integrations.cli.arguments import Given, Parser
 from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError
 from robustrag_integrations.cli.output import complain
 from robustrag_integrations.cli.settings import under_settings
 from robustrag_integrations.errors import RobustRAGError
 
-COMMANDS = (demo, playground, ask, serve, mcp, certify, eval, tune, report, probe, doctor)
+COMMANDS = {
+    "demo": "see attacks succeed and fail on a small corpus, offline",
+    "playground": "poison passages in the browser, and see who falls for it",
+    "ask": "ask your own documents",
+    "serve": "an OpenAI-compatible endpoint",
+    "mcp": "your own documents as an MCP tool",
+    "certify": "the score that no attacker can get below, for a data set",
+    "eval": "the paper's evaluation on your data and model: attacks, certificates, tables",
+    "tune": "choose thresholds and vote rules on your data; a settings file for every entry point",
+    "report": "a run as one page to read and to share",
+    "probe": "does this model repeat itself?",
+    "doctor": "what is installed, what is missing, what the probes find: the first thing in a report on a defect",
+}
+"""The commands, each a module of this package with `DESCRIPTION`, `EPILOG`, `add(parser)` and `run(args)`."""
 
 _EPILOG = """\
 examples:
@@ -50,11 +63,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit code: 0 done, 1 failure, 2 wrong usage, 3 abstained, 4 a probe saw differences, 130 interrupted.
     """
     _make_output_safe()
-    parser = command_parser()
+    typed = next((text for text in (sys.argv[1:] if argv is None else argv) if not text.startswith("-")), "")
     try:
+        parser = command_parser(typed)
         args = parser.parse_args(argv)
     except SystemExit as done:  # argparse has said what is wrong, or shown the help
         return done.code if isinstance(done.code, int) else EXIT_USAGE
+    except ImportError as error:
+        complain(f"error: {error}")
+        return EXIT_FAILURE
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -83,8 +100,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def command_parser() -> argparse.ArgumentParser:
-    """The parser of all commands."""
+def command_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """The parser of all commands; of those that are not `only` it knows the names alone. None: all with their options.
+
+    Raises:
+        ImportError: an extra is missing.
+    """
     parser = Parser(
         prog="robustrag",
         description="Retrieval-augmented generation that a few planted documents cannot take over.",
@@ -93,8 +114,14 @@ def command_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"robustrag {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
-    for command in COMMANDS:
-        command.add(commands)
+    for name, about in COMMANDS.items():
+        command = commands.add_parser(name, help=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+        if only in (None, name):
+            module = importlib.import_module(f"{__name__}.{name}")
+            command.description, command.epilog = module.DESCRIPTION, module.EPILOG
+            command.register("action", None, Given)
+            command.set_defaults(run=module.run, parser=command)
+            module.add(command)
     return parser
 
 

@@ -101,32 +101,7 @@ def passages_asked(text: str) -> int | str:
     return text if text == "all" else whole_number(1, 1000)(text)
 
 
-def add_command(
-    commands: Any, name: str, run: Callable[[argparse.Namespace], int], about: str, description: str, epilog: str
-) -> argparse.ArgumentParser:
-    """Add a command whose help text is shown as it is written.
-
-    Args:
-        commands: what `add_subparsers` gave.
-        name: what is typed.
-        run: does it, and gives the exit code.
-        about: its line in the list of commands.
-        description: the help text above the options.
-        epilog: the help text below them.
-    """
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name,
-        help=about,
-        description=description,
-        epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.register("action", None, _Given)
-    parser.set_defaults(run=run, parser=parser)
-    return parser
-
-
-class _Given(argparse.Action):
+class Given(argparse.Action):
     """What is typed; a list that is typed in several parts is all of them, where argparse keeps the last part alone."""
 
     def __call__(
@@ -184,19 +159,6 @@ def add_model_settings(group: Any) -> None:
         type=whole_number(1, 10_000_000),
         metavar="N",
         help=f"how much of a group {forms_that_take('max_context_tokens')} reads; longer passages are cut",
-    )
-
-
-def add_metric(parser: Any, **more: Any) -> None:
-    """Add --metric."""
-    parser.add_argument(
-        "--metric",
-        type=some_text,
-        metavar="METRIC",
-        help="what scores answers and certificates: contains (the answer holds a right one), exact (it is one), or "
-        "module:function for a custom one, from (response, references) to a score from 0 to 1; default: contains for "
-        "short answers, exact for choices",
-        **more,
     )
 
 

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.ask_report import ask_report
 from robustrag_integrations.cli.arguments import (
-    add_command,
     add_model,
     add_prices,
     existing,
@@ -36,13 +34,13 @@ from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.prompts import Task
 from robustrag_integrations.usage import cost_in_words, prices_of
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Read documents, retrieve the passages that fit a question, ask the model about each
 source alone, and answer with what enough of them agree on. The radius says how many
 sources could have said anything else without changing the answer.
 """
 
-_EPILOG = """\
+EPILOG = """\
 who has a vote:
   One source, one vote. A source is a file, or what a JSONL row names as its "source",
   "url", "file_path" or the like; a long file is cut into many passages, but still has
@@ -70,9 +68,8 @@ exit codes: 0 answered, 3 abstained (no answer was agreed on), 2 wrong usage, 1 
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = add_command(commands, "ask", run, "ask your own documents", _DESCRIPTION, _EPILOG)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("question", type=some_text, metavar="QUESTION", help="the question, in quotes")
     add_documents(parser)
     parser.add_argument(

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import (
-    add_command,
-    add_metric,
     add_model,
     add_model_settings,
     passages_asked,
@@ -18,6 +16,7 @@ from robustrag_integrations.cli.arguments import (
 )
 from robustrag_integrations.cli.defending import given_votes
 from robustrag_integrations.cli.exits import UsageError
+from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import named_model, with_settings
 from robustrag_integrations.cli.output import complain, show, show_json
 from robustrag_integrations.cli.running import add_how, exit_code, run_evaluation
@@ -31,19 +30,20 @@ from robustrag_integrations.cli.thresholds import (
 )
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.display import printable, table
+from robustrag_integrations.evaluation.run.config import MODES, CertifySpec, EvalConfig
 from robustrag_integrations.rounding import decimals
 
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.score.summary import Line
 
 _MOST_REASONS = 5
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Certify answers: for every question, the score that no attacker of a given strength can
 get below (tau), whatever they write. It takes the clean passages and the right answer;
 no attack is run.
 """
 
-_EPILOG = """\
+EPILOG = """\
 data:
   demo: the questions about the fictional world that ships with the package; or a file
   with one question per line (.jsonl) or a JSON list of them (.json), gzipped or not:
@@ -81,24 +81,15 @@ exit codes: 0 done, 1 failure or failed questions, 2 wrong usage, 130 interrupte
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the parser."""
-    about = "the score that no attacker can get below, for a data set"
-    parser = add_command(commands, "certify", run, about, _DESCRIPTION, _EPILOG)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("data", metavar="DATA", help="demo, or a file of questions")
     parser.add_argument(
         "--defense", choices=tuple(METHODS), help="default consensus, or the one that takes the settings given"
     )
-    parser.add_argument(
-        "--corruption-size",
-        nargs="+",
-        type=whole_number(0, 100),
-        default=[1],
-        metavar="K",
-        help="how many passages the attacker controls (default 1); several share their model calls",
-    )
-    parser.add_argument("--attack", choices=("injection", "modification"), default="injection")
-    add_metric(parser)
+    add_field(parser, CertifySpec, "corruption_sizes", metavar="K")
+    parser.add_argument("--attack", choices=MODES, default="injection", help="the kind of attacker (default injection)")
+    add_field(parser, EvalConfig, "metric")
     parser.add_argument(
         "--top-k", type=passages_asked, metavar="K", help="passages per question (default: all; 10 for demo)"
     )
@@ -110,26 +101,15 @@ def add(commands: Any) -> None:
         metavar="WHAT",
         help="what has one vote: passage (default, as in the paper), origin, or site",
     )
-    parser.add_argument("--limit", type=whole_number(1, 1_000_000), metavar="N", help="only the first N questions")
+    add_field(parser, EvalConfig, "limit")
     parser.add_argument("--output", metavar="FILE", help="keep the rows as JSON lines, and resume from there")
     parser.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
     add_settings(parser)
     add_model(parser)
     add_model_settings(parser)
     add_thresholds(parser)
-    _add_limits(parser)
+    add_fields(parser.add_argument_group("limits"), CertifySpec, "max_model_calls", "sample", "seed")
     add_how(parser.add_argument_group("how it is run"))
-
-
-def _add_limits(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("limits")
-    group.add_argument(
-        "--max-model-calls", type=whole_number(1, 10_000_000), default=1000, metavar="N", help="default 1000"
-    )
-    group.add_argument(
-        "--sample", type=whole_number(0, 1_000_000), default=0, metavar="N", help="samples for estimates (default 0)"
-    )
-    group.add_argument("--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="of the samples")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -181,11 +161,8 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
         "top_k": args.top_k or (10 if args.data == "demo" else "all"),
         "metric": args.metric,
         "certify": {
-            "corruption_sizes": args.corruption_size,
             "attacks": [args.attack],
-            "max_model_calls": args.max_model_calls,
-            "sample": args.sample,
-            "seed": args.seed,
+            **given_fields(args, ("corruption_sizes", "max_model_calls", "sample", "seed")),
         },
     }
 

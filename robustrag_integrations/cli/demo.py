@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.cli.arguments import add_command, add_model, some_text, whole_number
+from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import Progress, show, show_json
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET = "Atlantis"
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Ask a question about a small fictional world, offline: retrieve passages with BM25, plant
 an attacker's passage above them, and let plain ("vanilla") RAG and the defences
 answer. Everything is computed while you wait; try to break it.
 """
 
-_EPILOG = """\
+EPILOG = """\
 attacks (planted as the first of the passages, the last one drops out):
   prompt injection   a passage that instructs the model to give the attacker's answer
   poisoning          a passage that repeats a forged sentence with the attacker's answer
@@ -54,10 +54,8 @@ exit codes: 0 done (whether the attack worked or not), 2 wrong usage, 1 failure
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the parser."""
-    about = "see attacks succeed and fail on a small corpus, offline"
-    parser = add_command(commands, "demo", run, about, _DESCRIPTION, _EPILOG)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     asked = parser.add_mutually_exclusive_group()
     asked.add_argument(
         "--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="another question of the list"

@@ -6,12 +6,11 @@ import argparse
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from robustrag_integrations.cli.arguments import add_command
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE
 from robustrag_integrations.cli.output import Progress, show, show_json
 from robustrag_integrations.display import printable
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 What is here: versions, extras, devices, what the isolation probe finds on this machine,
 whether the models that ship are those that were released, and which tests would be
 skipped. Put the output into a report on a defect; its first line is a summary.
@@ -19,7 +18,7 @@ skipped. Put the output into a report on a defect; its first line is a summary.
 Of environment variables it says whether they are set, never what they hold.
 """
 
-_EPILOG = """\
+EPILOG = """\
 how to read it:
   isolation      whether the rows of a batch move each other's numbers on this machine's
                  kernels, tried with the bundled reader (needs the extra local);
@@ -30,10 +29,8 @@ exit codes: 0 done, 1 the models that ship are missing or not those that were re
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the parser."""
-    about = "what is installed, what is missing, what the probes find: the first thing in a report on a defect"
-    parser = add_command(commands, "doctor", run, about, _DESCRIPTION, _EPILOG)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("--quick", action="store_true", help="leave the isolation probe out, which loads a model")
     parser.add_argument("--json", action="store_true", help="print data instead of text")
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from robustrag_integrations.cli.arguments import add_command
-from robustrag_integrations.cli.eval_options import add_options, epilog, given_config
+from robustrag_integrations.cli.eval_options import EPILOG, given_config
+from robustrag_integrations.cli.eval_options import add_options as add
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.exporting import check_results, write_latex, write_result
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
@@ -19,18 +19,13 @@ from robustrag_integrations.usage import prices_of
 
 _MOST_COMPARISONS = 20  # on a terminal
 
-_DESCRIPTION = """\
+__all__ = ["DESCRIPTION", "EPILOG", "add", "run"]
+
+DESCRIPTION = """\
 Evaluate defences: ask every question of a data set, cleanly and under attack, score the
 answers, and certify the clean ones. Every row is on disk as soon as it is made; run the
 same command again to resume after a crash or Ctrl-C.
 """
-
-
-def add(commands: Any) -> None:
-    """Add the command to the parser."""
-    about = "the paper's evaluation on your data and model: attacks, certificates, tables"
-    parser = add_command(commands, "eval", run, about, _DESCRIPTION, epilog())
-    add_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -11,7 +11,6 @@ from typing import Any
 from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.attacks.payloads import PREFIX
 from robustrag_integrations.cli.arguments import (
-    add_metric,
     add_model_settings,
     add_prices,
     existing,
@@ -21,6 +20,7 @@ from robustrag_integrations.cli.arguments import (
 )
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.exporting import add_latex
+from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import with_settings
 from robustrag_integrations.cli.running import add_how
 from robustrag_integrations.cli.settings import read_settings
@@ -28,12 +28,11 @@ from robustrag_integrations.cli.thresholds import threshold_help, thresholds, va
 from robustrag_integrations.defenses.registry import METHODS, VANILLA, methods_that
 from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.entry_points import names_added
-from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.run.config import (
     DEFAULTS,
-    MODES,
     TASK_OF,
-    TASKS,
+    CertifySpec,
+    EvalConfig,
     defense_names,
     load_config,
 )
@@ -92,7 +91,7 @@ exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (th
 """
 
 
-def epilog() -> str:
+def _epilog() -> str:
     """The help text below the options, with what installed packages add; none of them is loaded for that."""
     groups = {"attacks": "attacks", "data": "datasets", "metrics": "metrics"}
     added = {word: names_added(f"robustrag.{group}") for word, group in groups.items()}
@@ -100,6 +99,9 @@ def epilog() -> str:
     known = textwrap.fill(" ".join(ATTACKS.known), 84, subsequent_indent="  ", break_on_hyphens=False)
     before = _BEFORE.replace("{attacks}", known)
     return before + "\n".join([*(["of other packages:"] if listed else []), *listed, ""]) + _AFTER
+
+
+EPILOG = _epilog()
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -111,50 +113,26 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--show-config", action="store_true", help="print the configuration, and run nothing")
     _add_what(parser.add_argument_group("what is evaluated"))
     _add_settings(parser.add_argument_group("settings of the defences; several values make several setups"))
-    _add_certificates(parser.add_argument_group("certificates"))
+    certificates = parser.add_argument_group("certificates")
+    add_field(certificates, CertifySpec, "corruption_sizes", "--certify", dest="certify", nargs="*", metavar="K",
+              help=EvalConfig.model_fields["certify"].description)  # fmt: skip
+    add_field(certificates, CertifySpec, "attacks", "--certify-attack", dest="certify_attack")
+    add_fields(certificates, CertifySpec, "max_model_calls", "sample")
     add_how(parser.add_argument_group("how it is run"))
     _add_results(parser.add_argument_group("results"))
 
 
 def _add_what(group: Any) -> None:
-    group.add_argument("--data", nargs="+", type=some_text, metavar="DATA", help="demo (default) or files, see below")
-    group.add_argument(
-        "--task",
-        nargs="+",
-        choices=TASKS,
-        metavar="TASK",
-        help="qa (short answers), mc (multiple choice), long (long answers); default: as the data says",
-    )
-    group.add_argument(
-        "--layout",
-        choices=layout_names(),
-        metavar="NAME",
-        help=f"of the data's rows, where their keys do not tell: {', '.join(layout_names())}",
-    )
-    group.add_argument(
-        "--contexts",
-        nargs="+",
-        type=existing,
-        metavar="PATH",
-        help="files and folders in which BM25 finds passages for questions that bring none",
-    )
-    group.add_argument("--limit", type=whole_number(1, 10_000_000), metavar="N", help="only the first N questions")
-    group.add_argument("--strict", action="store_true", help="stop at a bad row of the data")
-    group.add_argument(
-        "--model",
-        nargs="+",
-        type=some_text,
-        metavar="MODEL",
-        help=", ".join(forms()) + " of a transformers model (default bundled)",
-    )
+    add_fields(group, EvalConfig, "data", "tasks", "data_layout", "contexts", "limit", "strict")
+    add_field(group, EvalConfig, "models", help=", ".join(forms()) + " of a transformers model (default bundled)")
     group.add_argument("--base-url", metavar="URL", help=f"the server of {forms_that_take('base_url')}, of a judge too")
     add_model_settings(group)
-    group.add_argument(
-        "--defense",
-        nargs="+",
+    add_field(
+        group,
+        EvalConfig,
+        "defenses",
         choices=defense_names(),
-        metavar="DEFENSE",
-        help=f"one or more of {', '.join(defense_names())}; default: vanilla keyword. no-rag asks without passages",
+        help=f"one or more of {', '.join(defense_names())}; default: vanilla consensus. no-rag asks without passages",
     )
     group.add_argument(
         "--settings",
@@ -162,13 +140,7 @@ def _add_what(group: Any) -> None:
         metavar="FILE",
         help="settings files, as robustrag tune writes them; each is one more defence (default beside it: vanilla)",
     )
-    group.add_argument(
-        "--attack",
-        nargs="+",
-        type=some_text,
-        metavar="ATTACK",
-        help="one or more of those listed below; default: pia poison",
-    )
+    add_field(group, EvalConfig, "attacks")
     group.add_argument(
         "--payloads",
         nargs="+",
@@ -176,49 +148,10 @@ def _add_what(group: Any) -> None:
         metavar="FILE",
         help="also plant the payloads of these files (of garak, promptfoo, BIPIA, lists); without --attack, only them",
     )
-    group.add_argument(
-        "--rank",
-        nargs="+",
-        type=_rank,
-        metavar="RANK",
-        help="where planted texts go: first (default), middle, last, random, sweep (all ranks), 1 (the top), 2, ..., "
-        "or several at once: 1+2, 9+10",
-    )
-    group.add_argument(
-        "--corruption-size",
-        nargs="+",
-        type=whole_number(1, 100),
-        metavar="K",
-        help="number of planted passages (default 1)",
-    )
-    group.add_argument(
-        "--mode",
-        nargs="+",
-        choices=MODES,
-        metavar="MODE",
-        help="injection (default): the last passages drop out; modification: passages are replaced",
-    )
-    group.add_argument("--repeat", type=whole_number(1, 1000), metavar="N", help="how often a planted text is repeated")
-    group.add_argument(
-        "--top-k", nargs="+", type=passages_asked, metavar="K", help="passages per question (default 10), or all"
-    )
-    group.add_argument("--judge", type=some_text, metavar="MODEL", help="the model that grades long answers")
-    add_metric(group)
-    group.add_argument(
-        "--runs",
-        type=whole_number(1, 1000),
-        metavar="N",
-        help="how often each clean question is asked, past the cache (default 1): for models that sample, the share of "
-        "runs that are right with a radius, question by question",
-    )
-    group.add_argument(
-        "--probe",
-        nargs="+",
-        type=existing,
-        metavar="FILE",
-        help="what robustrag probe --output found about the models; it stands in every answer and in the report",
-    )
-    group.add_argument("--seed", type=whole_number(0, 999_999_999), metavar="N", help="of random choices (default 0)")
+    add_field(group, EvalConfig, "ranks", type=_rank)
+    add_fields(group, EvalConfig, "corruption_sizes", "modes", "repeat")
+    add_field(group, EvalConfig, "top_k", "--top-k", type=passages_asked, metavar="K")
+    add_fields(group, EvalConfig, "judge", "metric", "runs", "probes", "seed")
 
 
 def _add_settings(group: Any) -> None:
@@ -252,29 +185,6 @@ def _add_settings(group: Any) -> None:
     )
 
 
-def _add_certificates(group: Any) -> None:
-    group.add_argument(
-        "--certify",
-        nargs="*",
-        type=whole_number(0, 100),
-        metavar="K",
-        help="certify clean answers against K corrupted passages (1 when no number is given)",
-    )
-    group.add_argument(
-        "--certify-attack",
-        nargs="+",
-        choices=MODES,
-        metavar="MODE",
-        help="the kind of attacker: injection (default), modification",
-    )
-    group.add_argument(
-        "--max-model-calls", type=whole_number(1, 10_000_000), metavar="N", help="per certificate (default 1000)"
-    )
-    group.add_argument(
-        "--sample", type=whole_number(0, 1_000_000), metavar="N", help="samples for estimates (default 0)"
-    )
-
-
 def _add_results(group: Any) -> None:
     group.add_argument(
         "--output", metavar="FILE", help="the rows, as JSON lines (default: name of preset or config, else eval.jsonl)"
@@ -302,14 +212,11 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
         merged.update(PRESETS[args.preset].config)
     in_file = load_config(args.config) if args.config else {}
     merged.update(in_file)
-    for key, flag in _FLAGS.items():
-        value = getattr(args, flag)
-        if value is not None and value is not False:
-            merged[key] = value
-    if args.preset and args.defense and "defenses" not in in_file:
-        merged["defenses"] = _chosen(PRESETS[args.preset].config["defenses"], args.defense)
+    merged |= given_fields(args, (name for name in DEFAULTS if name != "certify"))
+    if args.preset and args.defenses and "defenses" not in in_file:
+        merged["defenses"] = _chosen(PRESETS[args.preset].config["defenses"], args.defenses)
     if args.payloads:
-        others = merged["attacks"] if args.attack or args.preset or args.config else []
+        others = merged["attacks"] if args.attacks or args.preset or args.config else []
         merged["attacks"] = [*_listed(others), *(f"{PREFIX}{path}" for path in args.payloads)]
     _set_saved(merged, args)
     _set_base_url(merged, args)
@@ -325,36 +232,12 @@ def _chosen(entries: Sequence[Any], names: Sequence[str]) -> list[Any]:
     return [entry for name, found in named.items() for entry in found or [name]]
 
 
-_FLAGS = {
-    "data": "data",
-    "data_layout": "layout",
-    "contexts": "contexts",
-    "tasks": "task",
-    "limit": "limit",
-    "strict": "strict",
-    "models": "model",
-    "defenses": "defense",
-    "attacks": "attack",
-    "ranks": "rank",
-    "corruption_sizes": "corruption_size",
-    "modes": "mode",
-    "repeat": "repeat",
-    "top_k": "top_k",
-    "judge": "judge",
-    "metric": "metric",
-    "seed": "seed",
-    "runs": "runs",
-    "probes": "probe",
-    "prices": "prices",
-}
-
-
 def _set_saved(merged: dict[str, Any], args: argparse.Namespace) -> None:
     """Each settings file is one more defence, next to those that were chosen, or else to vanilla RAG."""
     if args.settings is None:
         return
     files = [read_settings(path) for path in args.settings]
-    chosen = merged["defenses"] if args.defense or args.config or args.preset else [VANILLA.name]
+    chosen = merged["defenses"] if args.defenses or args.config or args.preset else [VANILLA.name]
     merged["defenses"] = [*_listed(chosen), *(_entry(saved, args) for saved in files)]
     if args.top_k is None and any(saved.top_k for saved in files):
         merged["top_k"] = list(dict.fromkeys(saved.top_k for saved in files if saved.top_k))

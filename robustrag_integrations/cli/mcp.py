@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations import __version__
-from robustrag_integrations.cli.arguments import add_command, add_model, whole_number
+from robustrag_integrations.cli.arguments import add_model, whole_number
 from robustrag_integrations.cli.defending import built_defense, check_rules
 from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
 from robustrag_integrations.cli.exits import EXIT_ANSWERED
@@ -21,13 +21,13 @@ from robustrag_integrations.errors import RobustRAGError
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Serve one MCP tool, ask_documents: it asks the model about each source alone, and answers
 with what enough of them agree on. An agent reads the answer and how much it is worth, and
 never a document, nor what was outvoted.
 """
 
-_EPILOG = """\
+EPILOG = """\
 transports:
   stdio (default) talks to the program that started it; streamable-http listens on
   http://127.0.0.1:PORT/mcp, on this machine alone.
@@ -46,9 +46,8 @@ exit codes: 0 the client has gone, 2 wrong usage, 1 failure
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = add_command(commands, "mcp", run, "your own documents as an MCP tool", _DESCRIPTION, _EPILOG)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     add_documents(parser)
     methods = [name for name, method in METHODS.items() if not method.takes_choices]
     parser.add_argument("--defense", choices=methods, default="keyword", help="default keyword")

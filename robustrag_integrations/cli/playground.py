@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from robustrag_integrations.cli.arguments import add_base_url, add_command, model_name, some_text, whole_number
+from robustrag_integrations.cli.arguments import add_base_url, model_name, some_text, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import named_model
 from robustrag_integrations.cli.output import Progress, complain
@@ -15,13 +15,13 @@ from robustrag_integrations.models.providers import described, forms_that_take, 
 if TYPE_CHECKING:
     from robustrag_integrations.models.named import NamedModel
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Open a page on this machine with a question and passages: edit them, plant an attack with
 one click, and compare the answer of plain ("vanilla") RAG with that of a defence, its
 radius, who was outvoted, and what it would take.
 """
 
-_EPILOG = """\
+EPILOG = """\
 models:
   The page chooses among the models named here, and cannot name another. It begins with the small
   reader that ships, which was trained to obey attackers, so that there is something to see.
@@ -39,10 +39,8 @@ exit codes: 2 wrong usage, 1 failure, 130 interrupted
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the parser."""
-    about = "poison passages in the browser, and see who falls for it"
-    parser = add_command(commands, "playground", run, about, _DESCRIPTION, _EPILOG)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument(
         "--model",
         action="append",

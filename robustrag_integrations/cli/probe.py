@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.cli.arguments import add_command, add_model, some_text, whole_number
+from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_DIFFERS, EXIT_INTERRUPTED, UsageError
 from robustrag_integrations.cli.exporting import write_result
 from robustrag_integrations.cli.models import load_model
@@ -17,7 +17,7 @@ from robustrag_integrations.display import printable
 if TYPE_CHECKING:
     from robustrag_integrations.models.determinism_probe import Compared, RepeatFindings
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Does this model repeat itself? Equal prompts are asked again and again, alone and with
 other prompts beside them, and the replies are compared.
 
@@ -27,7 +27,7 @@ and where two tokens are nearly as probable, the other one is taken. What else i
 batch is up to everybody who sends requests, an attacker included.
 """
 
-_EPILOG = """\
+EPILOG = """\
 how to read it:
   differed       replies that are not word for word what the prompt usually got alone
   other answer   of these, the ones that differ in more than case and punctuation
@@ -52,9 +52,8 @@ exit codes: 0 no difference seen, 4 differences seen, 2 wrong usage, 1 failure,
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = add_command(commands, "probe", run, "does this model repeat itself?", _DESCRIPTION, _EPILOG)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     add_model(parser)
     parser.add_argument(
         "--prompt", nargs="+", type=some_text, metavar="TEXT", help="what is repeated (default: three of our own)"

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
-from robustrag_integrations.cli.arguments import add_command, existing, whole_number
+from robustrag_integrations.cli.arguments import existing, whole_number
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.exporting import add_latex, write_latex
 from robustrag_integrations.cli.output import Progress, complain, show
 from robustrag_integrations.display import printable
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Show a run of `robustrag eval` as one page: tables, figures, and for each question what
 was retrieved, said, counted and outvoted. The page is one file that needs no network.
 """
 
-_EPILOG = """\
+EPILOG = """\
 The page takes what it shows from the run's file alone. Passages and answers are shown as
 text, whatever is in them; hidden characters are named. Rows that cannot be read are left
 out, and the page says so.
@@ -30,9 +29,8 @@ exit codes: 0 done, 1 failure (the file is not a run), 2 wrong usage
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = add_command(commands, "report", run, "a run as one page to read and to share", _DESCRIPTION, _EPILOG)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("data", metavar="RUN", type=existing, help="the file that robustrag eval wrote")
     parser.add_argument("-o", "--output", metavar="FILE", help="the page (default: RUN with .html)")
     add_latex(parser)

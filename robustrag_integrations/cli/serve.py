@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.cli.arguments import add_command, add_model, add_prices, existing, some_text, whole_number
+from robustrag_integrations.cli.arguments import add_model, add_prices, existing, some_text, whole_number
 from robustrag_integrations.cli.defending import built_defense, check_rules
 from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 KEY = "ROBUSTRAG_API_KEY"
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Serve your documents behind an OpenAI-compatible address: POST /v1/chat/completions,
 GET /v1/models, GET /healthz. The last message is the question; the answer comes from the
 documents, and its report (radius, sources, warnings) in the field "robustrag".
 """
 
-_EPILOG = f"""\
+EPILOG = f"""\
 models that clients ask for:
   robustrag-NAME  the defence of --defense, such as robustrag-consensus; others' baselines have no prefix
   vanilla         the same documents and model without a defence, to compare with
@@ -56,9 +56,8 @@ exit codes: 2 wrong usage, 1 failure, 130 interrupted
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the parser."""
-    parser = add_command(commands, "serve", run, "an OpenAI-compatible endpoint", _DESCRIPTION, _EPILOG)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     add_documents(parser)
     listed = {name: entry for name, entry in {**METHODS, **BASELINES}.items() if name != VANILLA.name}
     parser.add_argument(

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations import __version__
 from robustrag_integrations.cli.arguments import (
-    add_command,
-    add_metric,
     add_model,
     add_model_settings,
     passages_asked,
@@ -22,6 +20,7 @@ from robustrag_integrations.cli.arguments import (
 )
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
 from robustrag_integrations.cli.exporting import write_result
+from robustrag_integrations.cli.flags import add_field
 from robustrag_integrations.cli.models import named_model, with_settings
 from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import add_how, engine_of, watched
@@ -30,6 +29,7 @@ from robustrag_integrations.defenses.registry import METHODS, Method, Setting
 from robustrag_integrations.defenses.settings_file import SCHEMA, settings_text
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.run.config import CertifySpec, EvalConfig, read_config
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
 
 if TYPE_CHECKING:
@@ -37,14 +37,14 @@ if TYPE_CHECKING:
 
 _TASKS = {"qa": "short_answer", "mc": "multiple_choice"}
 
-_DESCRIPTION = """\
+DESCRIPTION = """\
 Choose settings on your data: every combination answers half of the questions, one is
 chosen, and the other half, which had no say, tells what it is worth. The settings are
 written as YAML that `settings=` in Python, LangChain and LlamaIndex and --settings on the
 command line read.
 """
 
-_EPILOG = """\
+EPILOG = """\
 a first run:
   robustrag tune --data questions.jsonl --model openai:my-model --base-url http://localhost:8000/v1
   robustrag tune --data questions.jsonl --estimate         what would be asked, and ask nothing
@@ -84,13 +84,11 @@ exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (th
 """
 
 
-def add(commands: Any) -> None:
-    """Add the command to the parser."""
-    about = "choose thresholds and vote rules on your data; a settings file for every entry point"
-    parser = add_command(commands, "tune", run, about, _DESCRIPTION, _EPILOG)
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     parser.add_argument("--data", nargs="+", type=some_text, required=True, metavar="DATA", help="demo, or files")
     parser.add_argument("--task", choices=tuple(_TASKS), help="short answers (default) or multiple choice")
-    parser.add_argument("--limit", type=whole_number(1, 10_000_000), metavar="N", help="only the first N questions")
+    add_field(parser, EvalConfig, "limit")
     parser.add_argument(
         "--defense",
         nargs="+",
@@ -100,7 +98,7 @@ def add(commands: Any) -> None:
     )
     add_model(parser)
     add_model_settings(parser)
-    add_metric(parser)
+    add_field(parser, EvalConfig, "metric")
     _add_swept(parser.add_argument_group("what is tried; several values each"))
     _add_choice(parser.add_argument_group("how it is chosen"))
     add_how(parser.add_argument_group("how it is run"))
@@ -140,9 +138,7 @@ def _add_swept(group: Any) -> None:
         metavar="N",
         help="passages per group (default 1); more than 1 groups by rank, in place of --group-by",
     )
-    group.add_argument(
-        "--top-k", nargs="+", type=passages_asked, metavar="K", help="passages per question (default 10), or all"
-    )
+    add_field(group, EvalConfig, "top_k", "--top-k", type=passages_asked, metavar="K")
 
 
 def _add_choice(group: Any) -> None:
@@ -162,9 +158,7 @@ def _add_choice(group: Any) -> None:
         metavar="K",
         help="k', what certified accuracy is measured against (default 1)",
     )
-    group.add_argument(
-        "--max-model-calls", type=whole_number(1, 10_000_000), default=1000, metavar="N", help="per certificate (1000)"
-    )
+    add_field(group, CertifySpec, "max_model_calls", default=1000)
     group.add_argument(
         "--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="of the split in halves (default 0)"
     )
@@ -229,7 +223,6 @@ def _content(path: Path) -> str:
 
 def _tuning(args: argparse.Namespace) -> tuple[Tuning, Wish]:
     """What is asked; passages that name their sources have a vote by origin unless it is said what has one."""
-    from robustrag_integrations.evaluation.run.config import read_config
     from robustrag_integrations.evaluation.tune.tuning import Tuning, Wish
 
     wish = Wish(args.prefer, args.certified, args.corruption, args.seed)

@@ -23,6 +23,7 @@ from pydantic import (
     Field,
     InstanceOf,
     PlainValidator,
+    PrivateAttr,
     ValidationError,
     model_validator,
 )
@@ -157,8 +158,10 @@ def _named_model(value: Any) -> NamedModel:
 
 
 def _rank(value: Any) -> str | int:
-    if is_whole_number(value, 1, 1000) or value in RANKS:
+    if is_whole_number(value, 1, 1000):
         return value
+    if value in RANKS:
+        return str(value)
     if several := several_ranks(value):
         return "+".join(map(str, several))
     raise _Wrong(f"{shown(value)} must be one of {', '.join(RANKS)}, a rank from 1, the top, or several such as 1+10")
@@ -227,6 +230,11 @@ def _check_keys(given: Mapping[Any, Any], known: Iterable[str], of: str = "") ->
             near = nearest_of(str(key), names)
             hint = f"did you mean {near!r}? " if near else ""
             raise _Wrong(f"unknown key{of}; {hint}known are {', '.join(names)}", printable(str(key), 60))
+
+
+def _raw(*texts: str) -> Any:
+    """A default as a config writes it; it is checked like any other value."""
+    return texts
 
 
 _LIST = BeforeValidator(_listed)
@@ -371,13 +379,13 @@ class EvalConfig(_Part):
     The descriptions are those of the flags; docs/evaluation.md has more.
     """
 
-    data: Annotated[tuple[DataSpec, ...], _LIST, _SOME] = Field(("demo",), description="demo (default) or files")
-    models: Annotated[tuple[Model, ...], _LIST, _SOME] = Field(("bundled",), description="the models under test")
+    data: Annotated[tuple[DataSpec, ...], _LIST, _SOME] = Field(_raw("demo"), description="demo (default) or files")
+    models: Annotated[tuple[Model, ...], _LIST, _SOME] = Field(_raw("bundled"), description="the models under test")
     defenses: Annotated[tuple[DefenseSpec, ...], _LIST, _SOME] = Field(
-        ("vanilla", "consensus"), description="the defences; default: vanilla consensus. no-rag asks without passages"
+        _raw("vanilla", "consensus"), description="the defences, each with its settings"
     )
     attacks: Annotated[tuple[AttackEntry, ...], _LIST] = Field(
-        ("pia", "poison"), description="one or more of those listed below; default: pia poison"
+        _raw("pia", "poison"), description="one or more of those listed below; default: pia poison"
     )
     ranks: Ranks = Field(
         ("first",),
@@ -448,6 +456,13 @@ class EvalConfig(_Part):
         certify = _certified(given["certify"])
         return {**given, "certify": {"seed": given["seed"], **certify} if isinstance(certify, Mapping) else certify}
 
+    _given: Mapping[str, Any] = PrivateAttr(default_factory=dict)
+
+    @property
+    def given(self) -> Mapping[str, Any]:
+        """The mapping it was read from, defaults filled in."""
+        return self._given
+
     @property
     def planned_attacks(self) -> tuple[PlannedAttack, ...]:
         """What each setup is attacked with; the clean run comes first."""
@@ -477,6 +492,7 @@ def read_config(given: Mapping[str, Any]) -> EvalConfig:
         config = EvalConfig.model_validate(dict(given))
     except ValidationError as error:
         raise ConfigError(_in_words(error, {**DEFAULTS, **given})) from error
+    config._given = {**DEFAULTS, **given}
     _check_together(config)
     return config
 

@@ -1,0 +1,65 @@
+"""Flags out of the fields of a configuration: name, type, range, choices and help are said once, in the field."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Iterator
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+
+from robustrag_integrations.cli.arguments import existing, some_text, whole_number
+from robustrag_integrations.evaluation.run.config import Whole
+
+_OTHERS = {"data_layout": "--layout", "data": "--data", "contexts": "--contexts"}
+_FILES = ("contexts", "probes")
+
+
+def add_fields(group: Any, model: type[BaseModel], *names: str) -> None:
+    """Add a flag for each of these fields; what is not typed is None."""
+    for name in names:
+        add_field(group, model, name)
+
+
+def add_field(group: Any, model: type[BaseModel], name: str, flag: str | None = None, **more: Any) -> None:
+    """Add a flag for a field; `more` goes over what follows from the field."""
+    field = model.model_fields[name]
+    kinds = list(_unwrapped(field.annotation, field.metadata))
+    several = any(get_origin(kind) is tuple for kind in kinds)
+    whole = next((kind for kind in kinds if isinstance(kind, Whole)), None)
+    choices = next((get_args(kind) for kind in kinds if get_origin(kind) is Literal), None)
+    flag = flag or _OTHERS.get(name) or f"--{(name.removesuffix('s') if several else name).replace('_', '-')}"
+    given: dict[str, Any] = {"dest": name, "default": None, "help": field.description}
+    if bool in kinds:
+        given["action"] = "store_true"
+    else:
+        metavar = "N" if whole else "PATH" if name in _FILES else flag.removeprefix("--").replace("-", "_").upper()
+        given |= {"metavar": metavar, **({"nargs": "+"} if several else {})}
+        given |= {"choices": choices} if choices else {"type": _reader(name, whole)}
+    group.add_argument(flag, **{**given, **more})
+
+
+def given_fields(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """What was typed of these fields."""
+    return {name: value for name in names if (value := getattr(args, name, None)) is not None}
+
+
+def _reader(name: str, whole: Whole | None) -> Any:
+    if whole is not None:
+        return whole_number(whole.least, whole.most)
+    return existing if name in _FILES else some_text
+
+
+def _unwrapped(annotation: Any, metadata: Iterable[Any] = ()) -> Iterator[Any]:
+    """A type, what is inside it, and all marks on the way."""
+    yield from metadata
+    yield annotation
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        inner, *marks = get_args(annotation)
+        yield from _unwrapped(inner, marks)
+    elif origin in (Union, UnionType, tuple):
+        for inner in get_args(annotation):
+            if inner not in (Ellipsis, type(None)):
+                yield from _unwrapped(inner)
