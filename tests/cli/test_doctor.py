@@ -135,7 +135,6 @@ def test_every_place_that_skips_is_known_to_the_list() -> None:
         "llamaindex/test_replies.py",
         "cli/test_certify.py",
         "cli/test_demo.py",
-        "evaluation/run/test_ray.py",
         "package/test_release.py",
     }
 
