@@ -49,6 +49,7 @@ _INVISIBLE = re.compile(
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _POINTS = re.compile(r"\d{1,3}(?:\.\d{3})+")
 _LETTERS = frozenset(ascii_uppercase)
+_PAIRS = ('""', "``", "“”", "„“", "«»", "「」", "『』", "《》")
 _BRACKETS = ("()", "[]", "{}", "<>")
 _NUMBER = re.compile(r"-?(?:\d+\.)?\d+")
 _DATE = re.compile(r"[a-z]{3,9} \d{4}|\d{1,2} [a-z]{3,9}(?: \d{4})?")
@@ -188,8 +189,19 @@ def _key(written: str, language: Language) -> str:
 
 
 def without_punctuation(text: str) -> str:
-    """A text without the quotes, stars and stops around it; brackets stay."""
-    return text.strip(QUOTES + "*").rstrip(STOPS + QUOTES + "*")
+    """A text without the quotes, stars and stops around it; brackets stay, and so do quotes that close within it."""
+    inner = text.strip(QUOTES + "*").rstrip(STOPS + QUOTES + "*")
+    before, _, after = text.partition(inner) if inner else (text, "", "")
+    for opening, closing in _PAIRS:
+        opened, closed = inner.count(opening), inner.count(closing)
+        is_open = opened % 2 == 1 if opening == closing else opened > closed
+        is_closed = is_open if opening == closing else closed > opened
+        whole = opening in before and closing in after and opened + closed > 0
+        if whole or (is_closed and opening in before):
+            inner = opening + inner
+        if whole or (is_open and closing in after):
+            inner += closing
+    return inner
 
 
 def _without_edges(word: str) -> str:

@@ -33,6 +33,17 @@ def test_what_all_say_comes_out_to_the_letter(method: type[ConsensusAggregation]
         assert {group.status for group in answer.groups} == {"supports"}, exact
 
 
+@pytest.mark.parametrize(
+    "exact", ['pip install "x[gpu]==1.8.2"', '"Run" or "walk"', "`-a` or `-b`", 'echo "a b"', "“Run” or “walk”"]
+)
+def test_quotes_that_close_within_the_answer_are_shown(exact: str) -> None:
+    replies = [f"Use {exact}.", f"You want {exact}!", f"The text says: {exact}", exact]
+    defense = ConsensusAggregation(
+        CallableModel(lambda prompt: next(r for r in replies if f"n{replies.index(r)}" in prompt))
+    )
+    assert defense.answer("What should I type?", [f"text n{i}" for i in range(len(replies))]).text == exact
+
+
 def test_null_is_an_answer_to_a_question_for_code() -> None:
     def said(reply: str, question: str) -> str:
         return ConsensusAggregation(CallableModel(lambda prompt: reply)).answer(question, ["a", "b", "c"]).text
