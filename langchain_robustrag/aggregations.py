@@ -24,6 +24,7 @@ from robustrag_integrations.grouping.votes import Below, Copies, Weights
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.prompts import PromptSet, Task
 from robustrag_integrations.replies.reading import CutReplies
+from robustrag_integrations.replies.structured import Replies
 
 _OF_STOCK = {
     **dict.fromkeys(
@@ -58,6 +59,7 @@ class MethodOptions(TypedDict, total=False):
     abstention: Callable[[str], bool] | Sequence[str]
     quorum: float
     cut_replies: CutReplies
+    replies: Replies
     gamma: float
     eta: float
     max_new_tokens: int

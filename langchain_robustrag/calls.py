@@ -15,6 +15,7 @@ from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
+from langchain_core.language_models import BaseChatModel
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
 from langchain_core.runnables.config import set_config_context
@@ -24,11 +25,17 @@ from langchain_robustrag.audit import announced
 from langchain_robustrag.cache_marks import marked, wants_marks
 from langchain_robustrag.callbacks import NOSTREAM, OpenRuns, in_loop, without_tokens
 from langchain_robustrag.configured import parameters_sent, without_parameters
-from langchain_robustrag.language_models import has_listeners, is_synchronous, repeats_of_runnable, retries_itself
+from langchain_robustrag.language_models import (
+    has_listeners,
+    is_synchronous,
+    repeats_of_runnable,
+    retries_itself,
+    wrapped_models,
+)
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.reports import has_handlers
-from langchain_robustrag.structured import Structured
+from langchain_robustrag.structured import REPLY_WAYS, Structured, replying
 from robustrag_integrations.closing import closed_after
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
@@ -36,13 +43,14 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
 from robustrag_integrations.models.limits import CallLimits
-from robustrag_integrations.plans.requests import Ask, Reply, Request
+from robustrag_integrations.plans.requests import Ask, ProbeReplies, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
 from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Piece
 
 ISOLATED = "robustrag:isolated"
+_PROBE = Prompt(PROBE, structured=True)
 
 RunManager: TypeAlias = CallbackManagerForChainRun | AsyncCallbackManagerForChainRun
 ChildRun: TypeAlias = Callable[[BaseCallbackHandler], RunnableConfig]  # from what watches the run to its config
@@ -77,9 +85,18 @@ class ModelCalls:
         object.__setattr__(self, "caller", caller)
         object.__setattr__(self, "synchronous", is_synchronous(self.llm))
 
-    def asking(self, prompt: Prompt, refused: Refused, *, heard: bool = True) -> tuple[Runnable[Any, Any], Any]:
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """How the model may be asked for structured replies: chat models may."""
+        return tuple(REPLY_WAYS) if any(isinstance(m, BaseChatModel) for m, _ in wrapped_models(self.llm)) else ()
+
+    def asking(
+        self, prompt: Prompt, refused: Refused, *, heard: bool = True, way: str = ""
+    ) -> tuple[Runnable[Any, Any], Any]:
         """What to invoke, and with which input: prompt, model. It streams, if it is `heard`: handlers learn of it."""
         llm = without_parameters(self.llm, refused)
+        if prompt.structured and (way := way or self.capabilities.replies.way):
+            llm = replying(llm, way)
         if self.structured is not None:
             llm = self.structured.around(llm)
         shared = prompt.shared if self.marks_from and prompt.context is not None else 0
@@ -128,6 +145,8 @@ class CallPerformer:
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""
+        if isinstance(request, ProbeReplies):
+            return self.calls.capabilities.replies.settled(self.calls.ways, self._tried)
         if not isinstance(request, Ask):
             return None
         if request.role == "final":
@@ -143,6 +162,8 @@ class CallPerformer:
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop; cancelling it cancels the calls."""
+        if isinstance(request, ProbeReplies):
+            return await self.calls.capabilities.replies.asettled(self.calls.ways, self._atried)
         if not isinstance(request, Ask):
             return None
         if request.role == "final":
@@ -251,15 +272,29 @@ class CallPerformer:
     def _safe(self, piece: Piece) -> Piece:
         return piece if isinstance(piece, str) else without_secrets(piece, self.calls.llm)
 
-    def _ask(self, asked: Sequence[tuple[Prompt, ChildRun]], index: int, refused: Refused) -> Response:
+    def _tried(self, way: str) -> Response:
+        """The reply to the probe of structured replies."""
+        ask = partial(self._ask, [(_PROBE, self._aside("probe"))], 0, way=way)
+        return self.calls.caller.call(ask, RetriedCall(self._probe))
+
+    async def _atried(self, way: str) -> Response:
+        """`_tried` without blocking the event loop."""
+        ask = partial(self._aask, [(_PROBE, self._aside("probe"))], 0, way=way)
+        return await self.calls.caller.acall(ask, RetriedCall(self._aprobe))
+
+    def _ask(
+        self, asked: Sequence[tuple[Prompt, ChildRun]], index: int, refused: Refused, *, way: str = ""
+    ) -> Response:
         (prompt, child), seen = asked[index], Seen()
-        asking, value = self.calls.asking(prompt, refused, heard=self._heard)
+        asking, value = self.calls.asking(prompt, refused, heard=self._heard, way=way)
         reply = asking.invoke(value, announced(child(seen), prompt))
         return without_secrets(response_of(reply, seen.ending), self.calls.llm)
 
-    async def _aask(self, asked: Sequence[tuple[Prompt, ChildRun]], index: int, refused: Refused) -> Response:
+    async def _aask(
+        self, asked: Sequence[tuple[Prompt, ChildRun]], index: int, refused: Refused, *, way: str = ""
+    ) -> Response:
         (prompt, child), runs = asked[index], OpenRuns()
-        asking, value = self.calls.asking(prompt, refused, heard=self._heard)
+        asking, value = self.calls.asking(prompt, refused, heard=self._heard, way=way)
         reply = await self._ainvoked(asking, value, announced(child(self._watching(runs)), prompt), runs)
         return without_secrets(response_of(reply, runs.ending), self.calls.llm)
 

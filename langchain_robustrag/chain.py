@@ -141,12 +141,13 @@ def create_robust_documents_chain(
             `min_words` (keywords of fewer words do not count), `abstention` (a function from one
             response to whether it abstains, or phrases that do).
             Consensus: `share` (what part of the strongest keyword's groups must say a keyword, 0.5), `min_support`
-            (groups that must say the strongest, 2), `extractor`, `abstention`. All but decoding: `quorum` (share of the
-            groups that must have been asked with success, 0.5) and `cut_replies` (what a reply that was cut does:
-            `"abstain"`, or `"count"` with a warning). Decoding: `gamma` (a group as sure as this that it does not know
-            is left out, 0.99), `eta` (a lead up to this lets the model speak from its own knowledge, 0),
-            `max_new_tokens` (the longest answer), `stop` (strings that end the answer), `slack` (what the radius is
-            narrowed by for float noise).
+            (groups that must say the strongest, 2), `extractor`, `abstention`. Both: `replies` (`"structured"` asks
+            groups for an object by the model's `with_structured_output`, `"auto"` does where it has one; default
+            `"text"`). All but decoding: `quorum` (share of the groups that must have been asked with success, 0.5) and
+            `cut_replies` (what a reply that was cut does: `"abstain"`, or `"count"` with a warning). Decoding: `gamma`
+            (a group as sure as this that it does not know is left out, 0.99), `eta` (a lead up to this lets the model
+            speak from its own knowledge, 0), `max_new_tokens` (the longest answer), `stop` (strings that end the
+            answer), `slack` (what the radius is narrowed by for float noise).
 
     Returns:
         A Runnable from a dict to the answer.

@@ -6,7 +6,7 @@ A passage is only ever a *value* of a template, put in by LangChain's own format
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.prompt_values import PromptValue, StringPromptValue
@@ -46,7 +46,7 @@ class FilledPrompt(Prompt):
 
     def without_context(self) -> Prompt:
         """The same call with nothing in the slot."""
-        return FilledPrompt("", (0, 0), template=self.template, values={**self.values, self.slot: ""}, slot=self.slot)
+        return replace(self, text="", context=(0, 0), values={**self.values, self.slot: ""})
 
 
 @dataclass(frozen=True)

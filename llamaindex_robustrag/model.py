@@ -14,15 +14,15 @@ from llama_index.core.llms import LLM
 
 from llamaindex_robustrag.caveats import llm_caveats
 from llamaindex_robustrag.fitting import Fitter
-from llamaindex_robustrag.llm_calls import PlainCalls, StructuredCalls
+from llamaindex_robustrag.llm_calls import FoundAnswer, PlainCalls, StructuredCalls
 from llamaindex_robustrag.local import TextModelLLM
 from llamaindex_robustrag.parameters import retries_itself
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
-from robustrag_integrations.models.base import Response, Role, TextModel, Until
+from robustrag_integrations.models.base import Probed, Response, Role, TextModel, Until
 from robustrag_integrations.models.callable import TRANSIENT, CalledModel
 from robustrag_integrations.models.caller import ModelCaller
-from robustrag_integrations.models.capabilities import Capabilities, described_together
+from robustrag_integrations.models.capabilities import PROBE, Capabilities, described_together
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
 from robustrag_integrations.models.retry import checked_errors, is_busy
 from robustrag_integrations.prompts import Prompt
@@ -122,6 +122,10 @@ class LlamaIndexModel(TextModel):
         elif final_llm is not None:
             written = policy.plain(writer, prefix)
             self._final = policy.called_model(written, writer)
+        objects = StructuredCalls(llm, FoundAnswer, prefix, policy.llm_kwargs, policy.capabilities_of(llm))
+        self._objects = policy.called_model(objects, llm)
+        self._mode = policy.capabilities_of(llm).replies
+        self._ways = ("structured_predict",) if llm.metadata.is_function_calling_model else ()
         self._calls = (calls,) if writer is llm else (calls, written)
         self._llms = (llm,) if writer is llm else (llm, writer)
         self._fitter = Fitter(helper, llm, calls.frame())
@@ -159,25 +163,34 @@ class LlamaIndexModel(TextModel):
             if isinstance(llm, TextModelLLM):
                 llm.warm_up()
 
+    def probe_replies(self) -> Probed:
+        """Whether the LLM fills in a schema; one without tools, and without a way of its own, is not asked."""
+        return self._mode.settled(self._ways, lambda way: self._objects.ask_alone(Prompt(PROBE)))
+
+    async def aprobe_replies(self) -> Probed:
+        """`probe_replies` without blocking the event loop."""
+        return await self._mode.asettled(self._ways, lambda way: self._objects.aask_alone(Prompt(PROBE)))
+
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts, `num_workers` at a time, in threads that keep spans and contexts."""
         fitted = self._fitted(prompts)
-        return _marked(self._for(role).generate([p for p, _ in fitted], role), fitted)
+        return _marked(self._for(role, prompts).generate([p for p, _ in fitted], role), fitted)
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """`generate` without blocking the event loop."""
         fitted = await asyncio.to_thread(self._fitted, prompts)
-        return _marked(await self._for(role).agenerate([p for p, _ in fitted], role), fitted)
+        return _marked(await self._for(role, prompts).agenerate([p for p, _ in fitted], role), fitted)
 
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
         """`generate`, until the replies are enough."""
         fitted = self._fitted(prompts)
-        return _marked(self._for(role).generate_until([p for p, _ in fitted], role, until), fitted)
+        return _marked(self._for(role, prompts).generate_until([p for p, _ in fitted], role, until), fitted)
 
     async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
         """`generate_until` without blocking the event loop; the other calls are cancelled."""
         fitted = await asyncio.to_thread(self._fitted, prompts)
-        return _marked(await self._for(role).agenerate_until([p for p, _ in fitted], role, until), fitted)
+        model = self._for(role, prompts)
+        return _marked(await model.agenerate_until([p for p, _ in fitted], role, until), fitted)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The final answer in pieces; a structured one comes as one piece of JSON."""
@@ -190,7 +203,9 @@ class LlamaIndexModel(TextModel):
     def _fitted(self, prompts: Sequence[Prompt]) -> list[tuple[Prompt, bool]]:
         return [self._fitter.fit(p) for p in prompts]
 
-    def _for(self, role: Role) -> CalledModel:
+    def _for(self, role: Role, prompts: Sequence[Prompt]) -> CalledModel:
+        if any(prompt.structured for prompt in prompts):
+            return self._objects
         return self._final if role == "final" else self._isolated
 
 

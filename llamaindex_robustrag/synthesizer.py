@@ -129,9 +129,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         attempts: tries of one call in all.
         retry_on: exceptions worth another try.
         options: settings of the aggregation: `threshold`, `share`, `min_support`, `alpha`, `beta`, `extractor`,
-            `min_words`, `quorum`, `abstention`, `cut_replies` for `"keyword"`, `share`, `min_support`, `extractor`,
-            `quorum`, `abstention`, `cut_replies` for `"consensus"`, `gamma`, `eta`, `max_new_tokens`, `stop`, `slack`
-            for `"decoding"`, `quorum` and `cut_replies` for `"voting"`; `prompts` and `task` for all.
+            `min_words`, `quorum`, `abstention`, `cut_replies`, `replies` for `"keyword"`, `share`, `min_support`,
+            `extractor`, `quorum`, `abstention`, `cut_replies`, `replies` for `"consensus"`, `gamma`, `eta`,
+            `max_new_tokens`, `stop`, `slack` for `"decoding"`, `quorum` and `cut_replies` for `"voting"`; `prompts` and
+            `task` for all.
 
     Raises:
         ValueError, TypeError: an invalid argument; the message names it and the fix.

@@ -6,6 +6,7 @@ in a passage, a query or a keyword is ever interpreted, whatever braces, percent
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,11 +41,13 @@ class Prompt:
             every group, so that models can compute it once.
         fixed: how many characters at its start come from the template alone: the same for every question, so that
             models can compute them once and keep them.
+        structured: whether it asks for an object (`replies.structured`).
     """
 
     text: str
     context: tuple[int, int] | None = None
     fixed: int = 0
+    structured: bool = False
 
     @property
     def shared(self) -> int:
@@ -58,7 +61,7 @@ class Prompt:
         start, end = self.context
         replaced = getattr(self.text, "replaced", None)  # of a text that consists of messages
         text = replaced(start, end, "") if replaced else self.text[:start] + self.text[end:]
-        return Prompt(text, (start, start), self.fixed)
+        return Prompt(text, (start, start), self.fixed, self.structured)
 
 
 @dataclass(frozen=True)
@@ -156,6 +159,7 @@ class PromptSet:
         keyword: the second prompt of keyword aggregation; fields `keywords` and `query`. None: `agreed_prompt` of the
             isolated prompt, so that a prompt of your own is asked at the end as well.
         phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
+        structured: what is asked in place of `isolated` where replies are structured. None: `structured_prompt` of it.
         ours: whether the final prompt is the project's own, whose reply says nothing but agreed words.
     """
 
@@ -163,6 +167,7 @@ class PromptSet:
     no_retrieval: PromptTemplate
     keyword: PromptTemplate | None = None
     phrases: PromptTemplate | None = None
+    structured: PromptTemplate | None = None
     ours: bool = False
 
 
@@ -202,12 +207,40 @@ def agreed_prompt(isolated: PromptTemplate, task: Task) -> PromptTemplate:
     return PromptTemplate(isolated.instruction, body, fields)
 
 
+def structured_prompt(isolated: PromptTemplate) -> PromptTemplate:
+    """The prompt that asks for an object where the isolated one asks for text.
+
+    The project's own says so in its first lines; into any other one it is put behind the passages.
+    """
+    shown = tuple(
+        replace(e, answer=json.dumps({"answer": "" if (no := e.answer == ABSTENTION) else e.answer, "found": not no}))
+        for e in isolated.exemplars
+    )
+    ours = _SETS["short_answer"].isolated.instruction
+    if isolated.instruction != ours:
+        body = isolated.body.replace("{context}", "{context}\n\n" + _FIELDS)
+        return replace(isolated, body=body, exemplars=shown)
+    body = isolated.body.removesuffix("Answer:") + "JSON:"
+    return replace(isolated, instruction=f"{_ANSWER} {_FIELDS}\n\n", body=body, exemplars=shown)
+
+
+def structured_prompts(prompts: PromptSet, query: str, contexts: Sequence[str]) -> list[Prompt]:
+    """The prompts of groups with these texts, which ask for objects."""
+    template = prompts.structured or structured_prompt(prompts.isolated)
+    return [replace(template.render(context=text, query=query), structured=True) for text in contexts]
+
+
 def _doubled(text: str) -> str:
     """Literal text as a template writes it."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
-_SHORT = "Answer the question using only the text below. Reply with the answer alone, in a few words."
+_ANSWER = "Answer the question using only the text below."
+_SHORT = f"{_ANSWER} Reply with the answer alone, in a few words."
+_FIELDS = (
+    'Reply with a JSON object of two fields: "answer" is the answer alone, in a few words, or "" if the text does not '
+    'contain it; "found" is true if the text contains the answer, else false.'
+)
 _UNKNOWN = f'If the text does not contain the answer, reply "{ABSTENTION}".'
 
 _TRAVEL = (

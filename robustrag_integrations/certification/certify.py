@@ -37,6 +37,7 @@ class CertificationRun:
     profile: Callable[[], Mapping[str, Any]]
     metric: GuardedMetric
     check: Callable[[], object] = tuple
+    known: Callable[[], Mapping[str, Any]] = dict
 
     def run(self) -> tuple[Certification, ...]:
         """One certificate per corruption size, ascending."""
@@ -55,7 +56,7 @@ class CertificationRun:
                 self.question,
                 found,
                 defense=self.defense,
-                settings=self.settings,
+                settings={**self.settings, **self.known()},
                 numerics=numerics,
                 warnings=(*self.warnings, *self.metric.warnings()),
             )
@@ -93,6 +94,7 @@ def text_run(
         certifier.profile,
         certifier.metric,
         partial(refuse_sampling, model),  # a model may turn out to refuse temperature 0 when it is first asked
+        certifier.known,
     )
 
 

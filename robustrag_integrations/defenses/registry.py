@@ -225,6 +225,13 @@ def _method(name: str, found: object) -> Method:
 _RELATIVE, _ABSOLUTE = ("threshold", "relative"), ("threshold", "absolute")
 _CUT_REPLIES = Setting("cut_replies", "abstain", str, "what a reply that was cut does", values=("abstain", "count"))
 
+_REPLIES = Setting(
+    "replies",
+    "text",
+    str,
+    "whether groups are asked for an object with answer and flag: never, always, where the model is made to give one",
+    values=("text", "structured", "auto"),
+)
 _EXTRACTOR = Setting(
     "extractor",
     "runs",
@@ -285,6 +292,7 @@ KEYWORD = Method(
         Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
         Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),
         _CUT_REPLIES,
+        _REPLIES,
     ),
     prompts=("keyword", "phrases"),
 )
@@ -346,6 +354,7 @@ CONSENSUS = Method(
         Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
         Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),
         _CUT_REPLIES,
+        _REPLIES,
     ),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from robustrag_integrations.determinism import Repeats
-from robustrag_integrations.models.base import TextModel, repeats_of
+from robustrag_integrations.models.base import Probed, TextModel, repeats_of
 
 
 class AroundModel(TextModel):
@@ -18,6 +18,14 @@ class AroundModel(TextModel):
 
     def __init__(self, model: TextModel) -> None:
         self._model = model
+
+    def probe_replies(self) -> Probed:
+        """The model's."""
+        return self._model.probe_replies()
+
+    async def aprobe_replies(self) -> Probed:
+        """The model's."""
+        return await self._model.aprobe_replies()
 
     @property
     def state(self) -> object:

@@ -94,6 +94,19 @@ def not_asked(*, cancelled: bool = False) -> Response:
     return Response(None, error="not asked, as the answer was decided", unheard="not_asked")
 
 
+@dataclass(frozen=True)
+class Probed:
+    """What a probe without passages showed of a model's replies.
+
+    Attributes:
+        way: how the model is asked for objects (`replies.structured`); empty: it replies in text.
+        why: the reason why it does.
+    """
+
+    way: str = ""
+    why: str = "nothing asks it for objects"
+
+
 class Model:
     """What all language models have in common.
 
@@ -142,6 +155,14 @@ class TextModel(Model, ABC):
     @abstractmethod
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """`generate` without blocking the event loop; cancelling it cancels the calls."""
+
+    def probe_replies(self) -> Probed:
+        """Whether `structured` prompts get objects for replies; the first call finds out, without passages."""
+        return Probed()
+
+    async def aprobe_replies(self) -> Probed:
+        """`probe_replies` without blocking the event loop."""
+        return Probed()
 
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
         """`generate`, which may end as soon as the replies that are in are enough.

@@ -12,7 +12,7 @@ from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.models.base import Response, Role, TextModel, Until
-from robustrag_integrations.models.caller import ModelCaller
+from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import Probe, Refused
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.models.loop_thread import LoopThread
@@ -122,6 +122,17 @@ class CalledModel(TextModel):
             failed = error
         raise self._final_failure(failed)
 
+    def ask_alone(self, prompt: Prompt) -> Response:
+        """One reply; a call that fails raises."""
+        if (ask := self._ask) is None:
+            return self._loop.run(self.aask_alone(prompt))
+        call = RetriedCall(self._probe)
+        return self._caller.call(lambda refused: self._checked(ask(prompt.text, refused)), call)
+
+    async def aask_alone(self, prompt: Prompt) -> Response:
+        """`ask_alone` without blocking the event loop."""
+        return await self._caller.acall(lambda refused: self._arespond(prompt, refused), RetriedCall(self._aprobe))
+
     def _ask_all(self, prompts: Sequence[Prompt], until: Until | None) -> list[Response]:
         if (ask := self._ask) is None:
             return self._loop.run(self._aask_all(prompts, until))
@@ -135,18 +146,18 @@ class CalledModel(TextModel):
 
     async def _aask_all(self, prompts: Sequence[Prompt], until: Until | None) -> list[Response]:
         return await self._caller.aask_all(
-            lambda i, refused: self._arespond(prompts[i].text, refused),
+            lambda i, refused: self._arespond(prompts[i], refused),
             len(prompts),
             self._in_words,
             until,
             probe=self._aprobe,
         )
 
-    async def _arespond(self, prompt: str, refused: Refused) -> Response:
+    async def _arespond(self, prompt: Prompt, refused: Refused) -> Response:
         if self._aask is not None:
-            return self._checked(await self._aask(prompt, refused))
+            return self._checked(await self._aask(prompt.text, refused))
         assert self._ask is not None  # noqa: S101 - one of the two is given
-        return self._checked(await self._caller.limits.arun(self._ask, prompt, refused))
+        return self._checked(await self._caller.limits.arun(self._ask, prompt.text, refused))
 
     def _pieces(self, prompt: str, refused: Refused) -> AsyncIterator[Any]:
         if self._astream is not None:

@@ -16,6 +16,7 @@ from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 from robustrag_integrations.models.per_loop import PerLoop
 from robustrag_integrations.models.refused import LIMITS, PARAMETERS, REFUSING, SYSTEM, refused_parameter, status_of
+from robustrag_integrations.replies.structured import ReplyMode
 
 Asked = TypeVar("Asked", covariant=True)
 Refused: TypeAlias = frozenset[str]
@@ -32,9 +33,14 @@ class Known(NamedTuple):
 
 
 class Capabilities:
-    """What one model was found to refuse; shared by all its calls, in threads and event loops."""
+    """What one model was found to refuse; shared by all its calls, in threads and event loops.
+
+    Attributes:
+        replies: whether it gives objects for replies.
+    """
 
     def __init__(self) -> None:
+        self.replies = ReplyMode()
         self.known = Known(frozenset(), 0)
         self._answered: frozenset[Refused] = frozenset()  # without these, a probe found nothing more
         self._turn = threading.Lock()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from robustrag_integrations.determinism import Repeats
-from robustrag_integrations.models.base import FinalAnswers, Response, Role, TextModel, Until, repeats_of
+from robustrag_integrations.models.base import FinalAnswers, Probed, Response, Role, TextModel, Until, repeats_of
 from robustrag_integrations.models.capabilities import described_together
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
@@ -36,6 +36,14 @@ class TwoModels(TextModel):
         """`warm_up` for calls from this event loop."""
         await self._reader.awarm_up()
         await self._writer.awarm_up()
+
+    def probe_replies(self) -> Probed:
+        """The reader's."""
+        return self._reader.probe_replies()
+
+    async def aprobe_replies(self) -> Probed:
+        """The reader's."""
+        return await self._reader.aprobe_replies()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer independent prompts with the model of their role."""

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Until
+from robustrag_integrations.models.base import Distributions, Opening, Probed, Response, Role, Until
 from robustrag_integrations.prompts import Prompt
 
 
@@ -35,6 +35,11 @@ class Ask:
     prime: bool = False
     until: Until | None = None
     brief: bool = False
+
+
+@dataclass(frozen=True)
+class ProbeReplies:
+    """Find out, with a probe without passages, whether the model gives objects; the reply is a `Probed`, None: no."""
 
 
 @dataclass(frozen=True)
@@ -65,8 +70,8 @@ class Emit:
     text: str
 
 
-Request: TypeAlias = Ask | OpenSession | Append | Sharpen | Emit
-Reply: TypeAlias = Sequence[Response] | Opening | Distributions | None
+Request: TypeAlias = Ask | ProbeReplies | OpenSession | Append | Sharpen | Emit
+Reply: TypeAlias = Sequence[Response] | Probed | Opening | Distributions | None
 Plan: TypeAlias = Generator[Request, Reply, RobustAnswer]
 Relay: TypeAlias = Generator[Request, Reply, Reply]
 

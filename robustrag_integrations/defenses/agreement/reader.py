@@ -19,6 +19,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
+from robustrag_integrations.replies.structured import Replies, answer_in, check_replies
 
 EXTRACTORS = ("runs", "spacy")
 
@@ -33,6 +34,7 @@ class ReplyReader:
         abstention: whether a response abstains.
         cut_replies: what a reply that was cut does.
         question: the one whose words make no keys (`for_question`).
+        replies: whether replies are asked for as objects; `auto` until the model was probed.
     """
 
     extractor: KeywordExtractor | None
@@ -40,6 +42,7 @@ class ReplyReader:
     abstention: Callable[[str], bool] = is_abstention
     cut_replies: CutReplies = "abstain"
     question: str = ""
+    replies: Replies = "text"
 
     @classmethod
     def of(
@@ -48,6 +51,7 @@ class ReplyReader:
         min_words: int,
         abstention: Callable[[str], bool] | Sequence[str] | None,
         cut_replies: CutReplies,
+        replies: Replies,
     ) -> ReplyReader:
         """From user arguments; None stands for the default.
 
@@ -61,7 +65,13 @@ class ReplyReader:
         if extractor is not None and not callable(extractor):
             raise TypeError(f"extractor must be a function from text to a set of str, got {type(extractor).__name__}")
         check_at_least(1, min_words=min_words)
-        return cls(extractor, min_words, _abstention_of(abstention), check_cut_replies(cut_replies))
+        return cls(
+            extractor,
+            min_words,
+            _abstention_of(abstention),
+            check_cut_replies(cut_replies),
+            replies=check_replies(replies),
+        )
 
     def for_question(self, query: str) -> ReplyReader:
         """This reader for one question, whose words tell no answers apart.
@@ -106,6 +116,8 @@ class ReplyReader:
 
     def read(self, response: Response) -> Reading[ReplyKeys]:
         """A response's keys; a failure if the extractor raises, or returns anything but a collection of str."""
+        if self.replies == "structured":
+            response = answer_in(response)
         return read_response(response, self.keys_of, self.cut_replies)
 
     def keys_of(self, text: str) -> ReplyKeys | None:
@@ -145,6 +157,7 @@ class ReplyReader:
             "extractor": "runs" if self.extractor is None else extractor_fingerprint(self.extractor),
             "abstention": extractor_fingerprint(self.abstention),
             "cut_replies": self.cut_replies,
+            "replies": self.replies,
         }
 
 

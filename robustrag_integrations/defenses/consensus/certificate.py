@@ -23,6 +23,7 @@ from robustrag_integrations.defenses.agreement.agreed import (
     possible_forms,
     text_of,
 )
+from robustrag_integrations.defenses.agreement.asking import settled
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.tally import votes_for
 from robustrag_integrations.defenses.consensus.counting import ConsensusRule
@@ -47,10 +48,15 @@ def consensus_certification_plan(
     question: Question, settings: ConsensusSettings, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first."""
+    settings = yield from settled(settings)
     reader = settings.reader.for_question(question.query)
     prompts_of = partial(settings.isolated_prompts, question.query)
     certify_case = partial(_certify_case, settings, reader)
-    return certify_sizes(question, settings.quorum, prompts_of, reader.read, certify_case, same_batches=same_batches)
+    return (
+        yield from certify_sizes(
+            question, settings.quorum, prompts_of, reader.read, certify_case, same_batches=same_batches
+        )
+    )
 
 
 def _certify_case(

@@ -20,6 +20,7 @@ from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import PromptSet, Task
 from robustrag_integrations.replies.reading import CutReplies
+from robustrag_integrations.replies.structured import Replies
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -52,6 +53,9 @@ class ConsensusAggregation(TextDefense):
             `is_abstention` recognises; None for `is_abstention`. One that raises over a response costs its group.
         cut_replies: what a reply does that was cut at its limit of tokens or by a content filter: `"abstain"`
             (default: unless its answer was complete by then) or `"count"` (as far as it goes, with a warning).
+        replies: `"text"`, the default; `"structured"`: groups are asked for an object with an answer and whether it was
+            found, which takes a model or a server that enforces a JSON schema (a probe without passages finds out);
+            `"auto"`: for an object where that is so, else for text.
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -85,6 +89,7 @@ class ConsensusAggregation(TextDefense):
         quorum: float | None = None,
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
         cut_replies: CutReplies | None = None,
+        replies: Replies | None = None,
         accept_sampling: bool = False,
         prime: bool | int = False,
         settings: SettingsLike | None = None,
@@ -100,6 +105,7 @@ class ConsensusAggregation(TextDefense):
             quorum=quorum,
             abstention=abstention,
             cut_replies=cut_replies,
+            replies=replies,
         )
 
     @staticmethod

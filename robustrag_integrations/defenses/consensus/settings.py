@@ -14,8 +14,9 @@ from robustrag_integrations.defenses.registry import CONSENSUS
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts, structured_prompts
 from robustrag_integrations.replies.reading import CutReplies
+from robustrag_integrations.replies.structured import Replies
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,7 @@ class ConsensusSettings:
         quorum: float | None = None,
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
         cut_replies: CutReplies | None = None,
+        replies: Replies | None = None,
     ) -> ConsensusSettings:
         """From user arguments; see `ConsensusAggregation` for their meaning. None stands for the default.
 
@@ -57,7 +59,11 @@ class ConsensusSettings:
                 _share_of(CONSENSUS.value("share", share)), support_of(CONSENSUS.value("min_support", min_support))
             ),
             ReplyReader.of(
-                CONSENSUS.value("extractor", extractor), 1, abstention, CONSENSUS.value("cut_replies", cut_replies)
+                CONSENSUS.value("extractor", extractor),
+                1,
+                abstention,
+                CONSENSUS.value("cut_replies", cut_replies),
+                CONSENSUS.value("replies", replies),
             ),
             chosen_prompts(prompts, CONSENSUS.check_task(task)),
             Quorum(CONSENSUS.value("quorum", quorum)),
@@ -65,6 +71,8 @@ class ConsensusSettings:
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
+        if self.reader.replies == "structured":
+            return structured_prompts(self.prompts, query, [g.text for g in groups])
         isolated = self.prompts.isolated
         return [isolated.render(context=g.text, query=query) for g in groups]
 

@@ -22,6 +22,7 @@ from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.certification.result import Estimate
 from robustrag_integrations.defenses.agreement.agreed import Unbounded
+from robustrag_integrations.defenses.agreement.asking import settled
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.keyword.counting import KeywordRule, tally_keywords
 from robustrag_integrations.defenses.keyword.kept import Kept
@@ -48,11 +49,14 @@ def keyword_certification_plan(
     question: Question, settings: KeywordSettings, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first; final calls are shared between them."""
+    settings = yield from settled(settings)
     prompts_of = partial(settings.isolated_prompts, question.query)
     reader = settings.reader.for_question(question.query)
     trial = _Trial(question, settings, reader)
-    return certify_sizes(
-        question, settings.quorum, prompts_of, reader.read, trial.certify_case, same_batches=same_batches
+    return (
+        yield from certify_sizes(
+            question, settings.quorum, prompts_of, reader.read, trial.certify_case, same_batches=same_batches
+        )
     )
 
 

@@ -21,6 +21,7 @@ from robustrag_integrations.models.two_models import TwoModels
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import PromptSet, Task
 from robustrag_integrations.replies.reading import CutReplies
+from robustrag_integrations.replies.structured import Replies
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -65,6 +66,9 @@ class KeywordAggregation(TextDefense):
         cut_replies: what a reply does that was cut at its limit of tokens or by a content filter. `"abstain"`, the
             default: it abstains unless its answer was complete by then, and a final answer that was cut raises
             ModelError. `"count"`: it counts as far as it goes, with a warning.
+        replies: `"text"`, the default; `"structured"`: groups are asked for an object with an answer and whether it was
+            found, which takes a model or a server that enforces a JSON schema (a probe without passages finds out);
+            `"auto"`: for an object where that is so, else for text.
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -108,6 +112,7 @@ class KeywordAggregation(TextDefense):
         quorum: float | None = None,
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
         cut_replies: CutReplies | None = None,
+        replies: Replies | None = None,
         final: Final | None = None,
         accept_sampling: bool = False,
         prime: bool | int = False,
@@ -129,6 +134,7 @@ class KeywordAggregation(TextDefense):
             quorum=quorum,
             abstention=abstention,
             cut_replies=cut_replies,
+            replies=replies,
             final=final,
         )
 

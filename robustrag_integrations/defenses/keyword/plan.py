@@ -15,7 +15,7 @@ from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.defenses.agreement.asking import ask_for_keys
+from robustrag_integrations.defenses.agreement.asking import ask_for_keys, settled
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.reports import counts_shown, dissent_warnings, unread_warnings
 from robustrag_integrations.defenses.agreement.statuses import group_reports
@@ -57,6 +57,7 @@ def keyword_plan(
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Algorithm 1: ask every group alone, keep the keys that enough of them share, and word these."""
+    settings = yield from settled(settings)
     reader = settings.reader.for_question(query)
     readings = yield from ask_for_keys(groups, settings, reader, query)
     responses, replies = [r.response for r in readings], [r.found for r in readings]

@@ -22,8 +22,10 @@ from robustrag_integrations.prompts import (
     agreed_prompt,
     chosen_prompts,
     final_is_ours,
+    structured_prompts,
 )
 from robustrag_integrations.replies.reading import CutReplies
+from robustrag_integrations.replies.structured import Replies
 
 Threshold = Literal["relative", "absolute"]
 Final = Literal["auto", "always", "never"]
@@ -65,6 +67,7 @@ class KeywordSettings:
         quorum: float | None = None,
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
         cut_replies: CutReplies | None = None,
+        replies: Replies | None = None,
         final: Final | None = None,
     ) -> KeywordSettings:
         """From user arguments; see `KeywordAggregation` for their meaning. None stands for the default.
@@ -81,7 +84,11 @@ class KeywordSettings:
         return cls(
             _rule_of(threshold=threshold, share=share, min_support=min_support, alpha=alpha, beta=beta),
             ReplyReader.of(
-                KEYWORD.value("extractor", extractor), words, abstention, KEYWORD.value("cut_replies", cut_replies)
+                KEYWORD.value("extractor", extractor),
+                words,
+                abstention,
+                KEYWORD.value("cut_replies", cut_replies),
+                _replies_for(chosen_task, KEYWORD.value("replies", replies)),
             ),
             chosen_task,
             replace(chosen, keyword=worded),
@@ -112,6 +119,8 @@ class KeywordSettings:
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; for long form a request for short phrases."""
+        if self.reader.replies == "structured":
+            return structured_prompts(self.prompts, query, [g.text for g in groups])
         template = self.prompts.phrases if self.task == "long_form" and self.prompts.phrases else self.prompts.isolated
         return [template.render(context=g.text, query=query) for g in groups]
 
@@ -129,6 +138,13 @@ class KeywordSettings:
             "quorum": self.quorum.share,
             **self.reader.as_dict(),
         }
+
+
+def _replies_for(task: Task, replies: Replies) -> Replies:
+    """Long answers are lists of phrases, which stay text."""
+    if task == "long_form" and replies == "structured":
+        raise ValueError("replies='structured' is for short answers; use replies='text' with task='long_form'")
+    return "text" if task == "long_form" else replies
 
 
 def _rule_of(**given: Any) -> KeywordRule:

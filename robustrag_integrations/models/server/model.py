@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
+from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.base import Probed, Response
 from robustrag_integrations.models.callable import CalledModel
-from robustrag_integrations.models.caller import ModelCaller
+from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import (
     PROBE,
     Capabilities,
@@ -25,13 +26,23 @@ from robustrag_integrations.models.capabilities import (
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
 from robustrag_integrations.models.refused import REFUSING
 from robustrag_integrations.models.server.connection import Connection, ServerError, may_pass
-from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, response_of
+from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, called_with, parsed, response_of
 from robustrag_integrations.models.server.sizes import largest_reply, largest_stream
+from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.replies.structured import SCHEMA
 
 Api = Literal["chat", "completions"]
 Result = TypeVar("Result")
 
+_NAMED = {"name": "reply", "description": SCHEMA["description"], "strict": True}
+_WAYS: Mapping[str, Mapping[str, Any]] = {  # of asking for objects, and the fields of the request
+    "json_schema": {"response_format": {"type": "json_schema", "json_schema": {**_NAMED, "schema": SCHEMA}}},
+    "tool": {
+        "tools": [{"type": "function", "function": {**_NAMED, "parameters": SCHEMA}}],
+        "tool_choice": {"type": "function", "function": {"name": "reply"}},
+    },
+}
 _OWNED = ("model", "messages", "prompt", "stream", "n", "temperature", "seed")
 
 
@@ -165,6 +176,20 @@ class OpenAIModel(CalledModel):
         """Close the connections that this event loop's calls have used."""
         await self._connection.aclose()
 
+    def probe_replies(self) -> Probed:
+        """Whether the server enforces a schema, be it as `response_format` or as that of a tool."""
+        return self._loop.run(self.aprobe_replies())
+
+    async def aprobe_replies(self) -> Probed:
+        """`probe_replies` for calls from this event loop."""
+        fixed = {"response_format", "tools", "tool_choice"} & self._fields.keys()
+        return await self._capabilities.replies.asettled(
+            () if fixed or not self._chats else tuple(_WAYS),
+            lambda way: self._caller.acall(
+                lambda refused: self._sent_for(PROBE, refused, self._read, way), RetriedCall(self._aprobe)
+            ),
+        )
+
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
         if not self._chats:
             return {"prompt": prompt, **self._fields, **more}
@@ -180,14 +205,19 @@ class OpenAIModel(CalledModel):
     async def _areply(self, prompt: str, refused: Refused) -> Response:
         return await self._sent_for(prompt, refused, self._read)
 
-    async def _sent_for(self, prompt: str, refused: Refused, read: Callable[[bytes], Result]) -> Result:
-        request = self._request(prompt)
+    async def _arespond(self, prompt: Prompt, refused: Refused) -> Response:
+        way = self._capabilities.replies.way if prompt.structured else ""
+        return self._checked(await self._sent_for(prompt.text, refused, self._read, way))
+
+    async def _sent_for(self, prompt: str, refused: Refused, read: Callable[[bytes], Result], way: str = "") -> Result:
+        request = self._request(prompt, **_WAYS.get(way, {}))
         return await self._connection.reply(without(request, refused), largest_reply(request), read)
 
     def _read(self, body: bytes) -> Response:
         reply = parsed(body)
         self._fingerprints.note(reply)
-        return response_of(reply)
+        response = response_of(reply)
+        return replace(response, text=arguments) if (arguments := called_with(reply)) else response
 
     async def _astreamed(self, prompt: str, refused: Refused) -> AsyncGenerator[Piece, None]:
         end = StreamEnd()

@@ -104,6 +104,16 @@ def response_of(reply: Mapping[str, Any]) -> Response:
     return Response.of("".join(said.blocks.text), ending)
 
 
+def called_with(reply: Mapping[str, Any]) -> str | None:
+    """The arguments of the first tool that a chat completion calls, as JSON; None where it calls none."""
+    message = (_first_choice(reply) or {}).get("message")
+    calls = message.get("tool_calls") if isinstance(message, dict) else None
+    call = calls[0] if isinstance(calls, list) and calls else None
+    function = call.get("function") if isinstance(call, dict) else None
+    arguments = function.get("arguments") if isinstance(function, dict) else None
+    return json.dumps(arguments) if isinstance(arguments, dict) else arguments if isinstance(arguments, str) else None
+
+
 @dataclass
 class Said:
     """What a choice, or the pieces of a streamed one, holds.

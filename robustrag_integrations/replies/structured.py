@@ -1,0 +1,184 @@
+"""Structured replies: `{"answer": str, "found": bool}`, from models that are made to keep to this schema.
+
+1. At its first use a model is asked a fixed prompt (`capabilities.PROBE`) with the schema. It holds no passage and asks
+   for something else, so that only what enforces the schema replies with such an object. This fixes the model's mode
+   (`ReplyMode`); no later reply changes it.
+2. Groups are then asked for the two fields (`prompts.structured_prompts`), and the requests carry the schema.
+3. `answer_in` reads each reply for itself: `found: false` is an abstention, the answer's text goes down the path of
+   every reply, and what is no such object is the failure of its own group.
+
+The answer comes before the flag: small models asked for the flag first say that nothing was found, whatever the text.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import replace
+from typing import Any, Literal, get_args
+
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.json_values import valid_text
+from robustrag_integrations.models.base import Probed, Response
+from robustrag_integrations.models.per_loop import PerLoop
+from robustrag_integrations.models.refused import status_of
+from robustrag_integrations.reply_text.reasoning import parts_of
+
+Replies = Literal["auto", "text", "structured"]
+
+SCHEMA = {
+    "title": "Reply",
+    "description": "What the text says in reply to the question.",
+    "type": "object",
+    "properties": {
+        "answer": {"type": "string", "description": "The answer alone, in a few words."},
+        "found": {"type": "boolean", "description": "Whether the text contains the answer."},
+    },
+    "required": ["answer", "found"],
+    "additionalProperties": False,
+}
+
+_LONGEST = 20_000  # characters of an object
+_CUT = ("length", "content_filter", "tool_calls")
+_MAY_PASS = (408, 409, 425, 429, 502, 503, 504)  # statuses that say nothing about what a server can do
+_OF_THE_MODEL = (ModelError, ValueError, TypeError, LookupError, AttributeError, NotImplementedError)
+
+
+def check_replies(value: object) -> Replies:
+    """The setting, checked.
+
+    Raises:
+        ValueError: it is none of its three values.
+    """
+    if value not in get_args(Replies):
+        raise ValueError(f"replies={value!r:.60} must be one of {', '.join(map(repr, get_args(Replies)))}")
+    return value  # type: ignore[return-value]
+
+
+def answer_in(response: Response) -> Response:
+    """A structured reply as a reply in text: an answer, an abstention, or a failure where it is no such object.
+
+    A reply that was cut before its object was complete keeps its `finish`, and no text.
+    """
+    if response.text is None or response.refusal is not None or response.abstains:
+        return response
+    parts = parts_of(response.text)
+    if parts.unfinished:
+        return response
+    chars = response.reasoning_chars + parts.reasoning_chars
+    read = replace(response, reasoning_chars=chars, aloud=response.aloud or parts.reasoning_chars > 0)
+    try:
+        answer, found = _fields(parts.answer)
+    except (ValueError, RecursionError) as error:
+        if response.finish in _CUT or not parts.answer.strip():
+            return replace(read, text="")
+        return replace(read, text=None, error=f"its reply is not the object that was asked for: {error}")
+    finish = response.finish if response.finish == "content_filter" else "stop"
+    return replace(read, text=answer, abstains=not found, finish=finish)
+
+
+def _fields(text: str) -> tuple[str, bool]:
+    """Answer and flag of an object; without an answer where the flag is false.
+
+    Raises:
+        ValueError, RecursionError: it is something else, too long, or says a thing twice.
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"it has more than {_LONGEST:,} characters")
+    try:
+        said = json.loads(text, object_pairs_hook=_each_once)
+    except json.JSONDecodeError:
+        raise ValueError("it is not JSON") from None
+    if not isinstance(said, dict) or not isinstance(found := said.get("found"), bool):
+        raise ValueError("it lacks the boolean 'found'")
+    answer = said.get("answer") if found else ""
+    if not isinstance(answer, str):
+        raise ValueError("its 'answer' is not a string")
+    return valid_text(answer), found
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    said = dict(pairs)
+    if len(said) < len(pairs):
+        raise ValueError("it has two fields of one name")
+    return said
+
+
+class ReplyMode:
+    """How one model is asked for objects: found out at its first use, and the same from then on.
+
+    A probe that does not get through fixes nothing: the answer at hand is made of text, and the next one probes again.
+    """
+
+    def __init__(self) -> None:
+        self.fixed: Probed | None = None
+        self._turn = threading.Lock()
+        self._turns = PerLoop(asyncio.Lock)
+
+    @property
+    def way(self) -> str:
+        """How the model is asked for objects; empty as long as that is not known."""
+        return self.fixed.way if self.fixed else ""
+
+    def settled(self, ways: Sequence[str], ask: Callable[[str], Response]) -> Probed:
+        """What the first probe showed, which is made now if it was not.
+
+        Args:
+            ways: how the model may be asked for objects, the best first.
+            ask: asks the probe in one of these ways; raises what the call raises.
+        """
+        with self._turn:
+            steps, reply = self._steps(ways), None
+            while True:
+                try:
+                    way = steps.send(reply)
+                except StopIteration as done:
+                    return done.value  # type: ignore[no-any-return]
+                try:
+                    reply = ask(way)
+                except Exception as error:
+                    reply = error
+
+    async def asettled(self, ways: Sequence[str], ask: Callable[[str], Awaitable[Response]]) -> Probed:
+        """`settled` in an event loop."""
+        async with self._turns.here():
+            steps, reply = self._steps(ways), None
+            while True:
+                try:
+                    way = steps.send(reply)
+                except StopIteration as done:
+                    return done.value  # type: ignore[no-any-return]
+                try:
+                    reply = await ask(way)
+                except Exception as error:
+                    reply = error
+
+    def _steps(self, ways: Sequence[str]) -> Generator[str, Any, Probed]:
+        if self.fixed:
+            return self.fixed
+        found = Probed()
+        for way in ways:
+            reply = yield way
+            if isinstance(reply, Exception):
+                found = Probed(why=f"asked by {way}: {type(reply).__name__} {status_of(reply) or ''}".rstrip())
+                if not _is_of_the_model(reply):
+                    return found
+                continue
+            try:
+                _fields(parts_of(reply.text or "").answer)
+                found = Probed(way, "")
+                break
+            except (ValueError, RecursionError) as error:
+                found = Probed(why=f"asked by {way}: {error}")
+        self.fixed = self.fixed or found
+        return self.fixed
+
+
+def _is_of_the_model(error: Exception) -> bool:
+    """Whether an error says what the model or its server can do, and not that it was not reached."""
+    status = status_of(error)
+    if status is not None:
+        return status not in _MAY_PASS
+    return isinstance(error, _OF_THE_MODEL) and not getattr(error, "unreached", False)
