@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
@@ -17,5 +17,5 @@ class Score:
 Result = TypeVar("Result")
 
 # A method's certificate asks `Ask`, `Score` and what is its own; what comes back depends on the request.
-CertificationReply: TypeAlias = Sequence[Any]
+CertificationReply: TypeAlias = Any
 Asking: TypeAlias = Generator[Any, CertificationReply, Result]

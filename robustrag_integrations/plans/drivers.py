@@ -10,18 +10,20 @@ import asyncio
 import unicodedata
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeGuard, TypeVar
 
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.closing import closed_after
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.base import Response
 from robustrag_integrations.normalise import few_marks
 from robustrag_integrations.plans.performers import Performer
 from robustrag_integrations.plans.requests import Ask, Brief, Emit, Plan, Reply, Request, responses_of
 from robustrag_integrations.plans.streams import atrimmed, trimmed
 from robustrag_integrations.plans.watch import Watch
 from robustrag_integrations.replies.reply import Ending
-from robustrag_integrations.replies.streams import Shown, ashown, shown
+from robustrag_integrations.replies.streams import Shown, ashown, aunbroken, shown, unbroken
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
@@ -121,7 +123,8 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
                 yield step.text
             elif _is_streamed(step):
                 answer, ending = Shown(whole=step.whole), Ending()
-                pieces = watch.pieces(performer.stream_final(step.prompts[0]))
+                plain = partial(_whole, watch, step, performer)
+                pieces = unbroken(watch.pieces(performer.stream_final(step.prompts[0])), answer, plain)
                 try:
                     for piece in trimmed(shown(pieces, answer)):
                         if isinstance(piece, Ending):
@@ -150,7 +153,8 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
                 yield step.text
             elif _is_streamed(step):
                 answer, ending = Shown(whole=step.whole), Ending()
-                pieces = watch.apieces(performer.astream_final(step.prompts[0]))
+                plain = partial(_awhole, watch, step, performer)
+                pieces = aunbroken(watch.apieces(performer.astream_final(step.prompts[0])), answer, plain)
                 try:
                     async with closed_after(atrimmed(ashown(pieces, answer))) as parts:
                         async for piece in parts:
@@ -168,6 +172,15 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
             step = await steps.take(reply)
         result = watch.done(step.result)
     yield result
+
+
+def _whole(watch: Watch, request: Ask, performer: Performer) -> Response:
+    """The final reply by a call, where its stream failed."""
+    return responses_of(watch.ask(request, performer.__call__))[0]
+
+
+async def _awhole(watch: Watch, request: Ask, performer: Performer) -> Response:
+    return responses_of(await watch.aask(request, performer.aperform))[0]
 
 
 def _cut(request: Ask, performer: Performer) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 
 from robustrag_integrations.closing import closed_after
+from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.reply import Ending, Piece
 from robustrag_integrations.reply_text.reasoning import clear_of_marks, parts_of
@@ -51,6 +52,11 @@ class Shown:
         self._blank = self._blank and not ready.strip()
         return ready
 
+    def restart(self, whole: Response) -> Response:
+        """Take the reply of a call in place of a stream that failed: what was shown stays shown."""
+        self._said = [whole.text or ""]
+        return whole
+
     def rest(self, ending: Ending | None = None) -> str:
         """What is left to show of the reply, now that all of it is there."""
         if ending is not None and ending.refusal is not None:
@@ -59,6 +65,10 @@ class Shown:
         answer, shown = parts_of(self.said).answer, "".join(self._shown)
         self.retracted = not self._blank and not answer.startswith(shown)
         return "" if self.retracted else answer.removeprefix(shown)
+
+    def is_missing(self, ending: Ending) -> bool:
+        """Whether a stream said nothing at all, not even how it ended."""
+        return not self.said.strip() and ending == Ending()
 
     def response(self, ending: Ending, *, truncated: bool) -> Response:
         """The whole reply as the call that is not streamed gives it, but for a note where it is `retracted`."""
@@ -69,6 +79,53 @@ class Shown:
     def said(self) -> str:
         """The reply so far, reasoning included."""
         return "".join(self._said)
+
+
+def unbroken(pieces: Iterator[Piece], reply: Shown, ask: Callable[[], Response]) -> Iterator[Piece]:
+    """The pieces of a reply, and where their stream fails or is empty, the rest of what a call replies.
+
+    Args:
+        pieces: the stream.
+        reply: what is shown of it.
+        ask: makes the call; raises, or gives a failure, where there is no reply.
+    """
+    ending, failed = Ending(), None
+    try:
+        for piece in pieces:
+            ending = piece if isinstance(piece, Ending) else ending
+            yield piece
+    except INTERRUPTS:
+        raise
+    except Exception as error:
+        failed = error
+    if failed is None and not reply.is_missing(ending):
+        return
+    whole = ask()
+    if failed is not None and whole.text is None and whole.refusal is None:
+        raise failed
+    yield reply.restart(whole)
+
+
+async def aunbroken(
+    pieces: AsyncIterator[Piece], reply: Shown, ask: Callable[[], Awaitable[Response]]
+) -> AsyncIterator[Piece]:
+    """`unbroken` for an asynchronous stream."""
+    ending, failed = Ending(), None
+    try:
+        async with closed_after(pieces):
+            async for piece in pieces:
+                ending = piece if isinstance(piece, Ending) else ending
+                yield piece
+    except INTERRUPTS:
+        raise
+    except Exception as error:
+        failed = error
+    if failed is None and not reply.is_missing(ending):
+        return
+    whole = await ask()
+    if failed is not None and whole.text is None and whole.refusal is None:
+        raise failed
+    yield reply.restart(whole)
 
 
 def shown(pieces: Iterator[Piece], reply: Shown) -> Iterator[Piece]:

@@ -28,7 +28,7 @@ from robustrag_integrations.reply_text.reasoning import parts_of
 
 Replies = Literal["auto", "text", "structured"]
 
-SCHEMA = {
+SCHEMA: dict[str, Any] = {
     "title": "Reply",
     "description": "What the text says in reply to the question.",
     "type": "object",
@@ -130,7 +130,8 @@ class ReplyMode:
             ask: asks the probe in one of these ways; raises what the call raises.
         """
         with self._turn:
-            steps, reply = self._steps(ways), None
+            steps = self._steps(ways)
+            reply: Any = None
             while True:
                 try:
                     way = steps.send(reply)
@@ -144,7 +145,8 @@ class ReplyMode:
     async def asettled(self, ways: Sequence[str], ask: Callable[[str], Awaitable[Response]]) -> Probed:
         """`settled` in an event loop."""
         async with self._turns.here():
-            steps, reply = self._steps(ways), None
+            steps = self._steps(ways)
+            reply: Any = None
             while True:
                 try:
                     way = steps.send(reply)

@@ -114,10 +114,16 @@ def test_a_stream_that_breaks_off_still_says_what_became_of_the_groups() -> None
         yield "Anna"
         raise RuntimeError("gone")
 
-    defense = KeywordAggregation(CallableModel(Log(), stream_fn=broken), prime=1, final="always")
-    with pytest.raises(ModelError) as caught:
+    def gone(name: str) -> None:
+        if name == "final":
+            raise RuntimeError("gone, too")
+
+    defense = KeywordAggregation(CallableModel(Log(gone), stream_fn=broken), prime=1, final="always")
+    with pytest.raises(ModelError, match="gone") as caught:
         "".join(defense.stream(QUERY, PASSAGES))
     assert len(caught.value.groups) == len(PASSAGES)
+    mended = KeywordAggregation(CallableModel(Log(), stream_fn=broken), final="always")
+    assert "".join(mended.stream(QUERY, PASSAGES)) == mended.answer(QUERY, PASSAGES).text
 
 
 def test_it_is_asked_only_where_it_pays() -> None:

@@ -22,6 +22,8 @@ from robustrag_integrations import (
 )
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.reading import CUT_MARK, counted, final_answer
+from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.replies.streams import RETRACTED
 
 THINKS = "<think>If absent, reply I don't know. Options: Lyon, Karl Gross.</think> "
 LIE = "Mallory Eve"
@@ -375,3 +377,41 @@ def test_a_final_reply_that_ends_without_a_reason_may_be_cut(way: str, finish: A
     said, final = Response("Minjee Lee", finish="stop"), Response("Minjee Lee", finish=finish)
     answer, _ = ask(KeywordAggregation(model(said, final=final), final="always"), way)
     assert len([warning for warning in answer.warnings if "may have broken off" in warning]) == told
+
+
+BROKEN: dict[str, list[Piece]] = {
+    "at once": [],
+    "later": ["Hans ", "Wo"],
+    "within its reasoning": ["<think>It is ", "Karl"],
+    "after other words": ["Karl"],
+}
+
+
+@pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("empty", [True, False])
+def test_a_stream_that_fails_is_made_up_for_by_a_call(said: list[Piece], empty: bool) -> None:
+    """Unless the call fails, too; what was shown stays, and is retracted where the call says something else."""
+
+    def pieces(prompt: str) -> Iterator[Piece]:
+        yield from said
+        if said or not empty:
+            raise RuntimeError("the stream broke off")
+
+    async def apieces(prompt: str) -> AsyncIterator[Piece]:
+        for piece in pieces(prompt):
+            yield piece
+
+    reply = "<think>It is Hans.</think>Hans Wolf" if said == BROKEN["within its reasoning"] else "Hans Wolf"
+    model = CallableModel(lambda prompt: reply, stream_fn=pieces, async_stream_fn=apieces, attempts=1)
+    defense = KeywordAggregation(model, final="always")
+
+    async def astreamed() -> str:
+        return "".join([piece async for piece in defense.astream("Who won?", PASSAGES)])
+
+    shown = "Karl\n\nHans Wolf" if said == ["Karl"] else "Hans Wolf"
+    assert "".join(defense.stream("Who won?", PASSAGES)) == shown
+    assert asyncio.run(astreamed()) == shown
+    stream = defense.stream("Who won?", PASSAGES)
+    list(stream)
+    assert stream.answer.text == defense.answer("Who won?", PASSAGES).text == "Hans Wolf"
+    assert (RETRACTED in stream.answer.warnings) is (said == ["Karl"])
