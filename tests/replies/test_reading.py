@@ -414,4 +414,4 @@ def test_a_stream_that_fails_is_made_up_for_by_a_call(said: list[Piece], empty: 
     stream = defense.stream("Who won?", PASSAGES)
     list(stream)
     assert stream.answer.text == defense.answer("Who won?", PASSAGES).text == "Hans Wolf"
-    assert (RETRACTED in stream.answer.warnings) is (said == ["Karl"])
+    assert any(RETRACTED in warning for warning in stream.answer.warnings) is (said == ["Karl"])

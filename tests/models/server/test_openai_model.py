@@ -235,7 +235,6 @@ def test_no_more_requests_are_under_way_than_allowed() -> None:
 @pytest.mark.parametrize(
     ("final", "said"),
     [
-        (Reply("Anna", cut=True), "broke off"),
         (Reply(body=b"<!doctype html><title>Welcome</title>"), "held nothing: base_url"),
         (Reply("Anna", finish="content_filter"), "content filter"),
         (Reply("out of order", status=500), "out of order"),
