@@ -16,16 +16,16 @@ except ImportError as error:
 
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.audit import IsolationAudit, audit_isolation
+from langchain_robustrag.callbacks import REPORT_EVENT
 from langchain_robustrag.chain import create_robust_documents_chain
 from langchain_robustrag.diverse import DiverseRetriever
+from langchain_robustrag.documents import supporting_documents
 from langchain_robustrag.graph import create_robust_node
-from langchain_robustrag.reports import REPORT_EVENT
 from langchain_robustrag.retrieval import create_robust_retrieval_chain
 from langchain_robustrag.runnable import RobustDocuments
-from langchain_robustrag.structured import Abstained
-from langchain_robustrag.supporting import supporting_documents
 from langchain_robustrag.tool import create_robust_retriever_tool
 from langchain_robustrag.wiring import assert_defended, find_undefended
+from robustrag_integrations.abstained import Abstained
 from robustrag_integrations.audit import Finding
 from robustrag_integrations.errors import UndefendedError
 

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
-from robustrag_integrations.checks import nearest_of
+from robustrag_integrations.checks import refuse_unknown
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.keyword.settings import Final, Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method
@@ -113,11 +113,7 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
     """
     given = {name: value for name, value in settings.items() if value is not None}
     taken = {"task", *(setting.name for known in METHODS.values() for setting in known.settings)}
-    if unknown := sorted(set(given) - taken):
-        near = nearest_of(unknown[0], sorted(taken.union(RobustOptions.__annotations__)))
-        hint = f"did you mean {near}?" if near else f"methods take {', '.join(sorted(taken))}"
-        hint = _OF_STOCK.get(unknown[0], hint)
-        raise TypeError(f"unknown arguments {', '.join(unknown)}; {hint}")
+    refuse_unknown(given, sorted(taken), "a method", others=RobustOptions.__annotations__, instead=_OF_STOCK)
     prompts = [f"{name}_prompt" for name in EXTRA_PROMPTS if name in method.prompts]
     final = ["final_llm", "output_schema"] if "keyword" in method.prompts else []
     method.check_names([*given, *others], ("task", *prompts, *final, *(["choices"] if method.takes_choices else [])))

@@ -1,17 +1,26 @@
-"""Our own handlers of LangChain's callbacks, and what is done to those of others."""
+"""LangChain's callbacks: handlers of our own, what is done to those of others, and the report as an event."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, cast
 from uuid import UUID
 
-from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, BaseCallbackHandler
+from langchain_core.callbacks import (
+    AsyncCallbackManagerForLLMRun,
+    BaseCallbackHandler,
+    adispatch_custom_event,
+    dispatch_custom_event,
+)
 from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import get_callback_manager_for_config
 
 from langchain_robustrag.replies import Seen
+from robustrag_integrations.answer import RobustAnswer
 
+REPORT_EVENT = "robustrag_report"
 NOSTREAM = "nostream"  # what LangGraph looks for
 
 
@@ -143,3 +152,26 @@ class _Quiet:
 
     def on_llm_new_token(self, *args: Any, **kwargs: Any) -> None:
         """Nothing is passed on."""
+
+
+def has_handlers(config: RunnableConfig) -> bool:
+    """Whether anybody learns of what runs with this config: handlers in it, in the context or of the environment."""
+    return bool(get_callback_manager_for_config(config).handlers)
+
+
+def send_report(answer: RobustAnswer, config: RunnableConfig) -> None:
+    """Tell whoever listens to the run of an answer; writing a report that nobody reads would take as long as a call."""
+    if has_handlers(config):
+        dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+
+
+async def asend_report(answer: RobustAnswer, config: RunnableConfig) -> None:
+    """`send_report` in an event loop."""
+    if has_handlers(config):
+        await adispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
+
+
+def attach(error: Exception, answer: RobustAnswer) -> None:
+    """Give an exception the answer as its `robustness`, if it has room for it."""
+    with suppress(AttributeError, TypeError):
+        error.robustness = answer  # type: ignore[attr-defined]

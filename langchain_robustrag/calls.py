@@ -23,7 +23,7 @@ from langchain_core.runnables.utils import coro_with_context
 
 from langchain_robustrag.audit import announced
 from langchain_robustrag.cache_marks import marked, wants_marks
-from langchain_robustrag.callbacks import NOSTREAM, OpenRuns, in_loop, without_tokens
+from langchain_robustrag.callbacks import NOSTREAM, OpenRuns, has_handlers, in_loop, without_tokens
 from langchain_robustrag.configured import parameters_sent, without_parameters
 from langchain_robustrag.language_models import (
     has_listeners,
@@ -34,7 +34,6 @@ from langchain_robustrag.language_models import (
 )
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.replies import Seen, Streamed, response_of
-from langchain_robustrag.reports import has_handlers
 from langchain_robustrag.structured import REPLY_WAYS, Structured, replying
 from robustrag_integrations.closing import closed_after
 from robustrag_integrations.determinism import Repeats

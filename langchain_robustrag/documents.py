@@ -11,6 +11,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 
 from langchain_robustrag.retrieved import UnreadableError, documents_in
+from robustrag_integrations.answer import as_answer
 from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate, passage_keys
 from robustrag_integrations.grouping.quotas import few_sources_warning
 
@@ -59,6 +60,25 @@ def few_documents(groups: Sequence[PassageGroup]) -> list[str]:
     how = 'as_retriever(search_kwargs={"k": 10})'
     found = few_sources_warning(groups, _DEFAULT_K, how)
     return [found] if found else []
+
+
+def supporting_documents(robustness: object, documents: Sequence[Document]) -> list[Document]:
+    """The documents whose groups support the answer, in rank order; none for an abstention.
+
+    Args:
+        robustness: the `RobustAnswer`, or its `to_dict()`.
+        documents: those that the answer was made from, in the same order.
+
+    Raises:
+        ValueError: these are not the documents of this answer, or it is not a report.
+
+    Examples:
+        ```python
+        result = rag.invoke({"input": "Who won?"})
+        supporting_documents(result["robustness"], result["context"])
+        ```
+    """
+    return as_answer(robustness).supporting(documents)
 
 
 def checked_documents(documents: Any) -> list[Document]:

@@ -18,8 +18,7 @@ from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.questions import last_human_text, question_inputs
 from langchain_robustrag.tool import hidden
-from langchain_robustrag.tool_results import Asking, ToolCall, ToolResults
-from langchain_robustrag.watched_tools import Watched
+from langchain_robustrag.tool_results import ToolCall, ToolResults
 from robustrag_integrations.checks import check_flag
 
 try:
@@ -93,8 +92,8 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Run the tool, then answer from what it retrieved."""
-        watched = Watched.of(request.tool)
-        asking = self._read(request, watched, handler(request.override(tool=watched.tool)))
+        call = ToolCall(request, _messages(request.state) or ())
+        asking = self._results.read(call, handler(request.override(tool=call.watched)))
         try:
             documents = next(asking)
             while True:
@@ -106,8 +105,8 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """`wrap_tool_call` without blocking the event loop."""
-        watched = Watched.of(request.tool)
-        asking = self._read(request, watched, await handler(request.override(tool=watched.tool)))
+        call = ToolCall(request, _messages(request.state) or ())
+        asking = self._results.read(call, await handler(request.override(tool=call.watched)))
         try:
             documents = next(asking)
             while True:
@@ -132,17 +131,6 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
                 raise
             return error
         return answered
-
-    def _read(self, request: ToolCallRequest, watched: Watched, result: Any) -> Asking:
-        call = ToolCall(
-            request.tool_call["name"],
-            str(request.tool_call["id"] or ""),
-            request.tool,
-            watched.returned,
-            watched.entered,
-            _messages(request.state) or (),
-        )
-        return self._results.read(call, result)
 
     def _inputs(self, request: ToolCallRequest, documents: list[Document]) -> tuple[dict[str, Any], RunnableConfig]:
         inputs = {**question_inputs(_question(request)), self._context: documents}

@@ -31,10 +31,16 @@ from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.base import OneRun, child_config
 from langchain_robustrag.callbacks import HeardQuery, in_loop
 from langchain_robustrag.chain import create_reporting_chain
-from langchain_robustrag.condensed import STANDALONE, history_names, standing_alone
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.prompts import shown_names
-from langchain_robustrag.questions import asked_question, question_inputs, usual_question
+from langchain_robustrag.questions import (
+    STANDALONE,
+    asked_question,
+    history_names,
+    question_inputs,
+    standing_alone,
+    usual_question,
+)
 from langchain_robustrag.runnable import RobustDocuments
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.checks import check_flag

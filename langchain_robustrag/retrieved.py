@@ -53,20 +53,18 @@ def documents_in(value: Any) -> list[Document]:
 def blocks_in(content: Any) -> list[Document]:
     """The blocks of a result of MCP's kind as documents, if there are several or one names a resource; else none.
 
-    A text block is a document of its own, named by its place where it does not say its source.
+    A text block is a document of its own, named by its place where it does not say its source. Blocks that show no
+    text, such as images, are left out: one of them must not withhold what the others say.
     """
-    if not isinstance(content, list) or not content:
+    if not isinstance(content, list) or (len(content) < 2 and not any(map(_resource, content))):
         return []
-    shown = [_resource(block) for block in content]
-    if len(content) < 2 and shown == [None]:
-        return []
-    found = [
-        document or _text_block(at, block) for at, (block, document) in enumerate(zip(content, shown, strict=True))
-    ]
-    return [document for document in found if document is not None] if all(found) else []
+    shown = (_resource(block) or _text_block(at, block) for at, block in enumerate(content))
+    return [document for document in shown if document is not None]
 
 
 def _text_block(place: int, block: Any) -> Document | None:
+    if isinstance(block, Mapping) and block.get("type") == "file" and isinstance(block.get("url"), str):
+        return Document(block["url"], metadata={"source": block["url"]})  # a `resource_link`, as langchain.mcp shows it
     text = _block_text(block)
     if text is None:
         return None

@@ -26,14 +26,13 @@ from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 
 from langchain_robustrag.aggregations import documents_of
 from langchain_robustrag.base import OneRun, child_config
+from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
 from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager
-from langchain_robustrag.condensed import shown_conversation, unseen_conversation
 from langchain_robustrag.configured import configured, drawable, model_name
 from langchain_robustrag.documents import Isolation, few_documents, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, as_langchain, check_inputs, shown_names
-from langchain_robustrag.questions import Question, find_question
-from langchain_robustrag.reports import REPORT_EVENT, asend_report, attach, has_handlers, send_report
+from langchain_robustrag.questions import Question, find_question, shown_conversation, unseen_conversation
 from langchain_robustrag.structured import Structured
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseChatModel
@@ -23,31 +23,12 @@ from pydantic import BaseModel, ValidationError
 
 from langchain_robustrag.language_models import rebuilt, wrapped_models
 from langchain_robustrag.replies import ending_of, text_of
+from robustrag_integrations.abstained import Abstained
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.replies.structured import SCHEMA
 
 _INSTRUCTIONS = "Reply with one JSON object that fits this JSON schema, and nothing else:\n"
 _MARK = "ls_structured_output_format"  # what LangChain binds to models that give structured output
-
-
-class Abstained(BaseModel):
-    """What comes in place of a structured answer that there is none of; false as a truth value.
-
-    Attributes:
-        text: the abstention's words.
-        warnings: those of the answer, which say why.
-        abstained: what tells it apart where it is a dict, that is for schemas other than pydantic classes.
-    """
-
-    text: str
-    warnings: tuple[str, ...] = ()
-    abstained: Literal[True] = True
-
-    def __bool__(self) -> bool:
-        return False
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True)
@@ -96,7 +77,7 @@ class Structured:
             OutputParserException: the text does not fit the schema.
         """
         if answer.abstained:
-            abstained = Abstained(text=answer.text, warnings=answer.warnings)
+            abstained = Abstained.of(answer)
             return abstained if _is_pydantic(self.schema) else abstained.model_dump(mode="json")
         return self._valid(answer.text)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from typing import Any, TypeAlias
 
 from langchain_core.documents import Document
@@ -35,25 +36,47 @@ _FROM_TEXT = (
 Asking: TypeAlias = Generator[list[Document], Any, Any]
 
 
-@dataclass(frozen=True)
 class ToolCall:
-    """A tool call whose result is read.
+    """A tool call, and what its function returned before LangChain made text of it.
+
+    Args:
+        request: the call, as a middleware has it.
+        history: the messages that the agent has read already.
 
     Attributes:
-        name: the tool's name.
-        id: the call's.
-        tool: the tool, None where it is not known.
-        returned: what its function returned, before LangChain made a message of it; None if that was not seen.
+        watched: the tool to run in place of the given one: the same, but that what it returns is noted.
         entered: whether its function ran, as far as can be seen.
-        history: the messages that the agent has read already.
+        returned: what the function returned, as objects; None if it did not, or cannot be seen.
     """
 
-    name: str
-    id: str
-    tool: Any
-    returned: Any
-    entered: bool
-    history: Sequence[Any]
+    def __init__(self, request: Any, history: Sequence[Any]) -> None:
+        self.name, self.id = request.tool_call["name"], str(request.tool_call["id"] or "")
+        self.tool = self.watched = request.tool
+        self.history, self.returned = history, None
+        self.entered = not isinstance(self.tool, BaseTool)
+        if isinstance(self.tool, BaseTool):
+            # The functions stay the given tool's own, bound to it, so that whatever it remembers it still remembers.
+            self.watched = self.tool.model_copy()
+            object.__setattr__(self.watched, "_run", self._noting(self.tool._run))
+            object.__setattr__(self.watched, "_arun", self._anoting(self.tool._arun))
+
+    def _noting(self, run: Any) -> Any:
+        @wraps(run)
+        def noting(*args: Any, **kwargs: Any) -> Any:
+            self.entered = True
+            self.returned = run(*args, **kwargs)
+            return self.returned
+
+        return noting
+
+    def _anoting(self, arun: Any) -> Any:
+        @wraps(arun)
+        async def anoting(*args: Any, **kwargs: Any) -> Any:
+            self.entered = True
+            self.returned = await arun(*args, **kwargs)
+            return self.returned
+
+        return anoting
 
 
 @dataclass(frozen=True)

@@ -18,13 +18,13 @@ except ImportError as error:
 from llamaindex_robustrag.audit import IsolationAudit, audit_isolation
 from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngine, RobustContextChatEngine
 from llamaindex_robustrag.diverse import DiverseRetriever
+from llamaindex_robustrag.grouping import supporting_nodes
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
-from llamaindex_robustrag.responses import Abstained
-from llamaindex_robustrag.supporting import supporting_nodes
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
 from llamaindex_robustrag.wiring import assert_defended, find_undefended
+from robustrag_integrations.abstained import Abstained
 from robustrag_integrations.audit import Finding
 from robustrag_integrations.errors import UndefendedError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from robustrag_integrations.checks import nearest_of
+from robustrag_integrations.checks import refuse_unknown
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.registry import METHODS, Method, default_method, method_of
 
@@ -30,7 +30,10 @@ _OF_STOCK = {
 
 
 def method_and_settings(
-    aggregation: str | MethodSettings | None, given: Mapping[str, Any], others: Collection[str] = ()
+    aggregation: str | MethodSettings | None,
+    given: Mapping[str, Any],
+    others: Collection[str] = (),
+    arguments: Collection[str] = (),
 ) -> tuple[Method, MethodSettings]:
     """The core's method and its settings.
 
@@ -38,6 +41,7 @@ def method_and_settings(
         aggregation: a method's name, or finished settings; None for the one that takes all that is given.
         given: the settings by name, `task` and `prompts` among them; None for the default.
         others: the names of what else was given that not every method takes.
+        arguments: the names of all that a synthesizer takes.
 
     Raises:
         ValueError, TypeError: an unknown method or argument, or an invalid one.
@@ -50,15 +54,9 @@ def method_and_settings(
         return _method_of_settings(aggregation), aggregation
     method = method_of(aggregation)
     known = [*(setting.name for setting in method.settings), "task", "prompts"]
-    if unknown := sorted(set(given) - set(known)):
-        near = nearest_of(unknown[0], [*known, *(s.name for other in METHODS.values() for s in other.settings)])
-        hint = (
-            f"did you mean {near}?"
-            if near not in (None, unknown[0])
-            else f"{method.name} aggregation takes {', '.join(known)}"
-        )
-        hint = _OF_STOCK.get(unknown[0], hint)
-        raise TypeError(f"unknown arguments {', '.join(unknown)}; {hint}")
+    of_others = [setting.name for other in METHODS.values() for setting in other.settings]
+    taker = f"{method.name} aggregation"
+    refuse_unknown(given, known, taker, others=[*of_others, *arguments], instead=_OF_STOCK)
     return method, method.settings_of(given)
 
 

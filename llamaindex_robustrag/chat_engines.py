@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.base.response.schema import RESPONSE_TYPE
@@ -81,6 +81,7 @@ class ReportingChatEngine(BaseChatEngine):
     conversation) is answered from the conversation alone, and the report says so.
     """
 
+    _THEIRS: ClassVar[tuple[str, ...]] = ()  # what LlamaIndex's own engine is given besides
     _llm: LLM
     _synthesizer: RobustRAGSynthesizer | None = None
     _small_talk: bool = True
@@ -118,19 +119,51 @@ class ReportingChatEngine(BaseChatEngine):
         return turn
 
     @classmethod
-    def _from_parts(
+    def from_defaults(
         cls,
         retriever: Any,
-        llm: LLM | TextModel | None,
-        synthesizer: RobustRAGSynthesizer | None,
-        settings: dict[str, Any],
-        small_talk: bool,
-        **parts: Any,
+        *,
+        llm: LLM | TextModel | None = None,
+        response_synthesizer: RobustRAGSynthesizer | None = None,
+        chat_history: list[ChatMessage] | None = None,
+        memory: Any = None,
+        system_prompt: str | None = None,
+        node_postprocessors: list[Any] | None = None,
+        small_talk: bool = True,
+        **settings: Any,
     ) -> Self:
-        """The engine that LlamaIndex's `from_defaults` makes from `parts`, with a robust synthesizer."""
+        """An engine from its parts.
+
+        Args:
+            retriever: finds the nodes for each message, or for the question that it is condensed to.
+            llm: answers, and condenses; None: the synthesizer's, or `Settings.llm`.
+            response_synthesizer: how to answer; None: a new one from `settings`.
+            chat_history: earlier messages.
+            memory: keeps the conversation; None: a new one.
+            system_prompt: put first in every prompt.
+            node_postprocessors: applied to the nodes before they are grouped.
+            small_talk: where no document answers, ask once more without documents, so that greetings and questions
+                about the conversation get a reply; the report then warns that no document is behind it. False: an
+                abstention.
+            settings: `prefix_messages` of the context engine; `condense_prompt` (with `{chat_history}` and
+                `{question}`), `skip_condense` and `verbose` of the condensing one; the other arguments of
+                `RobustRAGSynthesizer`.
+
+        Raises:
+            TypeError, ValueError: arguments that exclude each other, or an invalid one.
+        """
         check_retriever(retriever)
-        chosen = synthesizer_of(synthesizer, llm, None, **settings)
-        made: Any = super().from_defaults(retriever, llm=chosen.plain_llm, **parts)  # type: ignore[misc]
+        theirs = {name: settings.pop(name) for name in cls._THEIRS if name in settings}
+        chosen = synthesizer_of(response_synthesizer, llm, None, **settings)
+        made: Any = super().from_defaults(  # type: ignore[misc]
+            retriever,
+            llm=chosen.plain_llm,
+            chat_history=chat_history,
+            memory=memory,
+            system_prompt=system_prompt,
+            node_postprocessors=checked_postprocessors(node_postprocessors),
+            **theirs,
+        )
         made._synthesizer = chosen
         made._small_talk = small_talk
         return cast("Self", made)
@@ -193,7 +226,7 @@ def _hide_retrieved(sources: Sequence[ToolOutput], shown: list[NodeWithScore]) -
             source.content, source.raw_output = "see source_nodes", shown
 
 
-class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):
+class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):  # type: ignore[misc]
     """`ContextChatEngine` whose retrieved nodes are asked in isolation; the conversation goes in front of each prompt.
 
     Examples:
@@ -202,58 +235,15 @@ class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):
         >>> str(reply), reply.metadata["robustrag"]["radius"]
     """
 
-    @classmethod
-    def from_defaults(  # type: ignore[override]
-        cls,
-        retriever: Any,
-        *,
-        llm: LLM | TextModel | None = None,
-        response_synthesizer: RobustRAGSynthesizer | None = None,
-        chat_history: list[ChatMessage] | None = None,
-        memory: Any = None,
-        system_prompt: str | None = None,
-        prefix_messages: list[ChatMessage] | None = None,
-        node_postprocessors: list[Any] | None = None,
-        small_talk: bool = True,
-        **settings: Any,
-    ) -> RobustContextChatEngine:
-        """An engine from its parts.
-
-        Args:
-            retriever: finds the nodes for each message.
-            llm: answers; None: the synthesizer's, or `Settings.llm`.
-            response_synthesizer: how to answer; None: a new one from `settings`.
-            chat_history: earlier messages.
-            memory: keeps the conversation; None: a new one.
-            system_prompt: put first in every prompt; or `prefix_messages`, for several messages.
-            prefix_messages: see `system_prompt`.
-            node_postprocessors: applied to the nodes before they are grouped.
-            small_talk: where no document answers, ask once more without documents, so that greetings and questions
-                about the conversation get a reply; the report then warns that no document is behind it. False: an
-                abstention.
-            settings: the other arguments of `RobustRAGSynthesizer`.
-
-        Raises:
-            TypeError, ValueError: arguments that exclude each other, or an invalid one.
-        """
-        return cls._from_parts(
-            retriever,
-            llm,
-            response_synthesizer,
-            settings,
-            small_talk,
-            chat_history=chat_history,
-            memory=memory,
-            system_prompt=system_prompt,
-            prefix_messages=prefix_messages,
-            node_postprocessors=checked_postprocessors(node_postprocessors),
-        )
+    _THEIRS = ("prefix_messages",)
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
         return self._new_turn([*self._prefix_messages, *chat_history], streaming)
 
 
-class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusContextChatEngine):
+class RobustCondensePlusContextChatEngine(  # type: ignore[misc]
+    ReportingChatEngine, CondensePlusContextChatEngine
+):
     """`CondensePlusContextChatEngine` whose retrieved nodes are asked in isolation.
 
     Conversation and message are condensed to one question, and that question is asked of every group. With
@@ -265,58 +255,7 @@ class RobustCondensePlusContextChatEngine(ReportingChatEngine, CondensePlusConte
         >>> engine.chat("And in the year before?")
     """
 
-    @classmethod
-    def from_defaults(  # type: ignore[override]
-        cls,
-        retriever: Any,
-        *,
-        llm: LLM | TextModel | None = None,
-        response_synthesizer: RobustRAGSynthesizer | None = None,
-        chat_history: list[ChatMessage] | None = None,
-        memory: Any = None,
-        system_prompt: str | None = None,
-        condense_prompt: Any = None,
-        skip_condense: bool = False,
-        node_postprocessors: list[Any] | None = None,
-        verbose: bool = False,
-        small_talk: bool = True,
-        **settings: Any,
-    ) -> RobustCondensePlusContextChatEngine:
-        """An engine from its parts.
-
-        Args:
-            retriever: finds the nodes for each condensed question.
-            llm: condenses and answers; None: the synthesizer's, or `Settings.llm`.
-            response_synthesizer: how to answer; None: a new one from `settings`.
-            chat_history: earlier messages.
-            memory: keeps the conversation; None: a new one.
-            system_prompt: put first in every prompt.
-            condense_prompt: how to condense, with `{chat_history}` and `{question}`.
-            skip_condense: ask the message as it is.
-            node_postprocessors: applied to the nodes before they are grouped.
-            verbose: print the condensed question.
-            small_talk: where no document answers, ask once more without documents, so that greetings and questions
-                about the conversation get a reply; the report then warns that no document is behind it. False: an
-                abstention.
-            settings: the other arguments of `RobustRAGSynthesizer`.
-
-        Raises:
-            TypeError, ValueError: arguments that exclude each other, or an invalid one.
-        """
-        return cls._from_parts(
-            retriever,
-            llm,
-            response_synthesizer,
-            settings,
-            small_talk,
-            chat_history=chat_history,
-            memory=memory,
-            system_prompt=system_prompt,
-            condense_prompt=condense_prompt,
-            skip_condense=skip_condense,
-            node_postprocessors=checked_postprocessors(node_postprocessors),
-            verbose=verbose,
-        )
+    _THEIRS = ("condense_prompt", "skip_condense", "verbose")
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
         system = [ChatMessage(role=MessageRole.SYSTEM, content=self._system_prompt)] if self._system_prompt else []

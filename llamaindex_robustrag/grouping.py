@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
+from robustrag_integrations.answer import as_answer
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
     PASSAGE,
@@ -94,6 +95,19 @@ def node_places(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple
 def group_texts(texts: Sequence[str]) -> GroupedNodes:
     """Bare texts, of which nothing is known but their order: each is a group."""
     return GroupedNodes(isolate(texts), ORIGIN)
+
+
+def supporting_nodes(robustness: object, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
+    """The nodes whose groups support the answer, in rank order; none for an abstention.
+
+    Args:
+        robustness: the `RobustAnswer`, or its `to_dict()`: `response.metadata["robustrag"]`.
+        nodes: those that the answer was made from, in the same order: `response.source_nodes`.
+
+    Raises:
+        ValueError: these are not the nodes of this answer, or it is not a report.
+    """
+    return as_answer(robustness).supporting(nodes)
 
 
 def source_of(node: BaseNode) -> str | None:

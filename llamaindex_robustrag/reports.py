@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, SupportsIndex
 
 from llama_index.core import instrumentation
-from llama_index.core.bridge.pydantic import PrivateAttr
+from llama_index.core.base.response.schema import PydanticResponse
+from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr, ValidationError
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import NodeWithScore
 
+from robustrag_integrations.abstained import Abstained
 from robustrag_integrations.answer import SCHEMA, RobustAnswer
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 REPORT = "robustrag"
 _DEEPEST = 12  # responses within responses
+OnAnswer = Callable[[RobustAnswer], object]
 _CARRIERS = (
     "metadata",
     "response",
@@ -213,6 +217,62 @@ def failures_sent() -> Iterator[None]:
         if error.robustness is not None:
             _dispatcher.event(RobustAnswerEvent(report=error.robustness.to_dict(), error=printable(str(error), 500)))
         raise
+
+
+class StructuredResponse(PydanticResponse):
+    """A response whose answer is an object, or `Abstained`: then its text is the abstention's, and never "None"."""
+
+    def __str__(self) -> str:
+        return str(self.response) if isinstance(self.response, Abstained) else super().__str__()
+
+    def __reduce__(self) -> Any:
+        """LlamaIndex's own class looks up attributes of a copy that has none yet, without end."""
+        return StructuredResponse, (self.response, self.source_nodes, self.metadata)
+
+
+def started(stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:
+    """The stream's pieces, and then `done` with the answer.
+
+    Everything before the first piece is done on return, so that failures are raised here.
+    """
+    first = next(stream, None)
+    return _pieces(first, stream, done)
+
+
+async def astarted(stream: AsyncAnswerStream, done: OnAnswer) -> AsyncGenerator[str, None]:
+    """`started` without blocking the event loop."""
+    first = await anext(stream, None)
+    return _apieces(first, stream, done)
+
+
+def _pieces(first: str | None, stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:
+    with failures_sent(), stream:
+        if first is not None:
+            yield first
+        yield from stream
+        done(stream.answer)
+
+
+async def _apieces(first: str | None, stream: AsyncAnswerStream, done: OnAnswer) -> AsyncGenerator[str, None]:
+    async with stream:
+        with failures_sent():
+            if first is not None:
+                yield first
+            async for piece in stream:
+                yield piece
+            done(stream.answer)
+
+
+def structured(answer: RobustAnswer, output_cls: type[BaseModel] | None) -> BaseModel | None:
+    """The object that a structured answer holds, `Abstained` for an abstention; None if the answer is words."""
+    if output_cls is None:
+        return None
+    if answer.abstained:
+        return Abstained.of(answer)
+    try:
+        return output_cls.model_validate_json(answer.text)
+    except ValidationError:
+        return None
 
 
 def robust_answers(response: object) -> list[RobustAnswer]:

@@ -6,8 +6,11 @@ import asyncio
 import copy
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
+from inspect import signature
+from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from llama_index.core import instrumentation
@@ -39,7 +42,6 @@ from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, checked_no
 from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.model import CallPolicy, LlamaIndexModel
-from llamaindex_robustrag.prompt_templates import prompts_dict, with_prompts
 from llamaindex_robustrag.reports import (
     AnswerPieces,
     AnswerText,
@@ -47,14 +49,16 @@ from llamaindex_robustrag.reports import (
     Report,
     ReportedNode,
     ResponseMetadata,
+    StructuredResponse,
     answer_sent,
+    astarted,
     failures_sent,
+    started,
+    structured,
 )
-from llamaindex_robustrag.responses import StructuredResponse, aat_once, astarted, at_once, started, structured
-from llamaindex_robustrag.streaming_flag import StreamingFlag
-from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTemplate, check_template
+from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTemplate, check_template, shown_as_template
 from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.checks import check_flag, nearest_of
+from robustrag_integrations.checks import check_flag, refuse_unknown
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.determinism import Repeats
@@ -72,7 +76,28 @@ from robustrag_integrations.prompts import Prompt, PromptSet, Task
 _log = logging.getLogger(__name__)
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
+_TOGGLED: ContextVar[Mapping[object, bool]] = ContextVar("robustrag_streaming", default=MappingProxyType({}))
 _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
+
+
+class StreamingFlag:
+    """A synthesizer's `_streaming`, which two conversations can toggle at the same time.
+
+    `CondenseQuestionChatEngine` sets it around each query and puts it back: what is set after construction holds in the
+    thread or task that set it.
+    """
+
+    def __init__(self, default: bool) -> None:
+        self.default = bool(default)
+
+    def get(self) -> bool:
+        """The flag in this thread or task."""
+        return _TOGGLED.get().get(self, self.default)
+
+    def set(self, value: bool) -> None:
+        """Set the flag in this thread or task."""
+        others = {flag: on for flag, on in _TOGGLED.get().items() if flag is not self}
+        _TOGGLED.set(others if bool(value) == self.default else {**others, self: bool(value)})
 
 
 class RobustRAGSynthesizer(BaseSynthesizer):
@@ -197,7 +222,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         }
         structured = isinstance(llm, StructuredLLM) and output_cls is None
         besides = [name for name, value in others.items() if value is not None] + ["output_cls"] * structured
-        self._method, self._settings = method_and_settings(aggregation, options, besides)
+        taken = signature(RobustRAGSynthesizer.__init__).parameters
+        self._method, self._settings = method_and_settings(aggregation, options, besides, taken)
         given = _llm_of(llm)
         # Without callback_manager: the base class would put it into the LLM, which others share.
         super().__init__(llm=given, prompt_helper=prompt_helper, streaming=streaming, output_cls=output_cls)
@@ -444,21 +470,20 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             return self._text_of(await arun(plan, self._performer().aperform))
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
-        shown = prompts_dict(self._settings.prompts)
-        if self._user.isolated is not None:
-            shown["text_qa_template"] = self._user.isolated
-            del shown["isolated_template"]
+        shipped: PromptSet = self._settings.prompts
+        shown = {"text_qa_template": self._user.isolated or shown_as_template(shipped.isolated)}
         if self._user.final is not None:
             shown["keyword_prompt"] = self._user.final
-        if self._user.final is not None or self._user.isolated is not None:
-            shown.pop("keyword_template", None)
+        elif shipped.keyword is not None and self._user.isolated is None:
+            shown["keyword_prompt"] = shown_as_template(shipped.keyword)
         return shown
 
     def _update_prompts(self, prompts: dict[str, BasePromptTemplate]) -> None:
-        own = {key: template for key, template in prompts.items() if key not in USER_KEYS}
-        settings = replace(self._settings, prompts=with_prompts(self._settings.prompts, own, self._task()))
-        self._use(**{key: prompts[key] for key in USER_KEYS if key in prompts})
-        self._settings = settings
+        own = {key: template for key, template in prompts.items() if ":" not in key}  # others belong to other modules
+        if unknown := sorted(own.keys() - USER_KEYS):
+            raise ValueError(f"unknown prompts {', '.join(unknown)}; known here: {', '.join(USER_KEYS)}")
+        shown = self._get_prompts()
+        self._use(**{key: template for key, template in own.items() if template != shown.get(key)})
 
     def _use(self, **templates: BasePromptTemplate | None) -> None:
         """Take the user's templates, by the names of `USER_KEYS`."""
@@ -485,9 +510,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return cast(Task, getattr(self._settings, "task", "short_answer"))
 
     def _plan(self, query: str, grouped: GroupedNodes, choices: Sequence[str] | None = None, **others: Any) -> Plan:
-        if unknown := sorted(set(others) - _OF_STOCK):
-            near = "did you mean choices?" if nearest_of(unknown[0], ["choices"]) else "choices= is the only one"
-            raise TypeError(f"unknown arguments {', '.join(unknown)}; {near}")
+        refuse_unknown(others.keys() - _OF_STOCK, ["choices"], "synthesize")
         plan_input = PlanInput(
             query,
             grouped.groups,
@@ -517,13 +540,16 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         if self._structure is None:
             return started(AnswerStream(stream(plan, self._performer())), done)
         answer = run(plan, self._performer())
-        return at_once(self._written(answer), partial(done, answer))
+        return started(AnswerStream(piece for piece in (self._written(answer), answer)), done)
 
     async def _apieces(self, plan: Plan, done: Callable[[RobustAnswer], object]) -> AsyncGenerator[str, None]:
-        if self._structure is None:
-            return await astarted(AsyncAnswerStream(astream(plan, self._performer())), done)
-        answer = await arun(plan, self._performer().aperform)
-        return aat_once(self._written(answer), partial(done, answer))
+        async def whole() -> AsyncGenerator[str | RobustAnswer, None]:
+            answer = await arun(plan, self._performer().aperform)
+            yield self._written(answer)
+            yield answer
+
+        source = astream(plan, self._performer()) if self._structure is None else whole()
+        return await astarted(AsyncAnswerStream(source), done)
 
     def _converse(self, conversation: Sequence[ChatMessage]) -> None:
         """Put these messages in front of every prompt."""
@@ -602,15 +628,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
 
 def get_robust_response_synthesizer(llm: LLM | TextModel | None = None, **arguments: Any) -> RobustRAGSynthesizer:
-    """A `RobustRAGSynthesizer`; the robust twin of LlamaIndex's `get_response_synthesizer`.
-
-    Args:
-        llm: the LLM; None: `Settings.llm`.
-        arguments: those of `RobustRAGSynthesizer`.
-
-    Raises:
-        TypeError: an argument of `get_response_synthesizer` that has no meaning here, such as `response_mode`.
-    """
+    """A `RobustRAGSynthesizer`; the robust twin of LlamaIndex's `get_response_synthesizer`."""
     return RobustRAGSynthesizer(llm, **arguments)
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole, TextBlock
 from llama_index.core.llms import LLM
-from llama_index.core.prompts import BasePromptTemplate
+from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
 from llamaindex_robustrag.message_text import BETWEEN, MessageText
@@ -106,6 +106,11 @@ class UserPrompts:
             final = chosen(self.final, llm)
             changes["keyword"] = _filled(final, llm, "keyword_prompt", "keywords", "{keywords}", ("keywords",))
         return replace(shipped, ours=shipped.ours and "keyword" not in changes, **changes)
+
+
+def shown_as_template(template: CoreTemplate) -> PromptTemplate:
+    """One of the project's prompts as LlamaIndex shows it."""
+    return PromptTemplate(template.render(**{name: f"{{{VARIABLES[name]}}}" for name in template.fields}).text)
 
 
 def chosen(template: BasePromptTemplate, llm: LLM) -> BasePromptTemplate:

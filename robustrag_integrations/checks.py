@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import TypeGuard
 
 MOST = 2**53  # no larger number counts anything here, and floats hold every one up to it
@@ -41,3 +42,29 @@ def nearest_of(name: str, names: Collection[str]) -> str | None:
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(name, names, 1)), None)
+
+
+def refuse_unknown(
+    names: Collection[str],
+    known: Collection[str],
+    taker: str,
+    *,
+    others: Collection[str] = (),
+    instead: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Refuse arguments that nothing takes.
+
+    Args:
+        names: those that were given.
+        known: those that there are.
+        taker: what takes them, for the message.
+        others: names that may have been meant, too.
+        instead: what to use in place of arguments that other libraries have.
+
+    Raises:
+        TypeError: there are some; the message names them and the fix.
+    """
+    if unknown := sorted(set(names) - set(known)):
+        near = nearest_of(unknown[0], sorted({*known, *others}))
+        hint = f"{taker} takes {', '.join(known)}" if near in (None, unknown[0]) else f"did you mean {near}?"
+        raise TypeError(f"unknown arguments {', '.join(unknown)}; {instead.get(unknown[0], hint)}")

@@ -102,7 +102,10 @@ class ModelCaller:
         while True:
             try:
                 with self.limits.slot(cap):
-                    return self.limits.run(ask, call.begin(), stop=call.stop)
+                    refused = call.begin()
+                    if self.limits.timeout is None and (call.stop is None or not call.stop.gives_up):
+                        return ask(refused)
+                    return self.limits.run(ask, refused, stop=call.stop)
             except Exception as error:
                 failed = error
             self._go_on(call, failed)
@@ -188,7 +191,7 @@ class ModelCaller:
         def respond(index: int) -> Response:
             call = calls[index]
             try:
-                return self.call(lambda refused: ask(index, refused), call, cap=cap)
+                return self.call(partial(ask, index), call, cap=cap)
             except BaseException as error:
                 return _failed(error, shown, call)
 
@@ -229,7 +232,7 @@ class ModelCaller:
         async def respond(index: int) -> None:
             call = calls[index]
             try:
-                replies[index] = await self.acall(lambda refused: ask(index, refused), call, cap=cap)
+                replies[index] = await self.acall(partial(ask, index), call, cap=cap)
             except asyncio.CancelledError:
                 if given_up:
                     raise

@@ -131,14 +131,12 @@ class CallLimits:
         return own if lowered == self.calls else _aboth(_place(places, lowered, asyncio.Semaphore), own)
 
     def run(self, fn: Callable[..., Result], *args: Any, stop: Stop | None = None) -> Result:
-        """Call a function; give it up after the time limit, or at a stop. With neither, it is called in this thread.
+        """Call a function in a thread; give it up after the time limit, or at a stop.
 
         Raises:
             TimeoutError: the time is over, or too many calls that were given up still run.
             concurrent.futures.CancelledError: at a stop.
         """
-        if self.timeout is None and (stop is None or not stop.gives_up):
-            return fn(*args)
         return self._wait(self._submit(fn, *args), self.timeout, f"no answer within {self.timeout or 0:g} s", stop)
 
     async def arun(self, fn: Callable[..., Result], *args: Any) -> Result:

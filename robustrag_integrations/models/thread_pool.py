@@ -28,21 +28,17 @@ class Task(Future[Result]):
 
     ended = False
 
-    def run(self, fn: Callable[..., Result], *args: Any) -> None:
-        """Call the function, and hold what comes of it."""
-        try:
-            result = fn(*args)
-        except StopIteration as error:  # which no asynchronous future can hold
-            self._settle(self.set_exception, RuntimeError(f"the function raised StopIteration {error}"))
-        except BaseException as error:
-            self._settle(self.set_exception, error)
-        else:
-            self._settle(self.set_result, result)
-
-    def _settle(self, settle: Callable[[Any], None], outcome: Any) -> None:
+    def settle(self, result: Any, error: BaseException | None) -> None:
+        """Hold what came of the function."""
         self.ended = True
-        if self.set_running_or_notify_cancel():
-            settle(outcome)
+        if not self.set_running_or_notify_cancel():
+            return
+        if error is None:
+            self.set_result(result)
+        elif isinstance(error, StopIteration):  # which no asynchronous future can hold
+            self.set_exception(RuntimeError(f"the function raised StopIteration {error}"))
+        else:
+            self.set_exception(error)
 
 
 _Work: TypeAlias = tuple[Context, Task[Any], Callable[..., Any], tuple[Any, ...]]
@@ -77,8 +73,13 @@ class ThreadPool:
     def _serve(self, work: _Work | None) -> None:
         while work is not None:
             context, task, fn, args = work
-            context.run(task.run, fn, *args)
-            del context, task, fn, args
+            result, failure = None, None
+            try:
+                result = context.run(fn, *args)
+            except BaseException as error:
+                failure = error
+            task.settle(result, failure)
+            del context, task, fn, args, result, failure
             work = None  # nothing of a call is held while the thread waits
             self._idle.release()
             try:

@@ -39,7 +39,9 @@ def run(
     with Watch(operation) as watch:
         step = _step(plan, None, watch)
         while not isinstance(step, _Done):
-            step = _step(plan, watch.ask(step, perform), watch)
+            with watch.asking(step) as span:
+                reply = watch.heard(span, step, perform(step))
+            step = _step(plan, reply, watch)
         return watch.done(step.result)
 
 
@@ -54,7 +56,9 @@ async def arun(
         steps = _AsyncSteps(plan, watch)
         step = await steps.take(None)
         while not isinstance(step, _Done):
-            step = await steps.take(await watch.aask(step, perform))
+            with watch.asking(step) as span:
+                reply = watch.heard(span, step, await perform(step))
+            step = await steps.take(reply)
         return watch.done(step.result)
 
 
@@ -136,7 +140,8 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
                     raise
                 reply = [answer.response(ending, truncated=_cut(step, performer))]
             else:
-                reply = watch.ask(step, performer.__call__)
+                with watch.asking(step) as span:
+                    reply = watch.heard(span, step, performer(step))
             step = _step(plan, reply, watch)
         result = watch.done(step.result)
     yield result
@@ -168,7 +173,8 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
                 cut = await asyncio.to_thread(_cut, step, performer)
                 reply = [answer.response(ending, truncated=cut)]
             else:
-                reply = await watch.aask(step, performer.aperform)
+                with watch.asking(step) as span:
+                    reply = watch.heard(span, step, await performer.aperform(step))
             step = await steps.take(reply)
         result = watch.done(step.result)
     yield result

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from robustrag_integrations import forks
 from robustrag_integrations.answer import RobustAnswer
@@ -23,7 +24,6 @@ from robustrag_integrations.replies.reply import Piece
 if TYPE_CHECKING:
     from robustrag_integrations.plans.spans import Spans
 
-RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
 Result = TypeVar("Result")
 
@@ -90,25 +90,16 @@ class Watch:
         with self._spans.child(self._root, "aggregation"):
             return step()
 
-    def ask(self, request: RequestT, perform: Callable[[RequestT], ReplyT]) -> ReplyT:
-        """Perform a request, within its span."""
+    def asking(self, request: object) -> AbstractContextManager[Any]:
+        """The span of a request, within which it is performed; None where there is none."""
         name = self._named(request)
-        if self._spans is None or name is None:
-            return perform(request)
-        with self._spans.child(self._root, name) as span:
-            reply = perform(request)
-            self._spans.record_replies(span, request, reply)
-            return reply
+        return nullcontext() if self._spans is None or name is None else self._spans.child(self._root, name)
 
-    async def aask(self, request: RequestT, perform: Callable[[RequestT], Awaitable[ReplyT]]) -> ReplyT:
-        """`ask` in an event loop."""
-        name = self._named(request)
-        if self._spans is None or name is None:
-            return await perform(request)
-        with self._spans.child(self._root, name) as span:
-            reply = await perform(request)
+    def heard(self, span: Any, request: object, reply: ReplyT) -> ReplyT:
+        """Record a reply in the span of its request, and return it."""
+        if self._spans is not None and span is not None:
             self._spans.record_replies(span, request, reply)
-            return reply
+        return reply
 
     def pieces(self, final: Iterator[Piece]) -> Iterator[Piece]:
         """The pieces of a streamed final call."""

@@ -42,6 +42,10 @@ _FIXES = {
     _WHY["tool_calls"]: _WITHOUT_TOOLS,
     _NO_ANSWER: "turn reasoning off",
 }
+_WINDOW = re.compile(
+    r"context.{0,3}(?:length|window)|maximum context|(?:prompt|input) is too long|too many (?:input )?tokens", re.I
+)
+_TOO_LONG = "of a file that is too long for the model, keep fewer passages (per_origin=)"
 _LINE = re.compile(r"\s*(\S[^\n]*)\n")
 
 
@@ -122,7 +126,8 @@ def reply_warnings(responses: Sequence[Response]) -> list[str]:
     found = []
     if failed:
         why = printable(redacted(failed[0]), 200)
-        found.append(f"{len(failed)} of {total} groups failed ({why}); these count as abstentions")
+        fix = f"; {_TOO_LONG}" if any(map(_WINDOW.search, failed)) else ""
+        found.append(f"{len(failed)} of {total} groups failed ({why}); these count as abstentions{fix}")
     if refused:
         found.append(f"the model refused to answer {refused} of {total} groups; these abstain")
     if empty:

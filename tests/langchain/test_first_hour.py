@@ -8,8 +8,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnablePassthrough
 
-from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
-from langchain_robustrag.structured import Abstained
+from langchain_robustrag import Abstained, create_robust_documents_chain, create_robust_retrieval_chain
 from tests.langchain.fakes import PROMPT, ListRetriever, Reader, truthful
 
 RETRIEVER = ListRetriever(documents=truthful())

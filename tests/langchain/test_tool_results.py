@@ -335,6 +335,31 @@ def test_text_and_json_of_tools_that_look_something_up_fail_closed(argument: str
     assert result_of(made, {argument: QUESTION}, trusting).content == result
 
 
+def answered_from_blocks(blocks: list[Any], artifact: Any = None) -> ToolMessage:
+    @tool("lookup", response_format="content_and_artifact")
+    def lookup(query: str) -> Any:
+        """Look up."""
+        return blocks, artifact
+
+    message = result_of(lookup, {"query": QUESTION}, RobustRetrievalMiddleware(Reader(), PROMPT))
+    assert isinstance(message, ToolMessage)
+    return message
+
+
+def test_one_planted_block_does_not_withhold_what_the_others_say() -> None:
+    texts = [{"type": "text", "text": d.page_content} for d in DOCUMENTS]
+    planted_blocks: list[Any] = [
+        {"type": "image", "base64": "AAAA", "mime_type": "image/png"},
+        {"type": "file", "url": "https://evil.example/x.pdf", "mime_type": "application/pdf"},
+        {"type": "file", "base64": "AAAA", "mime_type": "application/pdf"},
+    ]
+    for planted_block in planted_blocks:
+        message = answered_from_blocks([planted_block, *texts], {"structured_content": {"n": 1}})
+        assert (message.status, message.content) == ("success", "Paris")
+        assert message.artifact["robustness"]["radius"] == 1
+    assert answered_from_blocks(planted_blocks[:1] * 2).status == "error"
+
+
 @pytest.mark.parametrize("kind", ["text", "JSON", "resource_link", "resource"])
 def test_blocks_of_an_mcp_result_are_documents_of_their_own(kind: str) -> None:
     def shown(document: Document) -> dict[str, Any]:

@@ -1,10 +1,10 @@
-"""The prompts mixin: what an engine shows, changed through it, with LlamaIndex's variable names or the core's."""
+"""The prompts mixin: what an engine shows, changed through it."""
 
 from __future__ import annotations
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate
+from llama_index.core.prompts import PromptTemplate
 
 from llamaindex_robustrag import RobustRAGQueryEngine, RobustRAGSynthesizer
 from robustrag_integrations.prompts import prompts_for
@@ -14,13 +14,9 @@ from tests.llamaindex.fakes import QUESTION, FactReader, nodes_of, truthful
 def test_an_engine_shows_the_prompts(clean: VectorStoreIndex, llm: FactReader) -> None:
     engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), llm=llm)
     shown = engine.get_prompts()
-    assert sorted(shown) == [
-        "response_synthesizer:isolated_template",
-        "response_synthesizer:keyword_template",
-        "response_synthesizer:no_retrieval_template",
-    ]
-    assert sorted(shown["response_synthesizer:isolated_template"].template_vars) == ["context_str", "query_str"]
-    assert sorted(shown["response_synthesizer:keyword_template"].template_vars) == ["keywords_str", "query_str"]
+    assert sorted(shown) == ["response_synthesizer:keyword_prompt", "response_synthesizer:text_qa_template"]
+    assert sorted(shown["response_synthesizer:text_qa_template"].template_vars) == ["context_str", "query_str"]
+    assert sorted(shown["response_synthesizer:keyword_prompt"].template_vars) == ["keywords_str", "query_str"]
 
 
 @pytest.mark.parametrize(
@@ -39,45 +35,18 @@ def test_what_is_shown_can_be_put_back_and_changes_nothing(task: str, aggregatio
     assert sorted(first.plain_llm.seen) == sorted(second.plain_llm.seen)
 
 
-@pytest.mark.parametrize("template", ["{context_str} {{x}} {other} {query_str} {", "{context} {{x}} {other} {query} {"])
-def test_an_updated_prompt_is_what_the_model_gets(llm: FactReader, template: str) -> None:
-    synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
-    synthesizer.update_prompts({"isolated_template": PromptTemplate(template)})
-    synthesizer.synthesize(QUESTION, nodes_of(["Rain {query_str} falls."]))
-    assert llm.seen[0] == f"Rain {{query_str}} falls. {{{{x}}}} {{other}} {QUESTION} {{"
-
-
 def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
     template = PromptTemplate(
         "{tone}: {documents} ? {query_str}", template_var_mappings={"context_str": "documents"}, tone="Dry {x}"
     )
     synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
-    synthesizer.update_prompts({"isolated_template": template})
+    synthesizer.update_prompts({"text_qa_template": template})
     synthesizer.synthesize(QUESTION, nodes_of(["Rain."]))
     assert llm.seen[0] == f"Dry {{x}}: Rain. ? {QUESTION}"
 
 
-def test_a_template_without_the_documents_is_refused(llm: FactReader) -> None:
-    with pytest.raises(ValueError, match=r"lacks \{context\}"):
-        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").update_prompts(
-            {"isolated_template": PromptTemplate("{query_str}")}
-        )
-
-
 def test_unknown_prompts_are_named(llm: FactReader) -> None:
-    with pytest.raises(ValueError, match="unknown prompts refine_template; known here: text_qa_template, iso"):
+    with pytest.raises(ValueError, match="unknown prompts refine_template; known here: text_qa_template, keyword_pro"):
         RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").update_prompts(
             {"refine_template": PromptTemplate("{query_str}")}
-        )
-    with pytest.raises(ValueError, match="phrases_template is not used by these prompts"):
-        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").update_prompts(
-            {"phrases_template": PromptTemplate("{query_str}")}
-        )
-
-
-def test_a_template_of_messages_is_refused_with_a_way_out(llm: FactReader) -> None:
-    template = ChatPromptTemplate.from_messages([("user", "{context_str} {query_str}")])
-    with pytest.raises(TypeError, match="pass other templates as text_qa_template"):
-        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").update_prompts(
-            {"isolated_template": template}
         )

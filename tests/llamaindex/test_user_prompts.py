@@ -138,7 +138,7 @@ def test_a_prompt_of_its_own_for_the_end() -> None:
     )
     synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert llm.seen[3] == f"Sing of it.\nKeywords: Paris\n{QUESTION}"
-    assert sorted(synthesizer.get_prompts()) == ["keyword_prompt", "no_retrieval_template", "text_qa_template"]
+    assert sorted(synthesizer.get_prompts()) == ["keyword_prompt", "text_qa_template"]
 
 
 def test_it_can_be_changed_like_the_stock_one(clean: VectorStoreIndex) -> None:
@@ -153,7 +153,7 @@ def test_it_can_be_changed_like_the_stock_one(clean: VectorStoreIndex) -> None:
 def test_an_isolated_prompt_put_in_is_the_final_one_too() -> None:
     llm = FactReader()
     synthesizer = RobustRAGSynthesizer(llm, aggregation="keyword", final="always")
-    synthesizer.update_prompts({"isolated_template": PromptTemplate(TEXT)})
+    synthesizer.update_prompts({"text_qa_template": PromptTemplate(TEXT)})
     synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert llm.seen[3] == f"Talk like a pirate.\n{AGREED}\nQ: {QUESTION}"
 

@@ -22,6 +22,7 @@ PACKAGES = (CORE, "langchain_robustrag", "llamaindex_robustrag")
 # of those below. A new room needs a place here.
 FLOORS = (
     {
+        "abstained",
         "abstention",
         "answer",
         "ask_report",

@@ -302,6 +302,22 @@ def test_groups_that_failed_are_told_with_the_cause(way: str, method: Any) -> No
     assert "1 of 10 groups failed (HTTP 429: slow down); these count as abstentions" in answer.warnings
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "Error code: 400 - This model's maximum context length is 8192 tokens",
+        "prompt is too long: 214000 tokens > 200000 maximum",
+        "context_length_exceeded",
+        "input exceeds the context window of this model",
+    ],
+)
+def test_passages_that_are_too_long_for_a_model_are_told_what_to_do(error: str) -> None:
+    answer, _ = ask(KeywordAggregation(model("Karl Gross", Response(None, error=error))), WAYS[0])
+    assert any("keep fewer passages (per_origin=)" in warning for warning in answer.warnings)
+    answer, _ = ask(KeywordAggregation(model("Karl Gross", Response(None, error="took too long"))), WAYS[0])
+    assert not any("per_origin" in warning for warning in answer.warnings)
+
+
 def test_groups_that_were_not_asked_have_not_failed() -> None:
     defense = ConsensusAggregation(model("Karl Gross"), stop_when_decided=True, wave_size=4)
     answer = defense.answer("Who?", PASSAGES[1:])

@@ -7,8 +7,9 @@ from typing import Any
 from llama_index.core.schema import MetadataMode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from pydantic import BaseModel
 
+from llamaindex_robustrag import Abstained
 from llamaindex_robustrag.grouping import group_nodes
-from llamaindex_robustrag.responses import Abstained, structured
+from llamaindex_robustrag.reports import structured
 from robustrag_integrations.answer import RobustAnswer
 from tests.fuzz.hostile import json_line, name, text, value
 from tests.fuzz.source import Source

@@ -1,0 +1,34 @@
+"""What stands in place of a structured answer that there is none of."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel
+
+from robustrag_integrations.answer import RobustAnswer
+
+
+class Abstained(BaseModel):
+    """An abstention where an object was asked for; false as a truth value, and its words as text.
+
+    Attributes:
+        text: the abstention's words.
+        warnings: those of the answer, which say why.
+        abstained: tells it apart where it is a dict or JSON.
+    """
+
+    text: str
+    warnings: tuple[str, ...] = ()
+    abstained: Literal[True] = True
+
+    @classmethod
+    def of(cls, answer: RobustAnswer) -> Abstained:
+        """The abstention that an answer is."""
+        return cls(text=answer.text, warnings=answer.warnings)
+
+    def __bool__(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return self.text

@@ -1,0 +1,67 @@
+"""A program of a LlamaIndex user, for a type checker; it never runs."""
+
+from llama_index.core import Document, MockEmbedding, PromptTemplate, VectorStoreIndex
+from llama_index.core.llms import MockLLM
+from llama_index.core.schema import NodeWithScore
+from llama_index.core.tools import QueryEngineTool
+from pydantic import BaseModel
+
+from llamaindex_robustrag import (
+    DiverseRetriever,
+    Finding,
+    IsolationAudit,
+    RobustCondensePlusContextChatEngine,
+    RobustContextChatEngine,
+    RobustRAGQueryEngine,
+    RobustRAGSynthesizer,
+    TextModelLLM,
+    assert_defended,
+    audit_isolation,
+    find_undefended,
+    get_robust_response_synthesizer,
+    robust_answer,
+    supporting_nodes,
+)
+from robustrag_integrations import CallableModel
+
+
+class City(BaseModel):
+    name: str
+
+
+llm = MockLLM()
+index = VectorStoreIndex.from_documents([Document(text="Paris")], embed_model=MockEmbedding(embed_dim=8))
+synthesizer = RobustRAGSynthesizer(
+    llm=llm, aggregation="keyword", threshold="absolute", alpha=0.3, beta=3, group_by=lambda node: node.node.node_id
+)
+engine = index.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=10)
+response = engine.query("Who won?")
+answer = robust_answer(response)
+if answer is not None:
+    radius: int = answer.radius
+    for citation in answer.citations:
+        print([response.source_nodes[at].metadata["page"] for at in citation.positions])
+own = RobustRAGQueryEngine.from_args(
+    index.as_retriever(similarity_top_k=10), llm=llm, streaming=True, supporting_only=True
+)
+own2 = own.with_retriever(DiverseRetriever(index.as_retriever(), sources=3))
+reply = own.query("x")
+nodes: list[NodeWithScore] = supporting_nodes(answer, response.source_nodes)
+chat = RobustContextChatEngine.from_defaults(index.as_retriever(), llm=llm)
+said = chat.chat("hi")
+meta = said.metadata
+if meta is not None:
+    print(meta["robustrag"]["radius"])
+chat2 = RobustCondensePlusContextChatEngine.from_defaults(index.as_retriever(), response_synthesizer=synthesizer)
+for piece in chat2.stream_chat("hi").response_gen:
+    print(piece)
+assert_defended(engine, streaming=True)
+found: list[Finding] = find_undefended([engine, chat])
+tool = QueryEngineTool.from_defaults(engine)
+with audit_isolation() as audit:
+    engine.query("x")
+assert not audit.findings
+IsolationAudit(on="raise").attach().detach()
+syn = get_robust_response_synthesizer(TextModelLLM(CallableModel(lambda p: "x")), output_cls=City)
+whole = syn.synthesize("q", [])
+template = RobustRAGSynthesizer(llm, text_qa_template=PromptTemplate("{context_str} {query_str}"))
