@@ -12,7 +12,7 @@ from robustrag_integrations.determinism import UNKNOWN, Determinism
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.usage import UNTOLD, Spending, Usage, tokens_in_words
-from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
+from robustrag_integrations.words import count_of, loss_in_words, radius_in_words, repeats_in_words
 
 GroupStatus = Literal["supports", "mentions", "differs", "abstained", "copy", "failed", "not_asked"]
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
@@ -266,7 +266,8 @@ class RobustAnswer(_Record):
             f"Question: {printable(self.query, 200)}",
             f"Answer:   {printable(self.text, 400)}",
             f"Radius:   {self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)})",
-            f"Defence:  {self.defense}, {len(self.groups)} groups, {self.model_calls} model calls",
+            f"Defence:  {self.defense}, {count_of(len(self.groups), 'group')}, "
+            f"{count_of(self.model_calls, 'model call')}",
             *_spending_lines(self.spending),
             *_determinism_lines(self.determinism),
         ]
@@ -312,7 +313,7 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
     if group.copy_of is not None:
         notes.append(f"copy of group {group.copy_of + 1}")
     if group.votes != 1:
-        notes.append(f"{group.votes} votes")
+        notes.append(count_of(group.votes, "vote"))
     if group.truncated:
         notes.append("passages cut to fit")
     return str(group.index + 1), _names(group), group.status.replace("_", " "), group.response or "", "; ".join(notes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from robustrag_integrations.words import count_of
+
 
 def shown_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
     """What to say where every prompt shows a conversation.
@@ -13,23 +15,23 @@ def shown_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
     found = []
     if answers:
         found.append(
-            f"{answers} earlier answers are part of every prompt: the radius is about the passages of this question, "
-            "given those answers"
+            f"every prompt shows {count_of(answers, 'earlier answer')}: the radius is about the passages of this "
+            "question, given what was answered before"
         )
     if tool_results:
         found.append(
-            f"{tool_results} results of tools are part of every prompt, not isolated: the radius does not count what "
-            "they say; leave them out of the conversation"
+            f"every prompt shows {count_of(tool_results, 'tool result')}, not isolated: the radius does not count what "
+            "tools say; leave them out of the conversation"
         )
     return tuple(found)
 
 
 def condensed_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
     """What to say where the question was made from a conversation; the arguments are those of `shown_warnings`."""
-    counted = [f"{n} {what}" for n, what in ((answers, "earlier answers"), (tool_results, "results of tools")) if n]
-    if not counted:
+    shown = [count_of(n, what) for n, what in ((answers, "earlier answer"), (tool_results, "tool result")) if n]
+    if not shown:
         return ()
     return (
-        f"the question was condensed from a conversation with {' and '.join(counted)}: the radius is about the "
+        f"the question was condensed from a conversation with {' and '.join(shown)}: the radius is about the "
         "passages of this question, given what was said there",
     )

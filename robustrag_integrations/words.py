@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
+def count_of(count: int, noun: str) -> str:
+    """A number of things: "1 group", "1,200 groups"."""
+    return f"{count:,} {noun}{'s' * (count != 1)}"
+
+
 def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
     """What a radius says about an answer from this many groups, or from groups with this many votes."""
     if unit == "votes":

@@ -29,6 +29,7 @@ from robustrag_integrations.plans.asking import (
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reading import reply_warnings
+from robustrag_integrations.words import count_of
 
 NOTHING = PassageGroup(0, ())  # stands for a corrupted group where a batch must have as many rows as at inference
 
@@ -82,7 +83,7 @@ def ask_cases(
         for total, groups in wanted.items():
             new = {ranks: g for ranks, g in groups.items() if (total, ranks) not in replies}
             if len(new) > ledger.left:
-                found.give_up(f"{len(new)} more groups would have to be asked, {ledger.left} model calls are left")
+                found.give_up(f"{len(new):,} more to ask, and {count_of(ledger.left, 'model call')} left")
                 break
             for ranks in _chunks(list(new), total or len(new)):
                 batch = [new[r] for r in ranks]

@@ -9,7 +9,7 @@ from typing import Any
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.json_values import plain
-from robustrag_integrations.words import standing_in_words
+from robustrag_integrations.words import count_of, standing_in_words
 
 SCHEMA = "robustrag/certification/1"
 
@@ -113,7 +113,7 @@ class Certification:
             f"Question:  {printable(self.query, 200)}",
             f"Reference: {printable(' | '.join(self.references), 200)}",
             f"Attacker:  {attacker}, {self.cases} case{'s' * (self.cases != 1)}",
-            f"Defence:   {self.defense}, {self.model_calls} model calls",
+            f"Defence:   {self.defense}, {count_of(self.model_calls, 'model call')}",
             f"tau:       {self.tau:g} ({printable(self.metric, 60)}; {standing_in_words(self.tau, self.certified)})",
         ]
         if self.stopped:

@@ -166,7 +166,7 @@ def _groups(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | N
     rows = [_group(g, p, answer["margin_unit"], kept, limits) for g, p in zip(groups, texts, strict=False)]
     head = [h("th", name, scope="col") for name in ("Group", "Passages", "Verdict", "Isolated response")]
     left = len(answer["groups"]) - len(groups)
-    caption = "One isolated prompt per group" + (f"; {left} more groups are not shown" if left else "")
+    caption = "One isolated prompt per group" + (f"; {left:,} more not shown" if left else "")
     return h("table", h("caption", caption), h("thead", h("tr", *head)), h("tbody", *rows), cls="groups")
 
 

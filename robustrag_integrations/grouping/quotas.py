@@ -14,6 +14,7 @@ from typing import Generic, TypeAlias, TypeVar
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.warnings import FEW
+from robustrag_integrations.words import count_of
 
 T = TypeVar("T")
 
@@ -174,11 +175,12 @@ def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) 
     if sources == 0 or (sources >= FEW and passages > default):
         return None
     if passages > default:
-        return f"{passages} passages of {sources} sources were found: {diverse} fetches until there are 10"
+        found = f"found {count_of(passages, 'passage')} of {count_of(sources, 'source')}"
+        return f"{found}: {diverse} fetches until there are 10"
     weak = "" if sources < FEW else ": hardly anybody can outvote a lie"
     return (
-        f"{passages} passages were found{weak}; retrievers find {default} unless told otherwise. Ask for 10 or more: "
-        f"{how}, or {diverse}"
+        f"found {count_of(passages, 'passage')}{weak}; retrievers find {default} unless told otherwise. "
+        f"Ask for 10 or more: {how}, or {diverse}"
     )
 
 
@@ -189,4 +191,4 @@ def _shortage(quota: SourceQuota, count: int, fetched: int, ended: bool) -> Shor
         else f"the retriever was asked for {quota.max_passages} (max_passages); a reranker or a fixed number behind it "
         "may keep the rest back"
     )
-    return Shortage(f"{count} of the {quota.sources} sources wanted were found, in {fetched} passages: {reason}")
+    return Shortage(f"found {count} of the {quota.sources} sources wanted, in {count_of(fetched, 'passage')}: {reason}")

@@ -12,6 +12,7 @@ from robustrag_integrations.grouping.copies import first_of_same
 from robustrag_integrations.grouping.origins import origin_named
 from robustrag_integrations.grouping.passages import SITE, GroupBy, Passage, PassageGroup, grouping_of, isolate
 from robustrag_integrations.grouping.sites import site_of
+from robustrag_integrations.words import count_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
@@ -122,7 +123,7 @@ class VoteRules:
         notes = []
         if dropped:
             named = printable("; ".join(dropped[:5]), 200)
-            notes.append(f"{len(dropped)} groups have no vote and were not asked: {named}")
+            notes.append(f"{count_of(len(dropped), 'group')} without a vote, not asked: {named}")
         if isinstance(self.weights, Mapping) and groups and self.weights.keys().isdisjoint(g.key for g in groups):
             meant = printable("; ".join(map(str, [*self.weights][:5])), 200)
             here = printable("; ".join("no name" if g.key is None else str(g.key) for g in groups[:5]), 200)

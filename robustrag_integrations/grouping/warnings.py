@@ -19,6 +19,7 @@ from robustrag_integrations.grouping.passages import (
     PassageGroup,
     readable_origin,
 )
+from robustrag_integrations.words import count_of
 
 FEW = 3  # groups: of two, neither can be outvoted
 
@@ -31,8 +32,8 @@ def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> lis
     found = [*keyless_warnings(groups, by), *_few_warnings(groups)]
     if by != PASSAGE:
         found += [
-            f"{len(g.passages)} passages name addresses whose hosts URL libraries refuse or read in different ways "
-            f"({_named([g])}); they share one group"
+            f"{count_of(len(g.passages), 'passage')} with addresses whose hosts URL libraries refuse or read in "
+            f"different ways ({_named([g])}); they share one group"
             for g in groups
             if g.key == NO_HOST
         ]

@@ -17,6 +17,7 @@ from robustrag_integrations.links import link_warning, unsupported_in_groups
 from robustrag_integrations.plans.asking import report
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Relay, Request, relayed
 from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.words import count_of
 
 
 def with_late_findings(
@@ -99,7 +100,7 @@ def too_few_groups(
     Raises:
         TooFewVotesError: with `below="raise"`.
     """
-    why = f"abstained: there are {len(groups)} groups, below min_groups={rules.min_groups}. Retrieve more sources"
+    why = f"abstained: {count_of(len(groups), 'group')}, below min_groups={rules.min_groups}. Retrieve more sources"
     answer = RobustAnswer(
         text=ABSTENTION,
         radius=0,

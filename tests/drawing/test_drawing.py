@@ -303,7 +303,7 @@ def test_what_is_cut_says_how_much_there_was() -> None:
     text = _Markup(to_html(drawn)).text
     assert "cut: 5,000 characters, the first 10 are shown" in text
     assert "cut: 2,000 characters" in text
-    assert "1 more groups are not shown" in text
+    assert "1 more not shown" in text
     assert "x" * 11 not in text
     assert "planted" in text
 

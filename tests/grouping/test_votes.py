@@ -207,7 +207,7 @@ def test_an_origin_has_the_votes_that_it_was_given() -> None:
     assert answer.evidence["counts"] == {"yes": 3, "no": 2, "maybe": 0}
     assert [g.votes for g in answer.groups] == [3, 1, 1]
     assert [g.index for g in answer.groups] == [0, 1, 2]
-    assert any(w == "1 groups have no vote and were not asked: 2.txt" for w in answer.warnings)
+    assert any(w == "1 group without a vote, not asked: 2.txt" for w in answer.warnings)
     assert (answer.radius, answer.radius_unit) == (1, "votes")  # two groups that fail miss the quorum
     assert "3 votes" in answer.explain()
 
@@ -339,7 +339,7 @@ def test_below_min_groups_the_answer_is_an_abstention_that_says_why_and_nothing_
     assert answer.abstained
     assert (answer.text, answer.radius, answer.choice, answer.model_calls) == ("I don't know", 0, None, 0)
     assert [g.origins for g in answer.groups] == [("0.txt",), ("1.txt",)]
-    assert any(w.startswith("abstained: there are 2 groups, below min_groups=3") for w in answer.warnings)
+    assert any(w.startswith("abstained: 2 groups, below min_groups=3") for w in answer.warnings)
     assert answer.settings["min_groups"] == 3
     assert vote(["no a", "no b", "no c"], min_groups=3).text == "no"
     assert vote([], min_groups=1).abstained

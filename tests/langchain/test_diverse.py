@@ -104,7 +104,7 @@ def test_growth_is_bounded_and_a_shortage_is_said(caplog: pytest.LogCaptureFixtu
         found = DiverseRetriever(fetch=fetch, sources=3, max_passages=100).invoke(QUERY)
     assert asked == [12, 48, 100]
     assert len(found) == 2
-    assert "1 of the 3 sources wanted were found, in 100 passages" in caplog.text
+    assert "found 1 of the 3 sources wanted, in 100 passages" in caplog.text
 
 
 def test_the_end_of_the_corpus_ends_the_search(caplog: pytest.LogCaptureFixture) -> None:
@@ -118,7 +118,7 @@ def test_the_end_of_the_corpus_ends_the_search(caplog: pytest.LogCaptureFixture)
         found = DiverseRetriever(fetch=fetch).invoke(QUERY)
     assert asked == [40]
     assert len(found) == 5
-    assert "4 of the 10 sources wanted were found, in 5 passages: the retriever has no more" in caplog.text
+    assert "found 4 of the 10 sources wanted, in 5 passages: the retriever has no more" in caplog.text
 
 
 def classic(name: str) -> Any:

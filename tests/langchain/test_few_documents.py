@@ -20,7 +20,7 @@ def warnings(retriever: Any, reader: Reader) -> str:
 
 def test_the_default_number_of_documents_is_warned_about_with_the_number_to_ask_for(reader: Reader) -> None:
     said = warnings(store(corpus(flood=1)).as_retriever(), reader)
-    assert "4 passages were found: hardly anybody can outvote a lie" in said
+    assert "found 4 passages: hardly anybody can outvote a lie" in said
     assert 'as_retriever(search_kwargs={"k": 10})' in said
     assert "DiverseRetriever(retriever, sources=10)" in said
 
@@ -28,7 +28,7 @@ def test_the_default_number_of_documents_is_warned_about_with_the_number_to_ask_
 def test_one_source_is_warned_about_however_many_documents_it_fills(reader: Reader) -> None:
     said = warnings(store().as_retriever(search_kwargs={"k": 20}), reader)
     assert "all 20 passages are from one group" in said
-    assert "20 passages of 1 sources were found" in said
+    assert "found 20 passages of 1 source" in said
     assert "DiverseRetriever" in said
     assert "unless told otherwise" not in said
 
@@ -49,7 +49,7 @@ def test_no_documents_at_all_are_an_abstention_without_advice(reader: Reader) ->
 
 def test_a_shortage_is_said_on_the_answer_and_stands_for_the_advice(reader: Reader) -> None:
     said = warnings(DiverseRetriever(store(corpus(others=4)).as_retriever()), reader)
-    assert "5 of the 10 sources wanted were found" in said
+    assert "found 5 of the 10 sources wanted" in said
     assert "DiverseRetriever" not in said
 
 

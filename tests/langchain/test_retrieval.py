@@ -192,10 +192,8 @@ def test_earlier_answers_and_results_of_tools_in_what_the_prompt_shows_are_warne
     ):
         result = chain.invoke({**INPUT, "said": [("human", "Hi"), ("ai", "Hello"), *tools]})
         assert result["answer"] == "Berlin"
-        assert any("1 earlier answers are part of every prompt" in w for w in result["robustness"].warnings)
-        assert any(
-            "1 results of tools are part of every prompt, not isolated" in w for w in result["robustness"].warnings
-        )
+        assert any("every prompt shows 1 earlier answer" in w for w in result["robustness"].warnings)
+        assert any("every prompt shows 1 tool result, not isolated" in w for w in result["robustness"].warnings)
     for said in ([], [("human", "Hi"), called], "a text"):
         unmoved = chain.invoke({**INPUT, "said": said if isinstance(said, list) else [], "unshown": said})
         assert not any("part of every prompt" in w for w in unmoved["robustness"].warnings)

@@ -331,7 +331,7 @@ def test_a_conversation_stands_in_front_of_every_prompt_and_is_named_in_the_repo
     )
     response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert all("Hello {text}" in prompt and prompt.index("Hi") < prompt.index(QUESTION) for prompt in llm.seen)
-    assert "1 earlier answers are part of every prompt" in response.metadata["robustrag"]["warnings"][0]
+    assert "every prompt shows 1 earlier answer:" in response.metadata["robustrag"]["warnings"][0]
 
 
 async def test_trap_two_conversations_may_toggle_streaming_at_once(llm: FactReader) -> None:

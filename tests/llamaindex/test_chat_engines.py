@@ -88,15 +88,15 @@ async def test_the_conversation_stands_in_front_of_each_prompt_of_a_context_engi
     assert len(llm.seen) == 7
     assert all("Be brief." in prompt and "Tell me about" in prompt for prompt in llm.seen)
     assert not any(EVIL in prompt and "number 0" in prompt for prompt in llm.seen)
-    assert any("earlier answers are part of every prompt" in w for w in reply.metadata["robustrag"]["warnings"])
+    assert any("every prompt shows 1 earlier answer" in w for w in reply.metadata["robustrag"]["warnings"])
     assert len(engine.chat_history) == 4
 
 
 @pytest.mark.parametrize(
     ("engine_class", "said"),
     [
-        (RobustContextChatEngine, "1 results of tools are part of every prompt, not isolated"),
-        (RobustCondensePlusContextChatEngine, "condensed from a conversation with 1 results of tools"),
+        (RobustContextChatEngine, "every prompt shows 1 tool result, not isolated"),
+        (RobustCondensePlusContextChatEngine, "condensed from a conversation with 1 tool result"),
     ],
 )
 def test_what_tools_returned_earlier_is_warned_of(
@@ -117,7 +117,7 @@ async def test_a_condensed_question_is_what_every_group_is_asked(
     assert text == "Paris"
     assert reply.metadata["robustrag"]["query"] == QUESTION
     assert any(
-        "condensed from a conversation with 1 earlier answers" in w for w in reply.metadata["robustrag"]["warnings"]
+        "condensed from a conversation with 1 earlier answer" in w for w in reply.metadata["robustrag"]["warnings"]
     )
     assert "In Europe" in llm.seen[0]
     assert not any("In Europe" in prompt or "main city" in prompt for prompt in llm.seen[1:])

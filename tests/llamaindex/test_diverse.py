@@ -138,7 +138,7 @@ def test_growth_is_bounded_and_a_shortage_is_said(caplog: pytest.LogCaptureFixtu
         found = DiverseRetriever(fetch=fetch, sources=3, max_passages=100).retrieve(QUERY)
     assert asked == [12, 48, 100]
     assert len(found) == 2
-    assert "1 of the 3 sources wanted were found" in caplog.text
+    assert "found 1 of the 3 sources wanted" in caplog.text
 
 
 class Fixed(BaseRetriever):

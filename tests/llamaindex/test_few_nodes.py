@@ -20,7 +20,7 @@ def warnings(retriever: Any) -> str:
 
 def test_the_default_number_of_nodes_is_warned_about_with_the_number_to_ask_for() -> None:
     said = warnings(index(corpus(flood=1)).as_retriever())
-    assert "2 passages were found; retrievers find 2 unless told otherwise" in said
+    assert "found 2 passages; retrievers find 2 unless told otherwise" in said
     assert "as_retriever(similarity_top_k=10)" in said
     assert "DiverseRetriever(retriever, sources=10)" in said
 
@@ -28,7 +28,7 @@ def test_the_default_number_of_nodes_is_warned_about_with_the_number_to_ask_for(
 def test_one_source_is_warned_about_however_many_nodes_it_fills() -> None:
     said = warnings(index().as_retriever(similarity_top_k=20))
     assert "all 20 passages are from one group" in said
-    assert "20 passages of 1 sources were found" in said
+    assert "found 20 passages of 1 source" in said
     assert "unless told otherwise" not in said
 
 
@@ -43,6 +43,6 @@ def test_a_shortage_is_said_on_the_answer_and_to_no_model() -> None:
     engine = RobustRAGQueryEngine.from_args(DiverseRetriever(index(corpus(others=4)).as_retriever()), llm=reader)
     found = engine.query(QUERY)
     said = "\n".join(found.metadata["robustrag"]["warnings"])
-    assert "5 of the 10 sources wanted were found" in said
+    assert "found 5 of the 10 sources wanted" in said
     assert "DiverseRetriever" not in said
     assert all(SHORTAGE not in n.node.get_content(MetadataMode.LLM) for n in found.source_nodes)

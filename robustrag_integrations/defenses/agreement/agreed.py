@@ -113,10 +113,10 @@ def forms_of(words: Sequence[Worded]) -> tuple[str, ...]:
 
 
 class Unbounded(Exception):
-    """Corrupted groups alone can cause any text; the message says how."""
+    """Corrupted groups alone can cause any text; the message says what they can do."""
 
 
-ANY_FORM = "corrupted groups alone can decide how the answer is written"
+ANY_FORM = "can decide how the answer is written"
 
 
 def possible_forms(key: str, replies: Sequence[ReplyKeys | None], corrupted: int) -> list[str]:

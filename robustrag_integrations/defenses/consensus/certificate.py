@@ -32,12 +32,13 @@ from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.keywords.runs import ReplyKeys, is_part
 from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.words import count_of
 
 _MOST_TEXTS = 20_000
 _MOST_CONTESTED = 14  # keys that may or may not be agreed on: 2^14 sets
 _MOST_CORES = 300  # keys that may become the core
 
-ANY_KEY = "corrupted groups alone can have any key agreed on"
+ANY_KEY = "can have any key agreed on"
 
 
 class _TooMany(Exception):
@@ -74,14 +75,14 @@ def _certify_case(
     try:
         texts = sorted(possible_texts(readings, case.corrupted, settings, reader))
     except Unbounded as why:
-        found.open_ended(f"{case.corrupted} {why}")
+        found.open_ended(f"{count_of(case.corrupted, 'corrupted group')} alone {why}")
         return
     except _TooMany:
         found.give_up(f"more than {_MOST_TEXTS:,} answers are possible; retrieve more sources, or raise share")
         return
     scores = yield from ledger.scored(texts)
     for text, score in zip(texts, scores, strict=True):
-        found.add(text, score, f"{len(texts)} answers are possible", number)
+        found.add(text, score, count_of(len(texts), "possible answer"), number)
 
 
 def possible_texts(

@@ -32,6 +32,7 @@ from robustrag_integrations.plans.asking import (
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import reply_warnings
+from robustrag_integrations.words import count_of
 
 
 def consensus_plan(
@@ -169,10 +170,11 @@ def _warnings(consensus: Consensus, dissent: Sequence[Dissent]) -> list[str]:
     if answering and not consensus.answer:
         most = max(consensus.counts.values(), default=0)
         if echoes and echoes >= most >= consensus.settings.rule.min_support:
-            warnings.append(f"{echoes} groups only repeat the question, no fewer than agree on an answer")
+            warnings.append(f"as many replies only repeat the question as agree on an answer: {echoes}")
         else:
+            each = ", each in other words" if len(answering) > 1 else ""
             warnings.append(
-                f"no answer is given by {consensus.settings.rule.min_support} groups (min_support): "
-                f"{len(answering)} answered, each in other words"
+                f"no answer is given by {count_of(consensus.settings.rule.min_support, 'group')} (min_support): "
+                f"{len(answering)} answered{each}"
             )
     return [*warnings, *dissent_warnings(dissent, len(answering))]

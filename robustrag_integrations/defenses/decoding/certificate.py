@@ -38,6 +38,7 @@ from robustrag_integrations.models.base import Opening, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.plans.asking import truncation_warnings
 from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.words import count_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -178,7 +179,7 @@ def _may_answer(
     unsure = [] if exact else [(s, row) for s, row in groups if row in turnouts[s].unsure]
     if len(unsure) > _MOST_UNSURE:
         found.open_ended(
-            f"for {len(unsure)} untouched groups the probability of abstaining is within the slack of "
+            f"for {count_of(len(unsure), 'untouched group')} the probability of abstaining is within the slack of "
             f"gamma={walk.settings.gamma:g}: which of them answer is a matter of float noise"
         )
         return
@@ -235,7 +236,7 @@ def _walk(walk: Walk, level: list[Node], rows: dict[int, Rows]) -> Asking[None]:
         if needed > walk.ledger.left:
             last = max((s.size for node in level for s in node.seats), key=lambda i: (walk.sizes[i].size, i))
             walk.sizes[last].give_up(
-                f"{needed} more prefixes would have to be scored, {walk.ledger.left} model calls are left; raise "
+                f"{needed:,} more to score, and {count_of(walk.ledger.left, 'model call')} left; raise "
                 "max_model_calls, or eta"
             )
             continue

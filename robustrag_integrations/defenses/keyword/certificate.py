@@ -35,6 +35,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.words import count_of
 
 _WAVE = 32  # final prompts asked at once, after the first and likeliest
 
@@ -80,7 +81,7 @@ class _Trial:
             found.evidence = _evidence(span, case, rule)
         if span.unbounded:
             found.open_ended(
-                f"{case.corrupted} corrupted groups reach the threshold of {float(span.mu):g} alone: "
+                f"{count_of(case.corrupted, 'corrupted group')} alone can reach the threshold of {float(span.mu):g}: "
                 "any word can be retained"
             )
             return
@@ -93,11 +94,11 @@ class _Trial:
             draws = possible.sampled(self.question.sample, Random(f"{self.question.seed}/{found.size}/{number}"))
             drawn = list(draws)
         except Unbounded as why:
-            found.open_ended(f"{case.corrupted} {why}")
+            found.open_ended(f"{count_of(case.corrupted, 'corrupted group')} alone {why}")
             return
         found.give_up(
-            f"the attacker decides on {len(span.contested)} keywords, 2^{len(span.contested)} sets, and {ledger.left} "
-            f"model calls are left; raise max_model_calls=, or {rule.to_keep_less}"
+            f"the attacker decides on {count_of(len(span.contested), 'keyword')}, 2^{len(span.contested)} sets, with "
+            f"{count_of(ledger.left, 'model call')} left; raise max_model_calls=, or {rule.to_keep_less}"
         )
         if drawn:
             sample = Findings(found.size, found.cases)

@@ -32,6 +32,7 @@ from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.redaction import redacted
 from robustrag_integrations.replies.reading import ending_warnings, final_answer, reply_warnings
+from robustrag_integrations.words import count_of
 
 
 class Wording(NamedTuple):
@@ -174,8 +175,8 @@ def _threshold_warnings(tally: KeywordTally, groups: int, settings: KeywordSetti
     """A threshold that one group reaches; of one group or two that is said already."""
     if groups >= FEW and tally.answering and tally.mu <= 1:
         return [
-            f"with {tally.answering} answering groups the threshold is {float(tally.mu):g}: one group alone decides "
-            f"what is kept; {settings.rule.to_keep_less}, or retrieve more passages"
+            f"with {count_of(tally.answering, 'answering group')} the threshold is {float(tally.mu):g}: one group "
+            f"alone decides what is kept; {settings.rule.to_keep_less}, or retrieve more passages"
         ]
     return []
 

@@ -18,6 +18,7 @@ from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.words import count_of
 
 
 def possible_winners(votes: Sequence[int | None], options: int, corrupted: int) -> list[int | None]:
@@ -65,4 +66,4 @@ def _certify_case(
         found.evidence = {"counts": shown, "corrupted_groups": case.corrupted}
     for winner, text, score in zip(winners, texts, scores, strict=True):
         count = 0 if winner is None else counts[winner]
-        found.add(text, score, f"{count} untouched votes and up to {case.corrupted} corrupted ones", number)
+        found.add(text, score, f"{count_of(count, 'untouched vote')} and up to {case.corrupted} corrupted", number)

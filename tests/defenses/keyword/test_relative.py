@@ -95,7 +95,7 @@ def test_corrupted_groups_with_more_than_the_share_are_open_ended() -> None:
     defense = keyword_defense(lambda text: "paris", threshold="relative", quorum=0)
     found = defense.certify("q", ["p0", "p1", "p2"], "paris", corruption_size=2)
     assert (found.tau, found.unbounded) == (0, True)
-    assert "2 corrupted groups reach the threshold of 2 alone" in (found.stopped or "")
+    assert "2 corrupted groups alone can reach the threshold of 2" in (found.stopped or "")
 
 
 def test_a_certificate_holds_against_what_the_paper_s_default_falls_to() -> None:
