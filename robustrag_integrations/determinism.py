@@ -1,4 +1,4 @@
-"""What a radius promises of an answer when its model may draw at random (proof: docs/certificates.md).
+"""What a radius promises of an answer when its model may draw at random (proof: docs/internals/proofs.md).
 
 Three parties know a part of it each: the model whether it repeats itself (`Repeats`), the method what its radius fixes
 when it does not (`Promise`), and both together make what the answer carries (`Determinism`).

@@ -1,4 +1,4 @@
-"""What a radius promises when the model samples, by brute force on the real defences (proof: docs/certificates.md).
+"""What a radius promises when the model samples, by brute force on the real defences (proof: docs/internals/proofs.md).
 
 Where every group draws for itself, no replacement of `radius` groups changes this run's answer. Where all groups draw
 from one stream, or an answer is chosen among several runs by its radius, it is broken.

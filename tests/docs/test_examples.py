@@ -17,7 +17,7 @@ EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if not path.stem.endswith
 NAV = (Path(__file__).parents[2] / "docs" / "site" / "zensical.toml").read_text(encoding="utf-8")
 GUIDES = [
     *re.findall(r'"([a-z-]+\.md)"', NAV.partition('"Guides"')[2].partition("] },")[0]),
-    *("evaluation.md", "redteam.md", "production.md", "migration.md"),
+    *("evaluation.md", "production.md"),
 ]
 
 

@@ -1,4 +1,4 @@
-"""Expected certified accuracy: what a model that samples can be certified for (proof: docs/certificates.md).
+"""Expected certified accuracy: what a model that samples can be certified for (proof: docs/internals/proofs.md).
 
 P[right while any k' groups are replaced] >= P[right, and the radius is at least k']. The right side is a share of
 clean questions, or of runs of one question, so that counting bounds it. It is about the data set (or about the next run
