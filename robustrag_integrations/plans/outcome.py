@@ -16,21 +16,21 @@ def was_cancelled(kind: type[BaseException]) -> bool:
 
 
 def tally(answer: RobustAnswer) -> tuple[int, int]:
-    """How many groups failed, and how many were outvoted."""
+    """How many groups failed, and how many say something else."""
     states = [group.status for group in answer.groups]
     return states.count("failed"), states.count("differs")
 
 
 def attributes_of(answer: RobustAnswer) -> dict[str, Any]:
     """The attributes of an answer's span."""
-    failed, outvoted = tally(answer)
+    failed, differing = tally(answer)
     return {
         "robustrag.defense": answer.defense,
         "robustrag.groups": len(answer.groups),
         "robustrag.radius": answer.radius,
         "robustrag.abstained": answer.abstained,
         "robustrag.failed": failed,
-        "robustrag.outvoted": outvoted,
+        "robustrag.differs": differing,
         "robustrag.model_calls": answer.model_calls,
         "robustrag.warnings": len(answer.warnings),
     }

@@ -28,7 +28,9 @@ class Spans:
         self._abstentions = meter.create_counter("robustrag.abstentions", "{answer}", "Answers that abstained")
         self._failures = meter.create_counter("robustrag.failures", "{operation}", "Answers that ended in an error")
         self._failed = meter.create_counter("robustrag.groups.failed", "{group}", "Groups whose call failed")
-        self._outvoted = meter.create_counter("robustrag.groups.outvoted", "{group}", "Groups that were outvoted")
+        self._differing = meter.create_counter(
+            "robustrag.groups.differing", "{group}", "Groups that say something else than the answer"
+        )
         self._radius = meter.create_histogram("robustrag.radius", "{group}", "Radius of the answers given")
 
     def begin(self, operation: str) -> Span:
@@ -45,11 +47,11 @@ class Spans:
         if root is not None and root.is_recording():
             root.set_attributes(attributes_of(answer))
         by = {"robustrag.defense": answer.defense}
-        failed, outvoted = tally(answer)
+        failed, differing = tally(answer)
         self._answers.add(1, by)
         self._abstentions.add(int(answer.abstained), by)
         self._failed.add(failed, by)
-        self._outvoted.add(outvoted, by)
+        self._differing.add(differing, by)
         self._radius.record(answer.radius, by)
 
     def certified(self, root: Span | None, findings: Any) -> None:

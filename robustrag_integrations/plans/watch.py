@@ -127,17 +127,17 @@ class Watch:
 
 
 def _log_answer(answer: RobustAnswer, seconds: float) -> None:
-    failed, outvoted = tally(answer)
+    failed, differing = tally(answer)
     if failed:
         _LOG.warning("%d of %d groups failed and count as abstentions", failed, len(answer.groups))
     _LOG.info(
-        "answer: defense=%s groups=%d radius=%d abstained=%s failed=%d outvoted=%d model_calls=%d seconds=%.3f",
+        "answer: defense=%s groups=%d radius=%d abstained=%s failed=%d differs=%d model_calls=%d seconds=%.3f",
         answer.defense,
         len(answer.groups),
         answer.radius,
         answer.abstained,
         failed,
-        outvoted,
+        differing,
         answer.model_calls,
         seconds,
     )

@@ -65,7 +65,7 @@ def test_an_answer_is_logged_once_in_numbers(way: Callable, caplog: pytest.LogCa
         way(defense())
     logged = [r.getMessage() for r in caplog.records if r.levelno == logging.INFO]
     assert len(logged) == 1
-    assert "defense=keyword groups=6 radius=1 abstained=False failed=1 outvoted=1 model_calls=7" in logged[0]
+    assert "defense=keyword groups=6 radius=1 abstained=False failed=1 differs=1 model_calls=7" in logged[0]
     assert "1 of 6 groups failed" in caplog.text
     assert {r.name for r in caplog.records} == {"robustrag_integrations.plans.watch"}
     assert not any(secret in caplog.text for secret in SECRETS)
@@ -188,7 +188,7 @@ def test_an_answer_is_a_span_with_its_parts_below_and_no_text(way: Callable, rec
         "robustrag.radius": 1,
         "robustrag.abstained": False,
         "robustrag.failed": 1,
-        "robustrag.outvoted": 1,
+        "robustrag.differs": 1,
         "robustrag.model_calls": 7,
         "robustrag.warnings": 3,
     }
@@ -206,7 +206,7 @@ def test_answers_abstentions_failed_and_outvoted_groups_are_counted(recorded: Re
         "robustrag.abstentions": 1,
         "robustrag.failures": 1,
         "robustrag.groups.failed": 1,
-        "robustrag.groups.outvoted": 1,
+        "robustrag.groups.differing": 1,
         "robustrag.radius": 1,
     }
 
