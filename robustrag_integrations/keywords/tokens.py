@@ -49,7 +49,7 @@ _INVISIBLE = re.compile(
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
 _POINTS = re.compile(r"\d{1,3}(?:\.\d{3})+")
 _LETTERS = frozenset(ascii_uppercase)
-_PAIRS = ('""', "``", "“”", "„“", "«»", "「」", "『』", "《》")
+_PAIRS = [(pair[0], pair[1]) for pair in ('""', "``", "“”", "„“", "«»", "「」", "『』", "《》")]
 _BRACKETS = ("()", "[]", "{}", "<>")
 _NUMBER = re.compile(r"-?(?:\d+\.)?\d+")
 _DATE = re.compile(r"[a-z]{3,9} \d{4}|\d{1,2} [a-z]{3,9}(?: \d{4})?")

@@ -182,11 +182,13 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
 
 def _whole(watch: Watch, request: Ask, performer: Performer) -> Response:
     """The final reply by a call, where its stream failed."""
-    return responses_of(watch.ask(request, performer.__call__))[0]
+    with watch.asking(request) as span:
+        return responses_of(watch.heard(span, request, performer(request)))[0]
 
 
 async def _awhole(watch: Watch, request: Ask, performer: Performer) -> Response:
-    return responses_of(await watch.aask(request, performer.aperform))[0]
+    with watch.asking(request) as span:
+        return responses_of(watch.heard(span, request, await performer.aperform(request)))[0]
 
 
 def _cut(request: Ask, performer: Performer) -> bool:
