@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from langchain_core.language_models import BaseLanguageModel, LanguageModelLike
 from langchain_core.messages import BaseMessage
 from langchain_core.output_parsers import BaseOutputParser, StrOutputParser
+from langchain_core.outputs import GenerationChunk
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableAssign, RunnableLambda, RunnableParallel, RunnableSequence
 from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
@@ -27,6 +28,8 @@ AnyModel: TypeAlias = LanguageModelLike | TextModel | DecodingModel
 
 if TYPE_CHECKING:
     from robustrag_integrations.models.local.model import LocalModel
+
+_CUT = {"finish_reason": "length"}
 
 
 def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
@@ -191,11 +194,20 @@ def _answer_only(model: Any) -> Any:
         def _generate(self, prompts: list[str], stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
             settings = {**(kwargs.get("pipeline_kwargs") or {}), "return_full_text": False}
             kwargs.update(pipeline_kwargs=settings, skip_prompt=False)
-            return super()._generate(prompts, stop=stop, run_manager=run_manager, **kwargs)
+            watched = _Watched(self.pipeline)
+            copied = self.model_copy(update={"pipeline": watched})
+            result = pipeline_class._generate(copied, prompts, stop=stop, run_manager=run_manager, **kwargs)
+            if len(prompts) == 1 and watched.cut:
+                result.generations[0][0].generation_info = _CUT
+            return result
 
         def _stream(self, prompt: str, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
             kwargs.update(skip_prompt=True)
-            return super()._stream(prompt, stop=stop, run_manager=run_manager, **kwargs)
+            watched = _Watched(self.pipeline)
+            copied = self.model_copy(update={"pipeline": watched})
+            yield from pipeline_class._stream(copied, prompt, stop=stop, run_manager=run_manager, **kwargs)
+            if watched.cut:
+                yield GenerationChunk(text="", generation_info=_CUT)
 
     AnswerOnly.__name__ = AnswerOnly.__qualname__ = pipeline_class.__name__
     return AnswerOnly(**{name: getattr(model, name) for name in pipeline_class.model_fields})
@@ -224,6 +236,41 @@ def _without_reasoning(said: Any) -> Any:
     if parts.unfinished or not parts.reasoning_chars:
         return said
     return said.model_copy(update={"content": parts.answer}) if isinstance(said, BaseMessage) else parts.answer
+
+
+class _Watched:
+    """A pipeline that is called once, with one prompt, and notes whether its reply was cut at its limit of tokens."""
+
+    def __init__(self, pipeline: Any) -> None:
+        self._pipeline = pipeline
+        self._ends: Any = None
+        self._last: int | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._pipeline, name)
+
+    def __call__(self, *inputs: Any, **options: Any) -> Any:
+        from transformers import StoppingCriteriaList
+
+        given = options.get("stopping_criteria") or ()
+        settings = {**getattr(self._pipeline, "_forward_params", {}), **options}
+        config = settings.get("generation_config") or self._pipeline.model.generation_config
+        ends = settings.get("eos_token_id", config.eos_token_id)
+        stops = settings.get("stop_strings", config.stop_strings)
+        self._ends = None if stops else set(ends if isinstance(ends, list) else [ends])
+
+        def watch(tokens: Any, scores: Any, **more: Any) -> bool:
+            """Note the last token, unless the reply ends for a reason of the caller's; ends nothing."""
+            own = len(tokens) == 1 and not any(bool(stopped(tokens, scores)) for stopped in given)
+            self._last = int(tokens[0, -1]) if own else None
+            return False
+
+        return self._pipeline(*inputs, **{**options, "stopping_criteria": StoppingCriteriaList([*given, watch])})
+
+    @property
+    def cut(self) -> bool:
+        """Whether the reply has no end of its own."""
+        return self._last is not None and self._ends is not None and self._last not in self._ends
 
 
 def _is_chat_pipeline(runnable: Any) -> bool:
