@@ -12,7 +12,7 @@ from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 
 from langchain_robustrag.language_models import is_open_model, rebuilt, wrapped_models
-from robustrag_integrations.models.refused import LIMITS, PARAMETERS, SYSTEM
+from robustrag_integrations.models.client_errors import LIMITS, PARAMETERS, SYSTEM
 
 _OWN = (*LIMITS, SYSTEM, "stop")  # the user's and the framework's: never left out here
 _LEFT_OUT = tuple(name for name in PARAMETERS if name not in _OWN)

@@ -26,7 +26,7 @@ from llamaindex_robustrag.replies import Streamed, response_of
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
-from robustrag_integrations.models.refused import SYSTEM
+from robustrag_integrations.models.client_errors import SYSTEM
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.replies.structured import SCHEMA
 from robustrag_integrations.reply_text.reasoning import parts_of

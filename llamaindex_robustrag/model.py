@@ -23,8 +23,8 @@ from robustrag_integrations.models.base import Probed, Response, Role, TextModel
 from robustrag_integrations.models.callable import TRANSIENT, CalledModel
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.capabilities import PROBE, Capabilities, described_together
+from robustrag_integrations.models.client_errors import checked_errors, is_busy
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
-from robustrag_integrations.models.retry import checked_errors, is_busy
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 

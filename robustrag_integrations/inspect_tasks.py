@@ -27,7 +27,7 @@ from robustrag_integrations.evaluation.run.planning import Setup, settings_of
 from robustrag_integrations.evaluation.score.scoring import Scores, score_answer
 from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.models.callable import CallableModel
-from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.replies.reply import FinishReason
 from robustrag_integrations.usage import Usage
 

@@ -13,8 +13,7 @@ from robustrag_integrations.cli.exits import EXIT_USAGE
 from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.votes import MOST_VOTES
 from robustrag_integrations.json_values import valid_text
-from robustrag_integrations.models.named import DTYPES, check_name
-from robustrag_integrations.models.providers import described, forms_that_take
+from robustrag_integrations.models.providers import DTYPES, check_name, described, forms_that_take
 
 _NUMBER = re.compile(r"-\d|-\.\d")
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.models.named import NamedModel
-from robustrag_integrations.models.providers import forms_that_take, takes
+from robustrag_integrations.models.providers import NamedModel, forms_that_take, takes
 
 _SETTINGS = ("dtype", "max_new_tokens", "max_context_tokens")
 

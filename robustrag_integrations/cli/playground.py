@@ -13,7 +13,7 @@ from robustrag_integrations.cli.output import Progress, complain
 from robustrag_integrations.models.providers import described, forms_that_take, takes
 
 if TYPE_CHECKING:
-    from robustrag_integrations.models.named import NamedModel
+    from robustrag_integrations.models.providers import NamedModel
 
 DESCRIPTION = """\
 Open a page on this machine with a question and passages: edit them, plant an attack with

@@ -21,6 +21,9 @@ Result = TypeVar("Result")
 Role = Literal["isolated", "final"]
 Unheard = Literal["not_asked", "cancelled"]
 
+LEAST_NOISE = 2.0**-15  # the smallest bound on float noise, and the most that float32 explains
+SAFETY = 32  # the bound is so many times what was measured
+
 
 @dataclass(frozen=True)
 class Response(Ending):
@@ -325,6 +328,19 @@ class Distributions:
     def moved(self) -> float:
         """How far other groups' content may move a probability; where each list is a request of its own, not at all."""
         return 0.0 if self.unlisted else self.noise
+
+
+def noise_bound(measured: float) -> float | None:
+    """A bound on the float noise all over a model and question of which this much was measured at one place.
+
+    Passes over many continuations at once differ from plain inference, as kernels sum in another order. In float32 on
+    one CPU thread, with models of up to 125 million parameters, no probability moved by more than 5e-6, and no logit
+    by more than 6e-6 of the largest one. A model whose output rows all but cancel has far more.
+
+    None where that is more than float32 explains: something other than noise is at work, and other shapes cannot stand
+    in for those of inference.
+    """
+    return max(LEAST_NOISE, SAFETY * measured) if measured <= LEAST_NOISE else None
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.models.base import Response, Role, TextModel, Until
 from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import Probe, Refused
+from robustrag_integrations.models.client_errors import checked_errors, is_busy
+from robustrag_integrations.models.event_loops import LoopThread
 from robustrag_integrations.models.limits import CallLimits
-from robustrag_integrations.models.loop_thread import LoopThread
-from robustrag_integrations.models.retry import checked_errors, is_busy
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
 from robustrag_integrations.replies.refusals import without_secrets

@@ -4,7 +4,7 @@
 
 1. wait for a place (`CallLimits.slot`), and ask within the time limit;
 2. where the model refused a parameter, ask without it at once (`capabilities`);
-3. where another try may help, pause, and ask again (`retry`); else the error is raised.
+3. where another try may help, pause, and ask again (`client_errors`); else the error is raised.
 
 `ask_all` and `aask_all` make the isolated calls of one answer together. A call that fails is a `Response` with an
 error there, and costs its own group alone; calls that are not needed any more are given up.
@@ -25,8 +25,8 @@ from typing import Any, TypeVar
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response, Until, not_asked
 from robustrag_integrations.models.capabilities import Known, Probe, Refused
+from robustrag_integrations.models.client_errors import failure_message, is_busy, pause_before_retry
 from robustrag_integrations.models.limits import END, CallLimits, Stop
-from robustrag_integrations.models.retry import failure_message, is_busy, pause_before_retry
 from robustrag_integrations.models.thread_pool import POOL
 
 Result = TypeVar("Result")

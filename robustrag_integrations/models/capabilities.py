@@ -14,8 +14,15 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
-from robustrag_integrations.models.per_loop import PerLoop
-from robustrag_integrations.models.refused import LIMITS, PARAMETERS, REFUSING, SYSTEM, refused_parameter, status_of
+from robustrag_integrations.models.client_errors import (
+    LIMITS,
+    PARAMETERS,
+    REFUSING,
+    SYSTEM,
+    refused_parameter,
+    status_of,
+)
+from robustrag_integrations.models.event_loops import PerLoop
 from robustrag_integrations.replies.structured import ReplyMode
 
 Asked = TypeVar("Asked", covariant=True)
@@ -120,11 +127,11 @@ class Probe(Generic[Asked]):
 def sent_parameters(fields: Mapping[str, Any]) -> tuple[str, ...]:
     """Which of the parameters that can be left out a request holds."""
     given = (fields, fields.get("extra_body") or {})
-    found = {name for part in given if isinstance(part, Mapping) for name in part}
+    names = {name for part in given if isinstance(part, Mapping) for name in part}
     messages = fields.get("messages") or ()
     if any(m.get("role") == SYSTEM for m in messages):
-        found.add(SYSTEM)
-    return tuple(name for name in PARAMETERS if name in found)
+        names.add(SYSTEM)
+    return tuple(name for name in PARAMETERS if name in names)
 
 
 def described(sent: Collection[str], refused: Collection[str]) -> dict[str, Any]:

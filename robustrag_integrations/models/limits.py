@@ -13,20 +13,13 @@ import sys
 import threading
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator
-from contextlib import (
-    AbstractAsyncContextManager,
-    AbstractContextManager,
-    asynccontextmanager,
-    contextmanager,
-    nullcontext,
-    suppress,
-)
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import copy_context
 from numbers import Real
 from typing import Any, TypeVar
 
 from robustrag_integrations.closing import closed_after
-from robustrag_integrations.models.per_loop import PerLoop
+from robustrag_integrations.models.event_loops import PerLoop
 from robustrag_integrations.models.thread_pool import POOL, Task
 
 if sys.version_info >= (3, 11):
@@ -38,7 +31,6 @@ else:
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
-Place = TypeVar("Place", threading.Semaphore, asyncio.Semaphore)
 
 MOST_LEFT = 32  # calls that were given up and still run, unless more may be under way at a time
 END: Any = object()  # comes after the last piece
@@ -118,17 +110,22 @@ class CallLimits:
         """How many calls may be under way for who has a lower cap."""
         return self.calls if cap is None else max(1, min(self.calls, cap))
 
-    def slot(self, cap: int | None = None) -> AbstractContextManager[Any]:
+    @contextmanager
+    def slot(self, cap: int | None = None) -> Iterator[None]:
         """One of the places of calls that threads make, and one of those of all who have this lower cap."""
-        lowered = self.lowered(cap)
-        own = _place(self._in_threads, self.calls, threading.Semaphore)
-        return own if lowered == self.calls else _both(_place(self._in_threads, lowered, threading.Semaphore), own)
+        with ExitStack() as held:
+            for count in dict.fromkeys((self.lowered(cap), self.calls)):
+                held.enter_context(self._in_threads.setdefault(count, threading.Semaphore(count)))
+            yield
 
-    def aslot(self, cap: int | None = None) -> AbstractAsyncContextManager[Any]:
+    @asynccontextmanager
+    async def aslot(self, cap: int | None = None) -> AsyncGenerator[None, None]:
         """`slot` for calls that this event loop makes."""
-        lowered, places = self.lowered(cap), self._in_loops.here()
-        own = _place(places, self.calls, asyncio.Semaphore)
-        return own if lowered == self.calls else _aboth(_place(places, lowered, asyncio.Semaphore), own)
+        places = self._in_loops.here()
+        async with AsyncExitStack() as held:
+            for count in dict.fromkeys((self.lowered(cap), self.calls)):
+                await held.enter_async_context(places.setdefault(count, asyncio.Semaphore(count)))
+            yield
 
     def run(self, fn: Callable[..., Result], *args: Any, stop: Stop | None = None) -> Result:
         """Call a function in a thread; give it up after the time limit, or at a stop.
@@ -247,23 +244,6 @@ class _Puller:
         if self._pulling.acquire(blocking=False):  # for good
             with suppress(Exception):  # nobody reads it any more
                 getattr(self._pieces, "close", lambda: None)()
-
-
-def _place(places: dict[int, Place], count: int, make: Callable[[int], Place]) -> Place:
-    found = places.get(count)
-    return places.setdefault(count, make(count)) if found is None else found
-
-
-@contextmanager
-def _both(first: threading.Semaphore, second: threading.Semaphore) -> Iterator[None]:
-    with first, second:
-        yield
-
-
-@asynccontextmanager
-async def _aboth(first: asyncio.Semaphore, second: asyncio.Semaphore) -> AsyncGenerator[None, None]:
-    async with first, second:
-        yield
 
 
 async def await_within(seconds: float | None, awaitable: Awaitable[Result], late: str | None = None) -> Result:

@@ -1,4 +1,4 @@
-"""The kinds of models that can be named on a command line or in a file: one entry for each in `PROVIDERS`.
+"""From a model's name, as it is typed or written into a file, to the model: one entry for each kind in `PROVIDERS`.
 
 An entry says how such a name is written, which settings go with it, whether it may give token probabilities, how the
 model is loaded, and what decides its answers. Command line, evaluation, cache and certificates read nothing else.
@@ -6,7 +6,7 @@ model is loaded, and what decides its answers. Command line, evaluation, cache a
 
 from __future__ import annotations
 
-import importlib
+import hashlib
 import importlib.util
 import inspect
 import os
@@ -15,10 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plugins import load_object, see_working_folder
 
+_COUNTS = ("max_context_tokens", "max_new_tokens", "max_concurrency")
+DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
 SETTINGS = ("base_url", "max_context_tokens", "max_new_tokens", "dtype", "max_concurrency")
 
 _WHOLE_FILE = 1 << 28  # bytes; of larger files the fingerprint takes size, time and both ends
@@ -148,47 +151,17 @@ def _folder_parts(folder: str, _: Mapping[str, Any]) -> Iterator[bytes]:
 
 def _file_parts(file: Path) -> Iterator[bytes]:
     try:
-        found = file.stat()
+        status = file.stat()
         with file.open("rb") as opened:
-            if found.st_size <= _WHOLE_FILE:
+            if status.st_size <= _WHOLE_FILE:
                 yield opened.read()
                 return
-            yield f"{found.st_size} {found.st_mtime_ns}".encode()
+            yield f"{status.st_size} {status.st_mtime_ns}".encode()
             yield opened.read(1 << 20)
             opened.seek(-(1 << 20), os.SEEK_END)
             yield opened.read()
     except OSError as error:
         raise ModelError(f"cannot read {str(file)!r}: {error.strerror}") from error
-
-
-# --- a simulation
-
-
-def _load_obedient(name: str, _: Mapping[str, Any]) -> TextModel:
-    from robustrag_integrations.models.obedient import ObedientModel
-
-    inner = _inner(name)
-    return ObedientModel(inner.load(inner.rest(name), {}))
-
-
-def _obedient_parts(name: str, _: Mapping[str, Any]) -> Iterator[bytes]:
-    inner = _inner(name)
-    yield b"obedient:"
-    yield from _file_parts(Path(__file__).with_name("obedient.py"))
-    yield from inner.parts(inner.rest(name), {})
-
-
-def _inner(name: str) -> Provider:
-    provider = provider_of(name)
-    assert provider is not None  # noqa: S101 - the name has been checked
-    return provider
-
-
-def _not_inside(name: str) -> str | None:
-    provider = provider_of(name)
-    if provider is None or name.startswith("obedient:"):
-        return f"'obedient:{name}' must be obedient: and another model's name, as in obedient:bundled"
-    return provider.problem(provider.rest(name))
 
 
 # --- models behind a server
@@ -236,16 +209,18 @@ def _load_function(name: str, settings: Mapping[str, Any]) -> TextModel:
     from robustrag_integrations.models.callable import CallableModel
 
     try:
-        found = load_object(name)
+        loaded = load_object(name)
     except ValueError as error:
         raise ModelError(f"cannot load the model 'python:{name}': {error}") from error
-    if isinstance(found, TextModel):
-        return found
-    if not callable(found):
-        raise ModelError(f"the model 'python:{name}' is a {type(found).__name__}; it must be a function or a TextModel")
-    if inspect.iscoroutinefunction(found):
-        return CallableModel(async_fn=found, name=f"python:{name}", **settings)
-    return CallableModel(found, name=f"python:{name}", **settings)
+    if isinstance(loaded, TextModel):
+        return loaded
+    if not callable(loaded):
+        raise ModelError(
+            f"the model 'python:{name}' is a {type(loaded).__name__}; it must be a function or a TextModel"
+        )
+    if inspect.iscoroutinefunction(loaded):
+        return CallableModel(async_fn=loaded, name=f"python:{name}", **settings)
+    return CallableModel(loaded, name=f"python:{name}", **settings)
 
 
 def _function_parts(name: str, _: Mapping[str, Any]) -> Iterator[bytes]:
@@ -320,16 +295,6 @@ PROVIDERS: tuple[Provider, ...] = (
         problem=_not_an_object,
     ),
     Provider(
-        "obedient:bundled",
-        "a simulation: that reader, or any other model, made to obey every order in passages",
-        frozenset(),
-        gives_probabilities=False,
-        in_process=True,
-        load=_load_obedient,
-        parts=_obedient_parts,
-        problem=_not_inside,
-    ),
-    Provider(
         "PATH",
         "a folder with a transformers model",
         _OF_TRANSFORMERS,
@@ -340,3 +305,97 @@ PROVIDERS: tuple[Provider, ...] = (
         owns=os.path.isdir,
     ),
 )
+
+
+@dataclass(frozen=True)
+class NamedModel:
+    """A model by its name, and how to run it.
+
+    Attributes:
+        name: `bundled`, a folder with a transformers model, `openai:NAME`, `openai-completions:NAME` (a server that
+            gives token probabilities; `NAME@TOKENIZER` where the tokenizer is not found under the model's name), or
+            `python:MODULE:OBJECT`, where the object is a function from prompt to text or a `TextModel`: whatever
+            `PROVIDERS` has an entry for.
+        base_url: the server of a served model.
+        max_context_tokens: how many tokens of passages a group may have; local models only, None for their default.
+        max_new_tokens: the longest text; local and served models only, None for their default.
+        dtype: what a local model computes in, one of `DTYPES`; None for its default.
+        max_concurrency: how many calls may be under way; not for local models, None for the default of the others.
+
+    Raises:
+        ValueError: there is no such model, or a setting does not go with it; the message says what does.
+    """
+
+    name: str
+    base_url: str | None = None
+    max_context_tokens: int | None = None
+    max_new_tokens: int | None = None
+    dtype: str | None = None
+    max_concurrency: int | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise ValueError(f"name={self.name!r:.80} must be a text")
+        if problem := check_name(self.name):
+            raise ValueError(problem)
+        check_at_least(1, **{name: n for name in _COUNTS if (n := getattr(self, name)) is not None})
+        if self.dtype is not None and self.dtype not in DTYPES:
+            raise ValueError(f"dtype={self.dtype!r:.80} must be one of {', '.join(DTYPES)}")
+        for setting in self._settings:
+            if setting not in self._provider.takes:
+                raise ValueError(f"{setting} goes with {forms_that_take(setting)}, not with {self.name!r}")
+        if self.base_url is not None and not str(self.base_url).startswith(("http://", "https://")):
+            raise ValueError(f"base_url={self.base_url!r:.200} must start with http:// or https://")
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """Whether it may serve decoding aggregation; of a function that is known only once it is loaded."""
+        return self._provider.gives_probabilities
+
+    @property
+    def local(self) -> bool:
+        """Whether it is a transformers model in this process."""
+        return self._provider.in_process
+
+    def load(self) -> TextModel:
+        """The model.
+
+        Raises:
+            ModelError: it cannot be loaded, or has no key.
+            ImportError: an extra is missing.
+        """
+        return self._provider.load(self._provider.rest(self.name), self._settings)
+
+    def fingerprint(self) -> str:
+        """What decides the model's answers, as a hash: weights and settings of a local model, a function's module, a
+        server's address and the model's name there.
+
+        Raises:
+            ModelError: its files cannot be read.
+        """
+        digest = hashlib.sha256(
+            repr((self.base_url, self.max_context_tokens, self.max_new_tokens, self.dtype)).encode()
+        )
+        for part in self._provider.parts(self._provider.rest(self.name), self._settings):
+            digest.update(part)
+        return digest.hexdigest()[:16]
+
+    @property
+    def _provider(self) -> Provider:
+        provider = provider_of(self.name)
+        assert provider is not None  # noqa: S101 - the name has been checked
+        return provider
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        """What was given."""
+        return {name: value for name in SETTINGS if (value := getattr(self, name)) is not None}
+
+
+def check_name(name: str) -> str | None:
+    """What is wrong with a model's name; None if nothing is."""
+    provider = provider_of(name)
+    if provider is None:
+        *others, last = forms()
+        return f"unknown model {name!r}: give {', '.join(others)}, or {last}"
+    return provider.problem(provider.rest(name))

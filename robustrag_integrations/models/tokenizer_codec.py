@@ -94,8 +94,8 @@ class TokenizerCodec:
 
     def _texts(self) -> dict[str, int | None]:
         """Every token by its text; it takes a second where there are a hundred thousand."""
-        found: dict[str, int | None] = {}
+        by_text: dict[str, int | None] = {}
         for token in range(self.size):
             word = self._tokenizer.decode([token], clean_up_tokenization_spaces=False)
-            found[word] = None if word in found else token
-        return found
+            by_text[word] = None if word in by_text else token
+        return by_text

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.evaluation.run.cache import CallCache, MeteredModel, metered
-from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.playground.state import StateError
 
 

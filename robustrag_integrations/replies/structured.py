@@ -22,8 +22,8 @@ from typing import Any, Literal, get_args
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.json_values import valid_text
 from robustrag_integrations.models.base import Probed, Response
-from robustrag_integrations.models.per_loop import PerLoop
-from robustrag_integrations.models.refused import status_of
+from robustrag_integrations.models.client_errors import status_of
+from robustrag_integrations.models.event_loops import PerLoop
 from robustrag_integrations.reply_text.reasoning import parts_of
 
 Replies = Literal["auto", "text", "structured"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from examples.results.obedient_model import ObedientModel
 from robustrag_integrations import (
     CallableModel,
     ConsensusAggregation,
@@ -25,7 +26,6 @@ from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.evaluation.run.cache import MeteredModel
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.models.base import Response, Role
-from robustrag_integrations.models.obedient import ObedientModel
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, keyword_defense, split
 from tests.helpers.worlds import graded

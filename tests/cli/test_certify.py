@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from robustrag_integrations.cli import main
-from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.models.providers import NamedModel
 from tests.helpers.scripted import ScriptedModel
 
 MODEL = "python:tests.evaluation.light:answer"  # a name alone: the model is scripted
@@ -197,7 +197,9 @@ def test_another_model_under_the_same_name_is_another_certificate(data, tmp_path
     command = ["certify", str(data), "--output", str(tmp_path / "out.jsonl")]
     for fingerprint in ("old weights", "new weights"):
         model.asked.clear()
-        monkeypatch.setattr("robustrag_integrations.models.named.NamedModel.fingerprint", lambda _, f=fingerprint: f)
+        monkeypatch.setattr(
+            "robustrag_integrations.models.providers.NamedModel.fingerprint", lambda _, f=fingerprint: f
+        )
         assert main(command) == 0
         assert model.asked
     capsys.readouterr()

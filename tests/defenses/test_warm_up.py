@@ -24,7 +24,7 @@ from robustrag_integrations import (
 )
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method
-from robustrag_integrations.models.two_models import TwoModels
+from robustrag_integrations.models.wrappers import TwoModels
 
 QUESTION, PASSAGES = "Who runs the mill?", [f"Note {n}: the mill is run by Anna Lind." for n in range(4)]
 

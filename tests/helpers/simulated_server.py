@@ -9,7 +9,7 @@ from typing import Any
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession
-from robustrag_integrations.models.server.continuations import Continuation
+from robustrag_integrations.models.server.completions import Continuation
 from robustrag_integrations.models.server.session import RemoteSession, Wanted
 from robustrag_integrations.models.server.token_lists import TokenList
 from robustrag_integrations.prompts import Prompt
@@ -55,6 +55,7 @@ class SimulatedServer(DecodingModel):
     ) -> None:
         self.codec_ = SizedCodec(size)
         self.speculate, self.top_logprobs, self.abstentions = speculate, top or size, ABSTENTIONS
+        self.most_logprobs = size
         self.drift = drift
         self.requests: list[Wanted] = []
         self.rounds = 0
@@ -65,23 +66,14 @@ class SimulatedServer(DecodingModel):
     def codec(self) -> Any:
         return self.codec_
 
-    def saw_drift(self, drift: float) -> None:
-        self.drift = drift
-
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
         texts = [context_of(prompt) for prompt in prompts] + [""]
         self._texts += [text for text in dict.fromkeys(texts) if text not in self._texts]
         rows = [(100 + self._texts.index(text),) for text in texts]
-        return RemoteSession(self, rows, (False,) * len(prompts), max_new_tokens)  # type: ignore[arg-type]
+        return RemoteSession(self, rows, (False,) * len(prompts), max_new_tokens)
 
     def learn_dialect(self) -> list[str]:
         return []
-
-    def longer(self, count: int) -> int | None:
-        return None if count >= self.codec_.size else min(2 * count, self.codec_.size)
-
-    def no_more_than(self, count: int) -> None:
-        raise AssertionError("lists are as long as was asked for")
 
     def ask(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
         self.requests += wanted

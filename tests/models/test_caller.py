@@ -12,7 +12,7 @@ import pytest
 
 from robustrag_integrations import CallableModel
 from robustrag_integrations.models.base import Response, Until
-from robustrag_integrations.models.two_models import TwoModels
+from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.leaks import nothing_left
 from tests.helpers.scripted import ScriptedModel

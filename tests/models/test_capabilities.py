@@ -11,8 +11,8 @@ import pytest
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import Capabilities, Probe, sent_parameters, without
+from robustrag_integrations.models.client_errors import PARAMETERS, refused_parameter
 from robustrag_integrations.models.limits import CallLimits
-from robustrag_integrations.models.refused import PARAMETERS, refused_parameter
 
 
 class Refusal(Exception):

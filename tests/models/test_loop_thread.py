@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import AsyncGenerator, Iterator
 
-from robustrag_integrations.models.loop_thread import LoopThread
+from robustrag_integrations.models.event_loops import LoopThread
 
 
 async def _numbers() -> AsyncGenerator[int, None]:

@@ -11,8 +11,15 @@ import pytest
 from robustrag_integrations import CallableModel
 from robustrag_integrations.cli import main
 from robustrag_integrations.models import providers
-from robustrag_integrations.models.named import NamedModel, check_name
-from robustrag_integrations.models.providers import PROVIDERS, SETTINGS, Provider, provider_of, takes
+from robustrag_integrations.models.providers import (
+    PROVIDERS,
+    SETTINGS,
+    NamedModel,
+    Provider,
+    check_name,
+    provider_of,
+    takes,
+)
 
 
 def test_every_provider_reads_its_own_example_and_says_what_goes_with_it() -> None:
@@ -21,7 +28,7 @@ def test_every_provider_reads_its_own_example_and_says_what_goes_with_it() -> No
         assert provider_of(name) is provider
         assert check_name(name) is None
         for setting in SETTINGS:
-            value: Any = "http://127.0.0.1:9/v1" if setting == "base_url" else 7
+            value: Any = {"base_url": "http://127.0.0.1:9/v1", "dtype": "float32"}.get(setting, 7)
             if setting in provider.takes:
                 NamedModel(name, **{setting: value})
                 continue

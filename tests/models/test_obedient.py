@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 from collections.abc import Sequence
 
 import pytest
 
+from examples.results.obedient_model import ObedientModel
 from robustrag_integrations import CallableModel, KeywordAggregation, VanillaRAG
 from robustrag_integrations.attacks import ATTACKS, plan_attack
 from robustrag_integrations.evaluation.data.datasets import EvalQuestion
 from robustrag_integrations.evaluation.score.scoring import Scores, score_answer
 from robustrag_integrations.links import links_in
-from robustrag_integrations.models.named import NamedModel, check_name
-from robustrag_integrations.models.obedient import ObedientModel
+from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.prompts import Prompt
 
 QUESTION = EvalQuestion("q", "Who runs the mill?", ("Anna Lind",), "Bo Ek")
@@ -119,13 +120,11 @@ def test_hostile_passages_take_no_time() -> None:
         VanillaRAG(model()).answer(question, [bait * (200_000 // len(bait))])
 
 
-def test_it_has_a_name_and_says_that_it_is_a_simulation() -> None:
-    assert check_name("obedient:bundled") is None
-    assert "as in obedient:bundled" in str(check_name("obedient:obedient:bundled"))
-    assert "as in obedient:bundled" in str(check_name("obedient:nothing"))
-    loaded = NamedModel("obedient:python:tests.models.test_obedient:reader").load()
+def test_it_can_be_named_and_says_that_it_is_a_simulation() -> None:
+    pytest.importorskip("transformers")
+    loaded = NamedModel(f"python:{inspect.getfile(ObedientModel)}:bundled").load()
     assert "simulation" in loaded.description
-    assert any("simulation" in warning for warning in VanillaRAG(loaded).answer("Who?", CLEAN).warnings)
+    assert any("simulation" in warning for warning in VanillaRAG(model()).answer("Who?", CLEAN).warnings)
     with pytest.raises(TypeError, match="CallableModel"):
         ObedientModel(reader)  # type: ignore[arg-type]
 

@@ -7,7 +7,7 @@ import gc
 import weakref
 
 from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.models.per_loop import PerLoop
+from robustrag_integrations.models.event_loops import PerLoop
 from tests.helpers.scripted import BARE, split
 
 

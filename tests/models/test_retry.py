@@ -12,8 +12,8 @@ import pytest
 
 from robustrag_integrations import CallableModel, ModelError
 from robustrag_integrations.models.caller import ModelCaller, RetriedCall
+from robustrag_integrations.models.client_errors import is_busy, pause_before_retry, retry_after
 from robustrag_integrations.models.limits import CallLimits
-from robustrag_integrations.models.retry import is_busy, pause_before_retry, retry_after
 from robustrag_integrations.prompts import Prompt
 
 FAST: Any = {"retry_wait": 0.001, "retry_max_wait": 0.002, "retry_busy": True}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.evaluation.run.cache import CallCache
-from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.state import Row, State
 

@@ -16,7 +16,7 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.attacks import ATTACKS
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.playground.buttons import Buttons
 from robustrag_integrations.playground.controls import controls_of
 from robustrag_integrations.playground.links import state_of_link

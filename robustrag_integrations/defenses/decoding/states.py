@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from robustrag_integrations.defenses.decoding.requests import Branch
-from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions, Opening
-from robustrag_integrations.models.noise import noise_bound
+from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions, Opening, noise_bound
 from robustrag_integrations.plans.keeping import SaidSession
 
 _Prefix = tuple[int, ...]

@@ -17,7 +17,7 @@ from robustrag_integrations.determinism import Promise
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.models.two_models import TwoModels
+from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import PromptSet, Task
 from robustrag_integrations.replies.reading import CutReplies

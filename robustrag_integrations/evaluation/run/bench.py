@@ -29,7 +29,7 @@ from robustrag_integrations.evaluation.run.planning import Job, Setup, row_of_jo
 from robustrag_integrations.evaluation.score.scoring import metric_for, score_answer
 from robustrag_integrations.json_values import plain
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
-from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.prompts import prompts_for
 from robustrag_integrations.redaction import redacted
 from robustrag_integrations.usage import together

@@ -30,7 +30,6 @@ from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.json_values import plain, restored
-from robustrag_integrations.models.around import AroundModel
 from robustrag_integrations.models.base import (
     AskedAlone,
     DecodingModel,
@@ -41,6 +40,7 @@ from robustrag_integrations.models.base import (
     TextModel,
     TokenCodec,
 )
+from robustrag_integrations.models.wrappers import AroundModel
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import FinishReason, Piece
 from robustrag_integrations.usage import Usage

@@ -38,7 +38,7 @@ from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.grouping.votes import HASTE, VoteRules
 from robustrag_integrations.models.determinism_probe import read_summary
-from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.prompts import Task, check_exemplars
 from robustrag_integrations.sections import shown
 from robustrag_integrations.usage import Prices, prices_of

@@ -34,7 +34,7 @@ from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.metrics import METRICS, metric_of
 from robustrag_integrations.models.base import DecodingModel
-from robustrag_integrations.models.named import NamedModel
+from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.plugins import load_object, source_digest
 
 

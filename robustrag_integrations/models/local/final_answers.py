@@ -19,14 +19,13 @@ from typing import Any
 
 import torch
 
-from robustrag_integrations.models.base import FinalAnswers, Response
+from robustrag_integrations.models.base import FinalAnswers, Response, noise_bound
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.models.local.cancellation import in_cancellable_thread, stop_if_cancelled
 from robustrag_integrations.models.local.encoding import Encoded, common_length
 from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
 from robustrag_integrations.models.local.token_tree import Stem, TokenTree, clear_leads, logit_noise
 from robustrag_integrations.models.local.trie import TokenTrie
-from robustrag_integrations.models.noise import noise_bound
 from robustrag_integrations.prompts import Prompt
 
 _CANDIDATES = 2  # known answers behind every prompt

@@ -8,14 +8,13 @@ from itertools import islice
 
 import torch
 
-from robustrag_integrations.models.base import TokenCodec
+from robustrag_integrations.models.base import LEAST_NOISE, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.models.local.batch import Batch
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.token_tree import clear_leads, known_noise
-from robustrag_integrations.models.noise import LEAST_NOISE
 from robustrag_integrations.replies.reply import Ending, FinishReason, Piece
 
 Written = tuple[str, FinishReason]  # an answer, and why it is over

@@ -25,6 +25,7 @@ from enum import Enum, auto
 
 import torch
 
+from robustrag_integrations.models.base import noise_bound
 from robustrag_integrations.models.local.attention import Pair
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.coupling import why_coupled
@@ -32,7 +33,6 @@ from robustrag_integrations.models.local.memo import ModelMemo
 from robustrag_integrations.models.local.padded import PaddedBatch
 from robustrag_integrations.models.local.rows import PromptRows
 from robustrag_integrations.models.local.summation import HALF, Summation, padded_counts
-from robustrag_integrations.models.noise import noise_bound
 
 _SHORT = 5  # tokens of the target
 _TEXT = 32  # tokens of the text that trials take keys and values from, and of their rows if each attends to its own

@@ -15,12 +15,10 @@ except ImportError as error:
     raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.per_loop import PerLoop
-from robustrag_integrations.models.refused import named_parameter
-from robustrag_integrations.models.retry import is_busy, retry_after
-from robustrag_integrations.models.server.events import Events
+from robustrag_integrations.models.client_errors import is_busy, named_parameter, retry_after
+from robustrag_integrations.models.event_loops import PerLoop
 from robustrag_integrations.models.server.http_client import Client, httpx
-from robustrag_integrations.models.server.replies import parsed, said_by_server
+from robustrag_integrations.models.server.replies import Events, parsed, said_by_server
 from robustrag_integrations.models.thread_pool import POOL
 from robustrag_integrations.redaction import redacted
 
@@ -28,6 +26,13 @@ Result = TypeVar("Result")
 
 _NO_KEY = "no-key-needed"  # what the client sends to a server of the user's own that asks for none
 _OPTIONS = {"extra_headers": "headers", "extra_query": "params", "extra_body": "extra_json", "timeout": "timeout"}
+# How large a reply may be, in proportion to what was asked for: reading costs time and memory that grow with it.
+_FRAME = 64 << 10  # bytes of a reply around its tokens
+_TOKEN = 128  # bytes of a token, escaped, with its share of a reasoning text
+_LISTED = 128  # bytes of a token that is listed with its log-probability
+_CHUNK = 2 << 10  # bytes of an event around its token
+_LIMITS = ("max_tokens", "max_completion_tokens")
+_LISTS = ("logprobs", "top_logprobs")
 _AT_ONCE = 8 << 10  # bytes of a reply that are read in no time; larger ones are read in a thread
 
 
@@ -222,3 +227,27 @@ def _without_password(address: str) -> tuple[str, tuple[str, str] | None]:
         return address, None
     name, _, password = user.partition(":")
     return urlunsplit(parts._replace(netloc=host)), (unquote(name), unquote(password))
+
+
+def largest_reply(request: Mapping[str, Any]) -> int:
+    """Bytes of the whole reply to a request, or of one event of a stream: some servers send all tokens in one."""
+    return _FRAME + _most(request, _LIMITS) * _per_token(request)
+
+
+def largest_stream(request: Mapping[str, Any]) -> int:
+    """Bytes of a stream of events, one for each token."""
+    return _FRAME + _most(request, _LIMITS) * (_CHUNK + _per_token(request))
+
+
+def _per_token(request: Mapping[str, Any]) -> int:
+    listed = _most(request, _LISTS)
+    return _TOKEN + (_LISTED * (listed + 1) if listed else 0)
+
+
+def _most(request: Mapping[str, Any], names: tuple[str, ...]) -> int:
+    """The largest number under one of these names; `extra_body` is a part of the request."""
+    extra = request.get("extra_body")
+    parts = (request, extra if isinstance(extra, Mapping) else {})
+    return max(
+        (int(part[name]) for part in parts for name in names if isinstance(part.get(name), (int, float))), default=0
+    )

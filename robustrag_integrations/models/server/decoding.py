@@ -27,20 +27,17 @@ from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import Refused, without
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.models.local.encoding import PromptEncoder
-from robustrag_integrations.models.server.connection import ServerError
-from robustrag_integrations.models.server.continuations import Continuation, continuation
-from robustrag_integrations.models.server.dialects import DIALECTS, Dialect
+from robustrag_integrations.models.server.completions import DIALECTS, Continuation, Dialect, continuation
+from robustrag_integrations.models.server.connection import ServerError, largest_reply
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.models.server.replies import parsed
 from robustrag_integrations.models.server.session import RemoteSession, ServerRefusal, Wanted
-from robustrag_integrations.models.server.sizes import largest_reply
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import redacted
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.usage import Usage
 
-_LONGER = 8  # times as many tokens are asked for where a list leaves a choice open
 _BY_NUMBER = {"return_tokens_as_token_ids": True}  # vLLM names tokens by number; other servers ignore it
 _REFUSED = (400, 404, 422)
 _PROBE = Prompt("Which river is the longest?")  # what dialects are tried with; it holds no passage
@@ -108,13 +105,13 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         if chats and "stop" not in (given.get("options") or {}):
             del self._fields["stop"]  # a chat ends by itself
         self._encoder = PromptEncoder(tokenizer, chat=chats, template_options=template_options)
-        self._abstentions = self._encoder.abstentions()
+        self.abstentions = self._encoder.abstentions()
         self._codec = TokenizerCodec(tokenizer, ends)
-        self._top_logprobs = min(top_logprobs, self._codec.size)
-        self._most_logprobs = min(max_top_logprobs or self._codec.size, self._codec.size)
+        self.top_logprobs = min(top_logprobs, self._codec.size)
+        self.most_logprobs = min(max_top_logprobs or self._codec.size, self._codec.size)
         self._max_context_tokens = max_context_tokens
-        self._speculate = speculate
-        self._drift: float | None = None
+        self.speculate = speculate
+        self.drift: float | None = None
         self._dialect = DIALECTS[0]
         self._some_tokens = {
             **{name: value for name, value in self._fields.items() if name != "stop"},
@@ -134,11 +131,11 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
     @property
     def numerics(self) -> dict[str, str]:
         """Where the probabilities come from."""
-        drift = "" if self._drift is None else f", lists drift by {self._drift:.1e}"
+        drift = "" if self.drift is None else f", lists drift by {self.drift:.1e}"
         return {
             "server": self._connection.address,
-            "top_logprobs": str(self._top_logprobs),
-            "speculate": f"{self._speculate}{drift}",
+            "top_logprobs": str(self.top_logprobs),
+            "speculate": f"{self.speculate}{drift}",
         }
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
@@ -164,47 +161,14 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         """What follows each of these prompts, with the `count` most probable tokens of each place."""
         return self._loop.run(self._all(wanted, count))
 
-    def longer(self, count: int) -> int | None:
-        """How many tokens to ask for after `count` were too few; None if there are no more to be had."""
-        more = min(count * _LONGER, self._most_logprobs)
-        return more if more > count else None
-
-    def no_more_than(self, count: int) -> None:
-        """The server refuses longer lists than this."""
-        self._most_logprobs = count
-
-    @property
-    def top_logprobs(self) -> int:
-        """How many tokens each list is asked to hold."""
-        return self._top_logprobs
-
-    @property
-    def speculate(self) -> int:
-        """How many tokens a row is asked for at once."""
-        return self._speculate
-
-    @property
-    def abstentions(self) -> tuple[tuple[int, ...], ...]:
-        """The tokens that spell the abstention string."""
-        return self._abstentions
-
-    @property
-    def drift(self) -> float | None:
-        """How far probabilities of a reply of several tokens were from those of a request for one token."""
-        return self._drift
-
-    def saw_drift(self, drift: float) -> None:
-        """Note how far they were, once."""
-        self._drift = drift
-
     async def _all(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
         return list(await asyncio.gather(*(self._after(one, count) for one in wanted)))
 
     async def _after(self, wanted: Wanted, count: int) -> Continuation | ModelError:
         """What follows a prompt. A reply of several tokens that cannot be had costs nobody: one token is asked for."""
-        found = await self._tokens_in(self._dialect, wanted, count, self._caller)
-        if wanted.length == 1 or isinstance(found, (Continuation, _NoReply)):
-            return found
+        result = await self._tokens_in(self._dialect, wanted, count, self._caller)
+        if wanted.length == 1 or isinstance(result, (Continuation, _NoReply)):
+            return result
         one = await self._tokens_in(self._dialect, Wanted(wanted.prompt, 1), count, self._caller)
         return one if isinstance(one, ModelError) else replace(one, asked=(Usage(), *one.asked))
 
@@ -247,11 +211,11 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         caller = replace(self._caller, limits=CallLimits(sys.maxsize, self._caller.limits.timeout))
         said: dict[str, None] = {}
         for dialect in DIALECTS:
-            found = await self._tokens_in(dialect, Wanted(ids, 1), self._top_logprobs, caller)
-            if isinstance(found, Continuation):
+            result = await self._tokens_in(dialect, Wanted(ids, 1), self.top_logprobs, caller)
+            if isinstance(result, Continuation):
                 self._dialect = dialect
                 return []
-            said[str(found)] = None
+            said[str(result)] = None
         return list(said)
 
     async def _areply(self, prompt: str, refused: Refused) -> Response:

@@ -23,11 +23,16 @@ from robustrag_integrations.models.capabilities import (
     sent_parameters,
     without,
 )
+from robustrag_integrations.models.client_errors import REFUSING
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
-from robustrag_integrations.models.refused import REFUSING
-from robustrag_integrations.models.server.connection import Connection, ServerError, may_pass
+from robustrag_integrations.models.server.connection import (
+    Connection,
+    ServerError,
+    largest_reply,
+    largest_stream,
+    may_pass,
+)
 from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, called_with, parsed, response_of
-from robustrag_integrations.models.server.sizes import largest_reply, largest_stream
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.replies.structured import SCHEMA
@@ -121,7 +126,12 @@ class OpenAIModel(CalledModel):
         self._connection = Connection(model, base_url, api_key, chats=self._chats)
         limit = "max_completion_tokens" if self._chats and not self._connection.own_server else "max_tokens"
         extra = {} if self._chats else {"stop": ["\n\n"]}
-        self._fields = _common_fields(model, {limit: max_tokens}, seed, temperature, {**extra, **(options or {})})
+        options = {**extra, **(options or {})}
+        if owned := sorted(options.keys() & set(_OWNED)):
+            raise ValueError(f"options may not hold {', '.join(owned)}; these are arguments of their own, or fixed")
+        given = {"temperature": temperature, "seed": seed}
+        given = {name: value for name, value in given.items() if value is not None}
+        self._fields: dict[str, Any] = {"model": model, limit: max_tokens, **given, **options}
         self._seed = seed
         self._system = system
         self._fingerprints = Fingerprints()
@@ -207,6 +217,8 @@ class OpenAIModel(CalledModel):
 
     async def _arespond(self, prompt: Prompt, refused: Refused) -> Response:
         way = self._capabilities.replies.way if prompt.structured else ""
+        if not way:
+            return await super()._arespond(prompt, refused)
         return self._checked(await self._sent_for(prompt.text, refused, self._read, way))
 
     async def _sent_for(self, prompt: str, refused: Refused, read: Callable[[bytes], Result], way: str = "") -> Result:
@@ -244,18 +256,3 @@ class OpenAIModel(CalledModel):
             async with aclosing(self._chunks(request, refused)) as events:
                 async for event in events:
                     yield event
-
-
-def _common_fields(
-    model: str,
-    limit: Mapping[str, int],
-    seed: int | None,
-    temperature: float | None,
-    options: Mapping[str, Any],
-) -> dict[str, Any]:
-    """The fields that all requests have in common."""
-    given = {"temperature": temperature, "seed": seed}
-    fields = {name: value for name, value in given.items() if value is not None}
-    if owned := sorted(options.keys() & set(_OWNED)):
-        raise ValueError(f"options may not hold {', '.join(owned)}; these are arguments of their own, or fixed")
-    return {"model": model, **limit, **fields, **options}

@@ -1,9 +1,9 @@
-"""What servers reply, read with suspicion: chat and text completions, whole or in pieces."""
+"""What servers reply, read with suspicion: chat and text completions, whole or as a stream of events."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
@@ -51,10 +51,10 @@ def parsed(body: bytes) -> Mapping[str, Any]:
     Raises:
         ModelError: it is not a JSON object, or says that something went wrong.
     """
-    found: Any = None
+    value: Any = None
     try:
-        found = json.loads(body)
-        wrong = None if isinstance(found, dict) else f"{type(found).__name__} in place of a completion"
+        value = json.loads(body)
+        wrong = None if isinstance(value, dict) else f"{type(value).__name__} in place of a completion"
     except (ValueError, RecursionError) as error:  # which hold the body: nothing may be chained to them
         reason = error.reason if isinstance(error, UnicodeDecodeError) else getattr(error, "msg", type(error).__name__)
         wrong = f"something that is not JSON ({reason})"
@@ -62,11 +62,60 @@ def parsed(body: bytes) -> Mapping[str, Any]:
             wrong = f"a web page in place of JSON: base_url leads to something else than the model, {_USUAL_END}"
     if wrong is not None:
         raise ModelError(f"the server sent {wrong}")
-    if problem := found.get("error"):
+    if problem := value.get("error"):
         message = problem.get("message") if isinstance(problem, dict) else problem
         raise ModelError(f"the server sent an error: {message}")
-    reply: Mapping[str, Any] = found
+    reply: Mapping[str, Any] = value
     return reply
+
+
+class Events:
+    """The `data` of the events in a stream of bytes; comments and other fields are passed over.
+
+    Args:
+        largest: bytes of one event.
+
+    Attributes:
+        ended: whether the event came that ends the stream.
+    """
+
+    def __init__(self, largest: int) -> None:
+        self.ended = False
+        self._largest = largest
+        self._line = bytearray()
+        self._data: list[bytes] = []
+        self._size = 0  # of the data so far
+
+    def read(self, piece: bytes) -> Iterator[bytes]:
+        """The events that this piece completes.
+
+        Raises:
+            ModelError: an event is too large.
+        """
+        for line in piece.splitlines(keepends=True):
+            self._line += line
+            if self._size + len(self._line) > self._largest:
+                raise ModelError(f"an event of the server's stream is larger than {self._largest:,} bytes")
+            if line.endswith((b"\n", b"\r")):
+                yield from self._take()
+
+    def rest(self) -> Iterator[bytes]:
+        """The event that the end of the stream completes, if there is one."""
+        yield from self._take()
+        yield from self._take()
+
+    def _take(self) -> Iterator[bytes]:
+        line = bytes(self._line).rstrip(b"\r\n")
+        self._line.clear()
+        if line.startswith(b"data:"):
+            self._size += len(line)
+            self._data.append(line[5:].strip())
+        elif not line:
+            data, self._data, self._size = b"\n".join(self._data), [], 0
+            if data.startswith(b"[DONE]"):
+                self.ended = True
+            elif data and not self.ended:
+                yield data
 
 
 def choice_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -145,17 +194,19 @@ class Said:
         traces = (chars_of(message.get(name)) for name in ("reasoning_content", "reasoning", "thinking"))
         self.blocks.reasoning_chars += next((chars for chars in traces if chars), 0)
         self.blocks.calls_tools |= bool(message.get("tool_calls") or message.get("function_call"))
-        found = self.blocks
-        self.has_content |= bool(isinstance(content, str) or found.text or found.reasoning_chars or found.calls_tools)
-        self.has_content |= found.refusal is not None
+        blocks = self.blocks
+        self.has_content |= bool(
+            isinstance(content, str) or blocks.text or blocks.reasoning_chars or blocks.calls_tools
+        )
+        self.has_content |= blocks.refusal is not None
 
     def read_status(self, reply: Mapping[str, Any]) -> None:
         """Read why a reply of the Responses or Messages API ended."""
         details = reply.get("incomplete_details")
         why = details.get("reason") if isinstance(details, dict) else None
         self.reason = why or reply.get("stop_reason") or reply.get("status")
-        found = self.blocks
-        self.has_content = bool(found.text or found.reasoning_chars or found.calls_tools or found.refusals)
+        blocks = self.blocks
+        self.has_content = bool(blocks.text or blocks.reasoning_chars or blocks.calls_tools or blocks.refusals)
 
     def ending(self, usage: Any) -> Ending:
         """How it ended."""

@@ -4,13 +4,18 @@ A row is *ahead* as long as what the server wrote after its prompt is what the a
 reply. From the first token on that the answer has in place of its own, each of its lists is from a request for one more
 token. Which of the two it is depends on the row's own replies and the answer's tokens alone: what else is guessed, and
 asked for early, decides nothing. So no group decides how another one's probabilities are computed.
+
+What the rows say is also what the answer's next tokens are guessed from, and how far a server's numbers drift. Neither
+decides a token.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from robustrag_integrations.models.server.continuations import Continuation
+from robustrag_integrations.models.server.completions import Continuation
 from robustrag_integrations.models.server.token_lists import TokenList
 
 Tokens = tuple[int, ...]
@@ -44,7 +49,7 @@ class Row:
 
     def asked(self, prefix: Tokens) -> TokenList | None:
         """The same, from a request of its own."""
-        return next((found for tokens, found in self.apart if tokens == prefix), None)
+        return next((listing for tokens, listing in self.apart if tokens == prefix), None)
 
     def guessed(self, prefix: Tokens) -> TokenList | None:
         """What the list may be like."""
@@ -76,7 +81,53 @@ class Row:
 
     def moved(self, prefix: Tokens) -> Row:
         """The row without what cannot come any more."""
-        kept = tuple((tokens, found) for tokens, found in self.apart if tokens[: len(prefix)] == prefix)
+        kept = tuple((tokens, listing) for tokens, listing in self.apart if tokens[: len(prefix)] == prefix)
         said = prefix[self.start :]
         follows = self.reply is not None and said == self.reply.tokens[: len(said)]
         return replace(self, apart=kept, reply=self.reply if follows else None)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """How the answer may go on.
+
+    Attributes:
+        tokens: the tokens that are likely to come.
+        open: whether nothing is known of what comes after them; else the answer is thought to end there.
+    """
+
+    tokens: Tokens
+    open: bool
+
+
+def drafted(rows: Iterable[Row], prefix: Tokens, most: int, ends: Callable[[int], bool]) -> Draft:
+    """The best token of all these rows together, one after another, as far as any of them goes.
+
+    Args:
+        rows: those that are expected to take part.
+        prefix: the answer so far.
+        most: how many tokens at most.
+        ends: whether a token is likely to be the last one.
+    """
+    ahead = list(rows)
+    tokens: Tokens = ()
+    while len(tokens) < most:
+        lists = [row.guessed((*prefix, *tokens)) for row in ahead]
+        sums: Counter[int] = Counter()
+        for listing in lists:
+            sums.update(listing.listed if listing is not None else {})
+        if not sums:
+            return Draft(tokens, open=True)
+        best = min(sums, key=lambda token: (-sums[token], token))
+        if ends(best):
+            break
+        tokens = (*tokens, best)
+    return Draft(tokens, open=False)
+
+
+def drift_between(one: TokenList, other: TokenList) -> float:
+    """How far two lists of the same tokens differ, at least."""
+    gaps = [abs(one.listed[token] - other.listed[token]) for token in one.listed.keys() & other.listed.keys()]
+    for here, there in ((one, other), (other, one)):
+        gaps += [p - there.unlisted for token, p in here.listed.items() if token not in there.listed]
+    return max(gaps, default=1.0)

@@ -9,22 +9,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.models.base import DecodingSession, Distributions, Opening
-from robustrag_integrations.models.server.continuations import Continuation
-from robustrag_integrations.models.server.reading_ahead import drafted, drift_between
-from robustrag_integrations.models.server.row import Row, Tokens
+from robustrag_integrations.models.server.completions import Continuation
+from robustrag_integrations.models.server.row import Row, Tokens, drafted, drift_between
 from robustrag_integrations.models.server.token_lists import TokenList
+from robustrag_integrations.models.tokenizer_codec import TokenizerCodec
 from robustrag_integrations.usage import Usage, together
 
-if TYPE_CHECKING:
-    from robustrag_integrations.models.server.decoding import RemoteDecodingModel
-
+_LONGER = 8  # times as many tokens are asked for where a list leaves a choice open
 _NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
 _CHECKED = 3  # lists of the question that are asked for once more, to see how far a server's lists drift
 _SAFETY = 4  # drift is taken to be so many times what was seen
@@ -44,6 +42,37 @@ class Wanted:
     length: int
 
 
+class ListServer(Protocol):
+    """Gives sessions their lists.
+
+    Attributes:
+        abstentions: the tokens that spell the abstention string.
+        top_logprobs: how many tokens each list is asked to hold.
+        most_logprobs: how many one may hold, as far as is known.
+        speculate: how many tokens a row is asked for at once.
+        drift: how far probabilities of a reply of several tokens were from those of a request for one token.
+    """
+
+    abstentions: tuple[Tokens, ...]
+    top_logprobs: int
+    most_logprobs: int
+    speculate: int
+    drift: float | None
+
+    @property
+    def codec(self) -> TokenizerCodec:
+        """Its tokens as text."""
+        ...
+
+    def ask(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
+        """What follows each of these prompts, with the `count` most probable tokens of each place."""
+        ...
+
+    def learn_dialect(self) -> list[str]:
+        """Find out how the server wants to be asked; what it said against every way, if there is none."""
+        ...
+
+
 class RemoteSession(DecodingSession):
     """A decoding session on a server; the last row is the question alone.
 
@@ -53,7 +82,7 @@ class RemoteSession(DecodingSession):
 
     def __init__(
         self,
-        model: RemoteDecodingModel,
+        model: ListServer,
         prompts: Sequence[Tokens],
         truncated: tuple[bool, ...],
         max_new_tokens: int,
@@ -95,16 +124,16 @@ class RemoteSession(DecodingSession):
             self._asked_again = True
             self._replace(self._ask({(row, self._prefix): 1 for row in ahead}, self._count))
             return self._distributions()
-        count = self._model.longer(self._count)
-        if count is None:
+        count = min(self._count * _LONGER, self._model.most_logprobs)
+        if count <= self._count:
             return None
         vague = [row for row, tokens in self._lists.items() if tokens.unlisted > 0 or row == self._question]
-        found = self._ask({(row, self._prefix): 1 for row in vague}, count)
-        if isinstance(found[self._question, self._prefix], ServerRefusal):
-            self._model.no_more_than(self._count)
+        replies = self._ask({(row, self._prefix): 1 for row in vague}, count)
+        if isinstance(replies[self._question, self._prefix], ServerRefusal):
+            self._model.most_logprobs = self._count
             return None
         self._count = count
-        self._replace(found)
+        self._replace(replies)
         return self._distributions()
 
     def fork(self) -> DecodingSession:
@@ -119,12 +148,12 @@ class RemoteSession(DecodingSession):
     def _begin(self) -> None:
         """Ask every row; where the server refuses the very question, in the way that it wants to be asked."""
         wanted: dict[_Place, int] = {(row, ()): self._length(()) for row in self._rows}
-        found = self._ask(wanted, self._count)
-        if isinstance(found[self._question, ()], ServerRefusal):
+        replies = self._ask(wanted, self._count)
+        if isinstance(replies[self._question, ()], ServerRefusal):
             if said := self._model.learn_dialect():
                 raise ModelError(f"the question alone cannot be asked: {'; '.join(said)}")
-            found = self._ask(wanted, self._count)
-        self._follow(found)
+            replies = self._ask(wanted, self._count)
+        self._follow(replies)
         self._take()
         self._quiet = frozenset(row for row in self._lists if self._says_nothing(row))
 
@@ -160,11 +189,11 @@ class RemoteSession(DecodingSession):
             for known in range(1, len(tokens)):
                 if probability < _NEGLIGIBLE:
                     break
-                found = self._rows[row].asked(tokens[:known])
-                if found is None:
+                listing = self._rows[row].asked(tokens[:known])
+                if listing is None:
                     missing.append(tokens[:known])
                     break
-                probability *= found.most(tokens[known])
+                probability *= listing.most(tokens[known])
             spelled += probability
         return spelled, missing
 
@@ -201,7 +230,7 @@ class RemoteSession(DecodingSession):
             if len(known) < len(checks):
                 self._read_alone()
                 return
-            self._model.saw_drift(max(known))
+            self._model.drift = max(known)
         self._drift = 2 * _SAFETY * (self._model.drift or 0.0)  # of a gap between two probabilities
         if self._drift * self._question > _MOST_DRIFT:
             self._read_alone()
@@ -234,8 +263,8 @@ class RemoteSession(DecodingSession):
         likely = self._likely(here)
         on = {(row, here): self._length(here) for row in lacking if full > 1 and self._rows[row].goes_on(here, full)}
         needed = {(row, here): likely.get((row, here), 1) for row in lacking if (row, here) not in on}
-        found = self._learn(needed, {place: n for place, n in likely.items() if place not in on}, also=on)
-        self._follow({place: found[place] for place in on})
+        replies = self._learn(needed, {place: n for place, n in likely.items() if place not in on}, also=on)
+        self._follow({place: replies[place] for place in on})
 
     def _likely(self, prefix: Tokens) -> dict[_Place, int]:
         """What rows lack after this prefix and after what is likely to follow it, and how many tokens to ask for."""
@@ -243,14 +272,14 @@ class RemoteSession(DecodingSession):
         drafting = [row for row in groups if row not in self._quiet] or groups
         most = self._length(prefix) - 1
         draft = drafted([self._rows[row] for row in drafting], prefix, most, self._may_be_last)
-        found: dict[_Place, int] = {}
+        likely: dict[_Place, int] = {}
         for known in range(len(draft.tokens) + 1):
             place = (*prefix, *draft.tokens[:known])
             last = draft.open and known == len(draft.tokens)
             for row in self._living():
                 if self._rows[row].list_after(place) is None:
-                    found[row, place] = self._length(place) if last and row != self._question else 1
-        return found
+                    likely[row, place] = self._length(place) if last and row != self._question else 1
+        return likely
 
     def _may_be_last(self, token: int) -> bool:
         codec = self._model.codec
@@ -259,19 +288,19 @@ class RemoteSession(DecodingSession):
     def _ask(self, wanted: Mapping[_Place, int], count: int) -> dict[_Place, Continuation | ModelError]:
         """Ask all at once, one round."""
         requests = [Wanted((*self._rows[row].prompt, *tokens), length) for (row, tokens), length in wanted.items()]
-        found = dict(zip(wanted, self._model.ask(requests, count), strict=True))
-        for (row, _), reply in found.items():
+        replies = dict(zip(wanted, self._model.ask(requests, count), strict=True))
+        for (row, _), reply in replies.items():
             usages = (Usage(),) if isinstance(reply, ModelError) else reply.asked
             self._spent[row] = (*self._spent.get(row, ()), *usages)
-        self._rounds += max((len(r.asked) for r in found.values() if isinstance(r, Continuation)), default=1)
-        return found
+        self._rounds += max((len(r.asked) for r in replies.values() if isinstance(r, Continuation)), default=1)
+        return replies
 
     def _learn(
         self, needed: Mapping[_Place, int], early: Mapping[_Place, int], *, also: Mapping[_Place, int] | None = None
     ) -> dict[_Place, Continuation | ModelError]:
         """Ask for lists in one round, and keep them; only what is needed now may cost its row by failing."""
-        found = self._ask({**early, **needed, **(also or {})}, self._count)
-        for place, reply in found.items():
+        replies = self._ask({**early, **needed, **(also or {})}, self._count)
+        for place, reply in replies.items():
             row, tokens = place
             if also is not None and place in also:
                 continue
@@ -279,18 +308,18 @@ class RemoteSession(DecodingSession):
                 self._rows[row] = self._rows[row].knowing(tokens, reply)
             elif place in needed:
                 self._fail(row, reply)
-        return found
+        return replies
 
-    def _follow(self, found: Mapping[_Place, Continuation | ModelError]) -> None:
-        for (row, tokens), reply in found.items():
+    def _follow(self, replies: Mapping[_Place, Continuation | ModelError]) -> None:
+        for (row, tokens), reply in replies.items():
             if isinstance(reply, Continuation):
                 self._rows[row] = self._rows[row].following(tokens, reply)
             else:
                 self._fail(row, reply)
 
-    def _replace(self, found: Mapping[_Place, Continuation | ModelError]) -> None:
+    def _replace(self, replies: Mapping[_Place, Continuation | ModelError]) -> None:
         """Take other lists for the step that they are of."""
-        for (row, _), reply in found.items():
+        for (row, _), reply in replies.items():
             if isinstance(reply, Continuation):
                 self._lists[row] = reply.lists[0]
             else:
@@ -305,7 +334,7 @@ class RemoteSession(DecodingSession):
     def _take(self) -> None:
         """The lists of this step."""
         known = {row: self._rows[row].list_after(self._prefix) for row in self._living()}
-        self._lists = {row: found for row, found in known.items() if found is not None}
+        self._lists = {row: listing for row, listing in known.items() if listing is not None}
 
     def _distributions(self) -> Distributions:
         highest = max(max(tokens.listed, default=0) for tokens in self._lists.values())
@@ -314,7 +343,7 @@ class RemoteSession(DecodingSession):
         for row, tokens in self._lists.items():
             rows[row, list(tokens.listed)] = list(tokens.listed.values())
         ahead = self._ahead()
-        doubt = {row: found.unlisted + self._drift * (row in ahead) for row, found in self._lists.items()}
+        doubt = {row: listing.unlisted + self._drift * (row in ahead) for row, listing in self._lists.items()}
         return Distributions(
             rows[:-1],
             rows[-1],

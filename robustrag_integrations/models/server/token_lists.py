@@ -78,10 +78,10 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
             "the server gives no log-probabilities where the most probable token ends the text (llama-cpp-python does "
             "not), so that no answer can be decoded to its end"
         )
-    found = list_at(reply, 0, wanted, vocabulary)
+    listing = list_at(reply, 0, wanted, vocabulary)
     if is_chat_style(reply):
-        _check_written(choice.get("text"), found.listed, vocabulary)
-    return replace(found, usage=usage_of(reply.get("usage")))
+        _check_written(choice.get("text"), listing.listed, vocabulary)
+    return replace(listing, usage=usage_of(reply.get("usage")))
 
 
 def list_at(reply: Mapping[str, Any], place: int, wanted: int, vocabulary: Vocabulary) -> TokenList:
@@ -99,11 +99,11 @@ def list_at(reply: Mapping[str, Any], place: int, wanted: int, vocabulary: Vocab
         ModelError: there is none, or what there is cannot be probabilities; the message says which.
     """
     logprobs = choice_of(reply).get("logprobs")
-    found = _content(logprobs, place) if is_chat_style(reply) else _top(logprobs, place)
+    entries = _content(logprobs, place) if is_chat_style(reply) else _top(logprobs, place)
     listed: dict[int, float] = {}
     dropped = 0
     by_text = 0
-    for name, logprob in found:
+    for name, logprob in entries:
         probability = _probability(name, logprob)
         token, named = token_named(name, vocabulary)
         by_text += not named
@@ -114,16 +114,16 @@ def list_at(reply: Mapping[str, Any], place: int, wanted: int, vocabulary: Vocab
         else:
             listed[token] = probability
     total = math.fsum(listed.values())
-    half = _in_half_precision([logprob for _, logprob in found])
+    half = _in_half_precision([logprob for _, logprob in entries])
     if total > 1 + (_HALF_SUM if half else 1e-3):
         raise ModelError(f"the server's probabilities sum to {total:.4g}")
     left = max(0.0, 1 - total + _ROUNDING)
     rounding = 2 * max(_HALF, total - 1) if half else 0.0  # of a gap between two of them
-    if len(found) < wanted:
+    if len(entries) < wanted:
         # Texts that several tokens share are one key in a server's reply, so that fewer than K may be listed, and the
         # last one says nothing about those left out. Where tokens are named by number there is no such excuse.
         if not by_text and left > 2 * _ROUNDING:
-            raise ModelError(f"the server listed {len(found)} tokens of {wanted} that were asked for")
+            raise ModelError(f"the server listed {len(entries)} tokens of {wanted} that were asked for")
         return TokenList(listed, left + rounding)
     if dropped:
         return TokenList(listed, left + rounding)

@@ -13,8 +13,14 @@ import pytest
 from robustrag_integrations import DecodingAggregation
 from robustrag_integrations.defenses.decoding.attacked_step import certain_tokens, possible_tokens
 from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
-from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions
-from robustrag_integrations.models.noise import LEAST_NOISE, SAFETY, noise_bound
+from robustrag_integrations.models.base import (
+    LEAST_NOISE,
+    SAFETY,
+    DecodingSession,
+    DecodingTree,
+    Distributions,
+    noise_bound,
+)
 from tests.helpers.scripted import BARE, ScriptedDecodingModel
 from tests.helpers.worlds import graded
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.models.two_models import TwoModels
+from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.prompts import (
     Exemplar,
     PromptSet,

@@ -8,8 +8,14 @@ from typing import Any
 from urllib.parse import quote
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.server.events import Events
-from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, parsed, response_of, said_by_server
+from robustrag_integrations.models.server.replies import (
+    Events,
+    Fingerprints,
+    StreamEnd,
+    parsed,
+    response_of,
+    said_by_server,
+)
 from robustrag_integrations.models.server.token_lists import token_list
 from robustrag_integrations.redaction import redacted
 from tests.fuzz.hostile import damaged, name, spoiled, text, value

@@ -20,7 +20,7 @@ from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.models.server.connection import Connection
-from robustrag_integrations.models.server.events import Events
+from robustrag_integrations.models.server.replies import Events
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 

@@ -19,7 +19,7 @@ from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.token_choice import ONE
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import Passage, isolate
-from robustrag_integrations.models.server.continuations import Continuation, continuation
+from robustrag_integrations.models.server.completions import Continuation, continuation
 from robustrag_integrations.models.server.row import Row
 from robustrag_integrations.plans.performers import DecodingPerformer
 from tests.helpers.scripted import BARE

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, in which synchronous callers run asynchronous calls."""
+"""Event loops: one in a thread of its own, in which synchronous callers run asynchronous calls; what each loop owns."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import asyncio
 import os
 import threading
 import weakref
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError
 from contextlib import closing, suppress
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from robustrag_integrations.errors import ModelError
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
+Made = TypeVar("Made")
 
 _END: Any = object()
 
@@ -140,3 +141,26 @@ async def _next(pieces: AsyncGenerator[Item, None]) -> Item:
 
 async def _close(pieces: AsyncGenerator[Any, None]) -> None:
     await pieces.aclose()
+
+
+class PerLoop(Generic[Made]):
+    """Makes one thing for each event loop that asks for it (a client, a lock); what a closed loop has is let go."""
+
+    def __init__(self, make: Callable[[], Made]) -> None:
+        self._make = make
+        self._made: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Made] = weakref.WeakKeyDictionary()
+
+    def here(self) -> Made:
+        """What belongs to the running event loop."""
+        loop = asyncio.get_running_loop()
+        made = self._made.get(loop)
+        if made is None:
+            for other in [known() for known in self._made.keyrefs()]:
+                if other is not None and other.is_closed():
+                    self._made.pop(other, None)
+            made = self._made.setdefault(loop, self._make())
+        return made
+
+    def pop(self) -> Made | None:
+        """What belongs to the running event loop, which has nothing from then on."""
+        return self._made.pop(asyncio.get_running_loop(), None)

@@ -1,6 +1,7 @@
-"""What a server wrote after a prompt, several tokens at once, and the list that stands before each of them.
+"""Completions of one or several tokens: how servers want to be asked for them, and the list before each token.
 
-A list is of use only where it is known which tokens it follows. Each row decides about its own reply alone.
+Their completions APIs differ in two fields. A list is of use only where it is known which tokens it follows. Each row
+decides about its own reply alone.
 """
 
 from __future__ import annotations
@@ -20,8 +21,67 @@ from robustrag_integrations.models.server.token_lists import (
     token_list,
     token_named,
 )
+from robustrag_integrations.models.tokenizer_codec import TokenizerCodec
 from robustrag_integrations.replies.blocks import usage_of
 from robustrag_integrations.usage import Usage
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The fields of a request that servers disagree about.
+
+    Attributes:
+        text: prompts go out as text, not as token ids.
+        flag: lists are asked for as in chats, `logprobs: true` and `top_logprobs: K`; otherwise as `logprobs: K`.
+    """
+
+    text: bool
+    flag: bool
+
+    def prompt(self, tokens: Sequence[int], codec: TokenizerCodec) -> list[int] | str:
+        """The prompt as the server takes it.
+
+        Raises:
+            ModelError: the server takes texts, and no text has these tokens. Text that spells a special token in a
+                passage is such a case: the server would take it for that token.
+        """
+        if not self.text:
+            return list(tokens)
+        text = codec.text_for(tokens)
+        if text is None:
+            raise ModelError(
+                "the server takes prompts as text only, and this prompt's tokens cannot be written as text: the "
+                "tokenizer would read it as other tokens"
+            )
+        return text
+
+    def lists(self, count: int) -> dict[str, Any]:
+        """The fields that ask for the `count` most probable tokens."""
+        return {"logprobs": True, "top_logprobs": count} if self.flag else {"logprobs": count}
+
+    def check(self, reply: Mapping[str, Any], tokens: int) -> None:
+        """Raise ModelError if the server understood the request otherwise.
+
+        Args:
+            reply: the server's reply.
+            tokens: how many the prompt has.
+        """
+        if self.flag and not is_chat_style(reply):
+            raise ModelError("the server does not take `logprobs: true` with `top_logprobs`")
+        read = usage_of(reply.get("usage")).prompt
+        if self.text and read is not None and read != tokens:
+            raise ModelError(
+                f"the server read the prompt as {read} tokens in place of {tokens}: it has another tokenizer, adds "
+                "tokens of its own, or reads special tokens in passages"
+            )
+
+
+DIALECTS = (  # vLLM, SGLang, transformers' own; llama.cpp; llama-cpp-python; mlx-lm
+    Dialect(text=False, flag=False),
+    Dialect(text=False, flag=True),
+    Dialect(text=True, flag=False),
+    Dialect(text=True, flag=True),
+)
 
 
 @dataclass(frozen=True)
@@ -82,13 +142,13 @@ def continuation(
     return Continuation(tuple(lists), tuple(tokens), (usage,))
 
 
-def _led(reply: Mapping[str, Any], found: TokenList, place: int, vocabulary: Vocabulary) -> int | None:
+def _led(reply: Mapping[str, Any], listing: TokenList, place: int, vocabulary: Vocabulary) -> int | None:
     """The token that leads its list."""
-    token = leader(found.listed)
-    return token if token is not None and found.listed[token] > found.unlisted else None
+    token = leader(listing.listed)
+    return token if token is not None and listing.listed[token] > listing.unlisted else None
 
 
-def _named(reply: Mapping[str, Any], found: TokenList, place: int, vocabulary: Vocabulary) -> int | None:
+def _named(reply: Mapping[str, Any], listing: TokenList, place: int, vocabulary: Vocabulary) -> int | None:
     """The token that the reply names, if there is only one of that name, and it is on its own list."""
     names = choice_of(reply)["logprobs"].get("tokens")
     if not isinstance(names, list) or place >= len(names) or not isinstance(names[place], str):
@@ -97,7 +157,7 @@ def _named(reply: Mapping[str, Any], found: TokenList, place: int, vocabulary: V
         token, _ = token_named(names[place], vocabulary)
     except ModelError:
         return None
-    return token if token in found.listed else None
+    return token if token in listing.listed else None
 
 
 def _check_spelling(text: Any, tokens: Sequence[int], vocabulary: Vocabulary) -> None:

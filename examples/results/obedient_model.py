@@ -1,7 +1,9 @@
 """A simulation of a model that obeys whatever a passage orders, around a real one that reads everything else.
 
 It shows what an attack does to a model that falls for it, which small models mostly do not, and never how often a real
-one would. What it obeys are the orders below; there is no prompt that makes it resist.
+one would. What it obeys are the orders below; there is no prompt that makes it resist. Around the bundled reader:
+
+    robustrag eval ... --model python:examples/results/obedient_model.py:bundled
 """
 
 from __future__ import annotations
@@ -9,12 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 from urllib.parse import quote_plus
 
 from robustrag_integrations.closing import closed_after
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.around import AroundModel
 from robustrag_integrations.models.base import Response, Role, TextModel
+from robustrag_integrations.models.wrappers import AroundModel
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.usage import Usage
@@ -183,3 +186,11 @@ def _with_words(usage: Usage, thought: str) -> Usage:
     if not words or usage.completion is None:
         return usage
     return replace(usage, completion=usage.completion + words, reasoning=(usage.reasoning or 0) + words)
+
+
+def __getattr__(name: str) -> Any:
+    if name == "bundled":
+        from robustrag_integrations import LocalModel
+
+        return ObedientModel(LocalModel.bundled())
+    raise AttributeError(name)
