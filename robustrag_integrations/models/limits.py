@@ -208,11 +208,11 @@ class CallLimits:
                 self._dismiss(task)
 
     def _submit(self, fn: Callable[..., Result], *args: Any) -> Task[Result]:
-        most = max(MOST_LEFT, self.calls)
-        if self._left and (left := self.left) >= most:
+        maximum = max(MOST_LEFT, self.calls)
+        if self._left and (left := self.left) >= maximum:
             raise TimeoutError(
-                f"{left} calls that ran out of time are still running, and no more than {most} may: give the client of "
-                "the model a time limit of its own"
+                f"{left} calls that ran out of time are still running, and no more than {maximum} may: give the client "
+                "of the model a time limit of its own"
             )
         return POOL.submit(fn, *args)
 

@@ -110,11 +110,11 @@ def guarded(
     async def not_found(request: Request, error: Exception) -> JSONReply:
         assert isinstance(error, HTTPException)  # noqa: S101 - by Starlette's router
         allowed = f"; use {error.headers['Allow']}" if error.headers and "Allow" in error.headers else ""
-        wrong = f"{error.detail}{allowed}"
+        message = f"{error.detail}{allowed}"
         if error.status_code == 404:
             there = ", ".join(f"{'POST' if 'POST' in (r.methods or ()) else 'GET'} {r.path}" for r in routes)
-            wrong = f"nothing is served at {printable(request.url.path, 100)}; there are {there}"
-        return JSONReply(RequestError(error.status_code, wrong).body, error.status_code, error.headers)
+            message = f"nothing is served at {printable(request.url.path, 100)}; there are {there}"
+        return JSONReply(RequestError(error.status_code, message).body, error.status_code, error.headers)
 
     app = Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: not_found})
     app.router.redirect_slashes = False  # the client names where a redirect leads

@@ -142,7 +142,7 @@ def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: 
         wrong = "this server takes no documents with a request (--allow-documents)"
         raise RequestError(403, wrong, param="robustrag.documents")
     documents, choices = more.documents or [], more.choices or []
-    for param, what, size, most in (
+    for param, what, size, maximum in (
         ("messages", "messages", len(given.messages), limits.messages),
         ("messages", "characters in the question", len(question), limits.question_chars),
         ("robustrag.documents", "documents", len(documents), limits.documents),
@@ -151,8 +151,8 @@ def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: 
         ("robustrag.choices", "choices", len(choices), limits.choices),
         ("robustrag.choices", "characters in the choices", sum(map(len, choices)), limits.question_chars),
     ):  # fmt: skip
-        if size > most:
-            raise RequestError(400, f"{size:,} {what}: at most {most:,} are read", param=param)
+        if size > maximum:
+            raise RequestError(400, f"{size:,} {what}: at most {maximum:,} are read", param=param)
     if more.retrieve is False and not documents:
         raise RequestError(400, "robustrag.retrieve is false and there are no documents", param="robustrag.retrieve")
     return ChatRequest(

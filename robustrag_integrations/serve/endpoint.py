@@ -61,15 +61,15 @@ class Admission:
             RequestError: it is too long, comes too slowly, or is not a JSON object.
             ClientDisconnect: the client hung up before it was complete.
         """
-        most, headers = self.limits.body_bytes, request.headers
-        too_long = RequestError(413, f"the request is longer than {most} bytes", code="request_too_large")
+        maximum, headers = self.limits.body_bytes, request.headers
+        too_long = RequestError(413, f"the request is longer than {maximum} bytes", code="request_too_large")
         if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
             raise RequestError(415, "the request must have Content-Type: application/json")
         if headers.get("content-encoding", "identity") != "identity":
             raise RequestError(415, "the request must not be compressed")
         announced = headers.get("content-length", "0")
         # The length is checked first: turning thousands of digits into a number takes time.
-        if len(announced) > 18 or not announced.isdecimal() or int(announced) > most:
+        if len(announced) > 18 or not announced.isdecimal() or int(announced) > maximum:
             raise too_long
         body = bytearray()
         with anyio.move_on_after(self.limits.body_seconds) as scope:
@@ -77,16 +77,18 @@ class Admission:
             try:
                 async for piece in request.stream():
                     body += piece
-                    if len(body) > most:
+                    if len(body) > maximum:
                         raise too_long
-                    if sum(map(len, self._unfinished.values())) > max(most, self.limits.unfinished_bytes):
+                    if sum(map(len, self._unfinished.values())) > max(maximum, self.limits.unfinished_bytes):
                         next(iter(self._unfinished)).cancel()
             finally:
                 del self._unfinished[scope]
         if scope.cancelled_caught:
             self._refuse_if_stopped()
-            wrong = f"the request was not complete after {self.limits.body_seconds} s, or when others needed the memory"
-            raise RequestError(408, wrong, retry_after=1, closes=True)
+            message = (
+                f"the request was not complete after {self.limits.body_seconds} s, or when others needed the memory"
+            )
+            raise RequestError(408, message, retry_after=1, closes=True)
         return json_object(bytes(body))
 
     @contextmanager
@@ -98,8 +100,8 @@ class Admission:
         """
         self._refuse_if_stopped()
         if self._free == 0:
-            wrong = "too many requests are under way; try again later"
-            raise RequestError(429, wrong, kind="rate_limit_error", code="rate_limit_exceeded", retry_after=1)
+            message = "too many requests are under way; try again later"
+            raise RequestError(429, message, kind="rate_limit_error", code="rate_limit_exceeded", retry_after=1)
         self._free -= 1
         try:
             yield

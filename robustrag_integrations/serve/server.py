@@ -128,8 +128,8 @@ async def _only_health(app: ASGIApp, scope: Scope, receive: Receive, send: Send)
     if scope["path"] == HEALTH:
         await app(scope, receive, send)
         return
-    wrong = "too many connections; try again later"
-    refusal = RequestError(503, wrong, kind="server_error", retry_after=1, closes=True)
+    message = "too many connections; try again later"
+    refusal = RequestError(503, message, kind="server_error", retry_after=1, closes=True)
     await JSONReply.refusing(refusal)(scope, receive, send)
 
 

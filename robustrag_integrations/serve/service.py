@@ -86,8 +86,8 @@ class Service:
         """
         if name not in self.models:
             names = ", ".join(self.models)
-            wrong = f"there is no model {printable(name, 100)!r} here; ask for {names}"
-            raise RequestError(404, wrong, code="model_not_found", param="model")
+            message = f"there is no model {printable(name, 100)!r} here; ask for {names}"
+            raise RequestError(404, message, code="model_not_found", param="model")
         return self.models[name]
 
     def defense_for(self, request: ChatRequest) -> Defense:
@@ -100,8 +100,8 @@ class Service:
         defense = served.short if request.choices is None else served.choice
         if defense is not None:
             return defense
-        wrong = "takes no robustrag.choices" if served.choice is None else "votes on options: give robustrag.choices"
-        raise RequestError(400, f"{request.model} {wrong}", param="robustrag.choices")
+        message = "takes no robustrag.choices" if served.choice is None else "votes on options: give robustrag.choices"
+        raise RequestError(400, f"{request.model} {message}", param="robustrag.choices")
 
     def passages_for(self, request: ChatRequest) -> list[Passage]:
         """What is read to answer a request, best first."""

@@ -209,14 +209,14 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         """The same; who asks may hold a place, so none is waited for."""
         ids = self._encoder.encode(_PROBE).ids
         caller = replace(self._caller, limits=CallLimits(sys.maxsize, self._caller.limits.timeout))
-        said: dict[str, None] = {}
+        refusals: dict[str, None] = {}
         for dialect in DIALECTS:
             result = await self._tokens_in(dialect, Wanted(ids, 1), self.top_logprobs, caller)
             if isinstance(result, Continuation):
                 self._dialect = dialect
                 return []
-            said[str(result)] = None
-        return list(said)
+            refusals[str(result)] = None
+        return list(refusals)
 
     async def _areply(self, prompt: str, refused: Refused) -> Response:
         try:

@@ -150,8 +150,8 @@ class RemoteSession(DecodingSession):
         wanted: dict[_Place, int] = {(row, ()): self._length(()) for row in self._rows}
         replies = self._ask(wanted, self._count)
         if isinstance(replies[self._question, ()], ServerRefusal):
-            if said := self._model.learn_dialect():
-                raise ModelError(f"the question alone cannot be asked: {'; '.join(said)}")
+            if refusals := self._model.learn_dialect():
+                raise ModelError(f"the question alone cannot be asked: {'; '.join(refusals)}")
             replies = self._ask(wanted, self._count)
         self._follow(replies)
         self._take()
@@ -205,8 +205,8 @@ class RemoteSession(DecodingSession):
     def _says_nothing(self, row: int) -> bool:
         """Whether a row's reply begins with the abstention string, as far as it goes."""
         reply = self._rows[row].reply
-        said = reply.tokens if reply is not None else ()
-        return any(said and said[: len(string)] == string[: len(said)] for string in self._model.abstentions)
+        begun = reply.tokens if reply is not None else ()
+        return any(begun and begun[: len(string)] == string[: len(begun)] for string in self._model.abstentions)
 
     # --- drift
 
@@ -270,8 +270,8 @@ class RemoteSession(DecodingSession):
         """What rows lack after this prefix and after what is likely to follow it, and how many tokens to ask for."""
         groups = [row for row in self._living() if row != self._question]
         drafting = [row for row in groups if row not in self._quiet] or groups
-        most = self._length(prefix) - 1
-        draft = drafted([self._rows[row] for row in drafting], prefix, most, self._may_be_last)
+        longest = self._length(prefix) - 1
+        draft = drafted([self._rows[row] for row in drafting], prefix, longest, self._may_be_last)
         likely: dict[_Place, int] = {}
         for known in range(len(draft.tokens) + 1):
             place = (*prefix, *draft.tokens[:known])
