@@ -223,12 +223,14 @@ async def test_asynchronous_streaming_functions_stream_the_final_answer_only() -
     assert stream.answer.text == "one two"
 
 
-def test_a_stream_that_breaks_raises_a_model_error() -> None:
+def test_a_stream_that_breaks_raises_a_model_error_where_a_call_fails_too() -> None:
     def pieces(prompt: str):
         yield "one"
         raise ConnectionError("reset")
 
-    stream = defense(CallableModel(lambda p: "a", stream_fn=pieces)).stream("q", ["x"] * 3)
+    isolated = iter("aaa")
+    model = CallableModel(lambda p: next(isolated, None), stream_fn=pieces, attempts=1)  # type: ignore[arg-type]
+    stream = defense(model).stream("q", ["x"] * 3)
     with pytest.raises(ModelError, match="ConnectionError: reset"):
         list(stream)
 
