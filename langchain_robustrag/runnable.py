@@ -47,7 +47,7 @@ from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
-from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context, structured_prompt
+from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
 
 _LOG = logging.getLogger(__name__)
 _MOST_MODELS = 100  # that are remembered: configs can name any
@@ -346,9 +346,6 @@ class RobustDocuments(OneRun[Any]):
             return kind("", body, (field,), template=template, inputs=inputs, slot=slot)
 
         changes = {"isolated": filled(self.prompt, name, "{context}", "context")}
-        own = shipped.isolated
-        if self.settings.as_dict().get("replies", "text") != "text" and self.prompt == as_langchain(own, name):
-            changes["structured"] = filled(as_langchain(structured_prompt(own), name), name, "{context}", "context")
         if self.keyword_prompt is not None:
             changes["keyword"] = filled(self.keyword_prompt, "keywords", "{keywords}", "keywords")
         elif self._asks_finally:

@@ -159,7 +159,6 @@ class PromptSet:
         keyword: the second prompt of keyword aggregation; fields `keywords` and `query`. None: `agreed_prompt` of the
             isolated prompt, so that a prompt of your own is asked at the end as well.
         phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
-        structured: what is asked in place of `isolated` where replies are structured. None: `structured_prompt` of it.
         ours: whether the final prompt is the project's own, whose reply says nothing but agreed words.
     """
 
@@ -167,7 +166,6 @@ class PromptSet:
     no_retrieval: PromptTemplate
     keyword: PromptTemplate | None = None
     phrases: PromptTemplate | None = None
-    structured: PromptTemplate | None = None
     ours: bool = False
 
 
@@ -207,27 +205,16 @@ def agreed_prompt(isolated: PromptTemplate, task: Task) -> PromptTemplate:
     return PromptTemplate(isolated.instruction, body, fields)
 
 
-def structured_prompt(isolated: PromptTemplate) -> PromptTemplate:
-    """The prompt that asks for an object where the isolated one asks for text.
-
-    The project's own says so in its first lines; into any other one it is put behind the passages.
-    """
-    shown = tuple(
-        replace(e, answer=json.dumps({"answer": "" if (no := e.answer == ABSTENTION) else e.answer, "found": not no}))
-        for e in isolated.exemplars
-    )
-    ours = _SETS["short_answer"].isolated.instruction
-    if isolated.instruction != ours:
-        body = isolated.body.replace("{context}", "{context}\n\n" + _FIELDS)
-        return replace(isolated, body=body, exemplars=shown)
-    body = isolated.body.removesuffix("Answer:") + "JSON:"
-    return replace(isolated, instruction=f"{_ANSWER} {_FIELDS}\n\n", body=body, exemplars=shown)
-
-
-def structured_prompts(prompts: PromptSet, query: str, contexts: Sequence[str]) -> list[Prompt]:
-    """The prompts of groups with these texts, which ask for objects."""
-    template = prompts.structured or structured_prompt(prompts.isolated)
+def structured_prompts(isolated: PromptTemplate, query: str, contexts: Sequence[str]) -> list[Prompt]:
+    """The isolated prompt for groups with these texts, where it asks for objects: it says so behind the passages."""
+    shown = [replace(e, answer=_as_object(e.answer)) for e in isolated.exemplars]
+    body = isolated.body.replace("{context}", "{context}\n\n" + _FIELDS)
+    template = replace(isolated, body=body, exemplars=tuple(shown))
     return [replace(template.render(context=text, query=query), structured=True) for text in contexts]
+
+
+def _as_object(answer: str) -> str:
+    return json.dumps({"answer": answer, "found": answer != ABSTENTION})
 
 
 def _doubled(text: str) -> str:
@@ -235,11 +222,10 @@ def _doubled(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-_ANSWER = "Answer the question using only the text below."
-_SHORT = f"{_ANSWER} Reply with the answer alone, in a few words."
+_SHORT = "Answer the question using only the text below. Reply with the answer alone, in a few words."
 _FIELDS = (
-    'Reply with a JSON object of two fields: "answer" is the answer alone, in a few words, or "" if the text does not '
-    'contain it; "found" is true if the text contains the answer, else false.'
+    'Reply with a JSON object of two fields: "answer" is the answer alone, in a few words; "found" is true if the text '
+    "contains the answer, else false."
 )
 _UNKNOWN = f'If the text does not contain the answer, reply "{ABSTENTION}".'
 

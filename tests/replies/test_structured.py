@@ -14,7 +14,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Probed, Response
 from robustrag_integrations.models.capabilities import PROBE
 from robustrag_integrations.models.server.model import OpenAIModel
-from robustrag_integrations.prompts import prompts_for, structured_prompt, structured_prompts
+from robustrag_integrations.prompts import prompts_for, structured_prompts
 from robustrag_integrations.replies.structured import ReplyMode, answer_in
 from tests.helpers.openai_server import LoopbackServer, Reply
 from tests.helpers.scripted import BARE
@@ -248,16 +248,14 @@ def test_every_way_of_asking_gives_the_same_and_the_final_call_is_text() -> None
 
 def test_prompts_say_what_the_fields_are() -> None:
     isolated = prompts_for("short_answer", exemplars=2).isolated
-    asking = structured_prompt(isolated)
-    assert [json.loads(e.answer) for e in asking.exemplars] == [
-        {"answer": "Tomas Brevik", "found": True},
-        {"answer": "", "found": False},
-    ]
-    assert "I don't know" not in asking.render(context="x", query="y").text
-    [prompt] = structured_prompts(BARE, "who?", ["a {passage}"])
-    assert prompt.structured
-    assert prompt.without_context().structured
-    assert prompt.context is not None
-    start, end = prompt.context
-    assert prompt.text[start:end] == "a {passage}"
-    assert '"found" is true if the text contains the answer' in prompt.text[end:]
+    for template in (isolated, BARE.isolated):
+        [prompt] = structured_prompts(template, "who?", ["a {passage}"])
+        assert prompt.structured
+        assert prompt.without_context().structured
+        assert prompt.context is not None
+        start, end = prompt.context
+        assert prompt.text[start:end] == "a {passage}"
+        assert '"found" is true if the text contains the answer' in prompt.text[end:]
+    [asking] = structured_prompts(isolated, "who?", ["x"])
+    assert ' {"answer": "Tomas Brevik", "found": true}\n' in asking.text
+    assert ' {"answer": "I don\'t know", "found": false}\n' in asking.text

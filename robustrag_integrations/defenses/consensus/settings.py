@@ -72,7 +72,7 @@ class ConsensusSettings:
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
         if self.reader.replies == "structured":
-            return structured_prompts(self.prompts, query, [g.text for g in groups])
+            return structured_prompts(self.prompts.isolated, query, [g.text for g in groups])
         isolated = self.prompts.isolated
         return [isolated.render(context=g.text, query=query) for g in groups]
 

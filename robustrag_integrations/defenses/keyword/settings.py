@@ -120,7 +120,7 @@ class KeywordSettings:
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; for long form a request for short phrases."""
         if self.reader.replies == "structured":
-            return structured_prompts(self.prompts, query, [g.text for g in groups])
+            return structured_prompts(self.prompts.isolated, query, [g.text for g in groups])
         template = self.prompts.phrases if self.task == "long_form" and self.prompts.phrases else self.prompts.isolated
         return [template.render(context=g.text, query=query) for g in groups]
 
