@@ -45,8 +45,8 @@ def test_every_make_target_that_is_named_exists() -> None:
     assert {"check", "test", "test-lowest"} <= named <= set(targets)
 
 
-def test_the_rooms_of_the_house_are_those_of_the_floors() -> None:
-    table = PAGE.text.split("| floor | rooms |")[1].split("\n\n")[0]
+def test_the_layers_are_those_of_the_floors() -> None:
+    table = PAGE.text.split("| layer | packages |")[1].split("\n\n")[0]
     named = [re.findall(r"`([a-z_]+)`", line.split("|")[2]) for line in table.splitlines()[2:]]
     inside = {"data", "run", "score", "show", "tune", "registry", "base"}
     for upper, lower in pairwise(named):
