@@ -59,7 +59,7 @@ def _configuration() -> str:
     parts = [
         "# Configuration of an evaluation",
         "A YAML or TOML file for `robustrag eval FILE`. Unknown keys and wrong values are refused, with what is known. "
-        "[Evaluation](../evaluation.md) says what the keys do.",
+        "[Evaluation](../guide/evaluation.md) says what the keys do.",
         "## Keys and their defaults\n\n| key | default |\n|---|---|\n" + "\n".join(rows),
         "## Settings of the defences",
     ]

@@ -33,7 +33,7 @@ how to read it:
   other answer   of these, the ones that differ in more than case and punctuation
   first word     the ones that differ from the beginning: not one near tie, but many
   Differences alone as well: the model samples, or the server changes by itself.
-  Differences under load only: batches move the numbers (see docs/models.md for the
+  Differences under load only: batches move the numbers (see docs/guide/models.md for the
   batch-invariant modes of vLLM and SGLang, and where these end).
   No difference: none was seen. The interval says how frequent they may still be; more
   --repeats and a higher --load, like the traffic that you expect, make it tighter.
@@ -149,7 +149,7 @@ def _verdict(found: RepeatFindings) -> str:
     if not alone.differed:
         return (
             f"Alone it repeated itself; under load {loaded.differed} of {loaded.replies} replies differed. Other\n"
-            "prompts move its numbers, and an attacker's may, too: docs/models.md has batch-invariant modes."
+            "prompts move its numbers, and an attacker's may, too: docs/guide/models.md has batch-invariant modes."
         )
     return (
         "The model does not repeat itself: it samples, or its server changes by itself. Ask for temperature 0;\n"

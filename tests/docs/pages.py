@@ -39,7 +39,7 @@ class Page:
 
     @property
     def files(self) -> list[str]:
-        """Spans like `docs/paper-map.md`; those with a placeholder in capitals or with spaces are none."""
+        """Spans like `docs/internals/paper-map.md`; those with a placeholder in capitals or with spaces are none."""
         return [s for s in self.spans if "/" in s and not re.search(r"::| |NAME", s)]
 
     def snippets(self, language: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The table of docs/costs.md is what `python -m benchmarks.costs` prints, and the page's snippets run."""
+"""The table of docs/guide/costs.md is what `python -m benchmarks.costs` prints, and the page's snippets run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.docs.pages import ROOT
 pytest.importorskip("torch", reason="needs the extra local")
 pytest.importorskip("bm25s", reason="needs the extra eval")
 
-PAGE = (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "guide" / "costs.md").read_text(encoding="utf-8")
 
 
 def cells(text: str) -> dict[str, list[float]]:
@@ -31,4 +31,4 @@ def test_the_table_is_what_methods_ask_for() -> None:
 
 @pytest.mark.parametrize("snippet", re.findall(r"```python\n(.*?)```", PAGE, re.S), ids=["early", "tokens", "prime"])
 def test_snippets_run(snippet: str) -> None:
-    exec(compile(snippet, "docs/costs.md", "exec"), {})
+    exec(compile(snippet, "docs/guide/costs.md", "exec"), {})

@@ -16,12 +16,12 @@ EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if not path.stem.endswith
 
 NAV = (Path(__file__).parents[2] / "docs" / "site" / "zensical.toml").read_text(encoding="utf-8")
 GUIDES = [
-    *re.findall(r'"([a-z-]+\.md)"', NAV.partition('"Guides"')[2].partition("] },")[0]),
-    *("evaluation.md", "production.md"),
+    *re.findall(r'"(guide/[a-z-]+\.md)"', NAV.partition('"Guides"')[2].partition("] },")[0]),
+    *("guide/evaluation.md", "guide/production.md"),
 ]
 
 
-@pytest.mark.parametrize("guide", [guide for guide in GUIDES if guide != "examples.md"])
+@pytest.mark.parametrize("guide", GUIDES)
 def test_every_guide_names_an_example_that_is_there(guide: str) -> None:
     text = (FOLDER.parent / "docs" / guide).read_text(encoding="utf-8")
     named = re.findall(r"examples/((?:redteam/)?[a-z_]+\.(?:py|yaml))", text)

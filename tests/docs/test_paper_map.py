@@ -1,4 +1,4 @@
-"""docs/paper-map.md names every numbered thing of the paper, and every function, test and file that it names exists."""
+"""The paper map names every numbered thing of the paper, and every function, test and file that it names exists."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from tests.docs.pages import ROOT, Page, exists, test_exists
 
-PAGE = Page.read("docs/paper-map.md")
+PAGE = Page.read("docs/internals/paper-map.md")
 
 # What the paper numbers, by its own count.
 NUMBERED = [

@@ -8,7 +8,7 @@ import pytest
 
 from tests.docs.threat_model_tables import TABLES
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "threat-model.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "threat-model.md"
 
 
 @pytest.mark.parametrize("name", TABLES)

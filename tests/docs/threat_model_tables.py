@@ -1,4 +1,4 @@
-"""The tables of docs/threat-model.md, computed with the package: `python -m tests.docs.threat_model_tables`."""
+"""The tables of docs/guide/threat-model.md, computed with the package: `python -m tests.docs.threat_model_tables`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables of docs/faults.md, from what the matrix expects: `python -m tests.faults.table` prints them."""
+"""The tables of docs/internals/faults.md, from what the matrix expects: `python -m tests.faults.table` prints them."""
 
 from __future__ import annotations
 

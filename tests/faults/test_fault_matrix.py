@@ -39,5 +39,5 @@ def test_a_fault_costs_radius_or_is_an_error_and_leaves_nothing_behind(
 
 
 def test_the_page_shows_what_comes_of_every_fault() -> None:
-    page = Path(__file__).resolve().parents[2].joinpath("docs", "faults.md").read_text(encoding="utf-8")
+    page = Path(__file__).resolve().parents[2].joinpath("docs", "internals", "faults.md").read_text(encoding="utf-8")
     assert tables() in page

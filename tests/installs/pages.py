@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SHELL = ("sh", "bash", "console", "shell")
 PAGES = ("README.md", *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md")))
 # Pages whose commands take long or ask servers that are not here: they are parsed, and their Python is run.
-LONG = {f"docs/{name}.md" for name in ("evaluation", "internals/measurements", "internals/reference-code")}
+LONG = {f"docs/{name}.md" for name in ("guide/evaluation", "internals/measurements", "internals/reference-code")}
 CODE = ("python", *SHELL)
 
 

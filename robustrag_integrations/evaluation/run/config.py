@@ -376,7 +376,7 @@ _OF_ATTACKS = ("ranks", "corruption_sizes", "modes", "repeat", "seed")
 class EvalConfig(_Part):
     """What is evaluated. How it is run (engine, concurrency, cache) is not part of it and changes no row.
 
-    The descriptions are those of the flags; docs/evaluation.md has more.
+    The descriptions are those of the flags; docs/guide/evaluation.md has more.
     """
 
     data: Annotated[tuple[DataSpec, ...], _LIST, _SOME] = Field(_raw("demo"), description="demo (default) or files")
