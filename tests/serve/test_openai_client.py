@@ -229,7 +229,10 @@ def test_a_failure_within_a_stream_is_an_error_and_not_an_end() -> None:
         yield "Lind"
         raise ValueError("broken")
 
-    model = CallableModel(lambda prompt: "Anna Lind", async_stream_fn=breaks, attempts=1)
+    async def fails(prompt: str) -> str:  # the call that would make up for the stream
+        raise ValueError("broken, too")
+
+    model = CallableModel(async_fn=fails, async_stream_fn=breaks, attempts=1)
     with serving(service(model)) as listening, client_of(listening) as client:
         pieces = client.chat.completions.create(model="vanilla", messages=ASKED, stream=True)
         with pytest.raises(openai.APIError, match="the final call failed"):
