@@ -69,22 +69,21 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     from dataclasses import asdict
 
     from robustrag_integrations.evaluation.score.paired import compare
-    from robustrag_integrations.evaluation.score.presence import answer_presence
     from robustrag_integrations.evaluation.score.summary import summarise
-    from robustrag_integrations.evaluation.show.beside import comparisons_table, presence_table
+    from robustrag_integrations.evaluation.show.beside import comparisons_table
     from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table, summary_tables, warnings_in_sum
     from robustrag_integrations.evaluation.show.paper import layout_table, layout_tables
     from robustrag_integrations.evaluation.show.tables import text_table
 
     layout = config["layout"]
     lines = summarise(rows, None if config["prices"] is None else prices_of(config["prices"]))
-    compared, present = compare(rows), answer_presence(rows)
+    compared = compare(rows)
     if args.csv:
         write_result("--csv", args.csv, lines_csv(lines))
     exported = [
         *(layout_tables(layout, lines) if layout else []),
         *summary_tables(lines),
-        *(found for found in (presence_table(present), comparisons_table(compared)) if found is not None),
+        *(found for found in [comparisons_table(compared)] if found is not None),
     ]
     write_latex(args.latex, exported)
     if args.plots:
@@ -99,13 +98,11 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
                 "schema": "robustrag/eval-summary/1",
                 "lines": [asdict(line) for line in lines],
                 "differences": [asdict(c) for c in compared],
-                "answers_in_passages": [one.to_dict() for one in present],
             }
         )
         return
     if layout:
         show(layout_table(layout, lines, terminal_width()) + "\n")
     show(lines_table(lines, terminal_width()))
-    for beside in (presence_table(present), comparisons_table(compared, _MOST_COMPARISONS)):
-        if beside is not None:
-            show("\n" + text_table(beside, terminal_width()))
+    if (beside := comparisons_table(compared, _MOST_COMPARISONS)) is not None:
+        show("\n" + text_table(beside, terminal_width()))

@@ -56,7 +56,6 @@ a config file (.yaml, .toml or .json) has the keys that --show-config prints:
   metric: contains
   limit: 50
   prices: {input: 2.5, output: 10, cached_input: 1.25}
-  runs: 1
   probes: [probe.json]
 Several values of a setting make several setups. Flags win over the file, and the file
 over the preset.
@@ -151,7 +150,7 @@ def _add_what(group: Any) -> None:
     add_field(group, EvalConfig, "ranks", type=_rank)
     add_fields(group, EvalConfig, "corruption_sizes", "modes", "repeat")
     add_field(group, EvalConfig, "top_k", "--top-k", type=passages_asked, metavar="K")
-    add_fields(group, EvalConfig, "judge", "metric", "runs", "probes", "seed")
+    add_fields(group, EvalConfig, "judge", "metric", "probes", "seed")
 
 
 def _add_settings(group: Any) -> None:

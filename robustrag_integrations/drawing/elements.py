@@ -19,7 +19,7 @@ TAGS = DRAWN | {
 }
 ATTRIBUTES = frozenset(
     {
-        *("role", "dir", "title", "scope", "colspan", "tabindex", "aria-label", "aria-hidden", "data-rows"),
+        *("role", "dir", "title", "scope", "colspan", "tabindex", "aria-label", "aria-hidden"),
         *("viewBox", "preserveAspectRatio", "x", "y", "width", "height", "x1", "x2", "y1", "y2", "cx", "cy", "r"),
         *("points", "text-anchor"),
     }

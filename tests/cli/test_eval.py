@@ -131,7 +131,7 @@ def test_prices_say_what_a_question_cost_in_table_spreadsheet_data_and_page(run)
     ]  # fmt: skip
     assert main(["report", "run.jsonl", "--output", "run.html"]) == 0
     page = Path("run.html").read_text()
-    heads = ("Tokens in", "Cached", "Tokens out", "Cost")
+    heads = ("tokens in", "cached", "out", "cost")
     assert [f">{head}</th>" in page for head in heads] == [True] * 4
     assert "0.0017</td>" in page
 
@@ -307,8 +307,7 @@ def test_tables_are_written_for_papers_by_eval_and_report_alike(run) -> None:
     assert code == 0
     tex = Path("t.tex").read_text()
     assert "Differences between setups on the same questions" in tex
-    assert "The answer stands in so many percent" in tex
-    assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == 3
+    assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == 2
     assert main(["report", "r.jsonl", "--latex", "u.tex"]) == 0
     assert Path("u.tex").read_text() == tex
     _, out, _ = run(*asked, "--latex", "-")

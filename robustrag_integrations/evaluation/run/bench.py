@@ -14,14 +14,12 @@ from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_atta
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, method_of
 from robustrag_integrations.display import printable
-from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.cache import (
     METER,
     CallCache,
     Meter,
     MeteredModel,
     metered,
-    past_the_cache,
 )
 from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, CertifySpec, ConfigError
 from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
@@ -127,30 +125,10 @@ class Bench:
             goal=attacked.goal,
         )
         row["scores"] = scores.to_dict()
-        if job.runs > 1:
-            row["further_runs"] = await self._further_runs(job, defense, attacked, choices)
         if job.certify is not None:
             metric = metric_for(job.task, job.question, judge, job.metric)
             same = answer if attacked.passages == job.question.passages else None
             row["certificates"] = await _certificates(job, job.certify, defense, metric, choices, same)
-
-    async def _further_runs(
-        self, job: Job, defense: Defense, attacked: AttackedRetrieval, choices: Sequence[str] | None
-    ) -> list[dict[str, Any]]:
-        """The same question again and again, past the cache; a run that fails is one that is not right."""
-        found = []
-        for _ in range(job.runs - 1):
-            with past_the_cache():
-                try:
-                    answer = await defense.aanswer(job.question.question, attacked.passages, choices=choices)
-                except RobustRAGError as error:
-                    why = printable(redacted(str(error)), 200)
-                    found.append({"text": None, "correct": 0.0, "radius": 0, "error": why})
-                    continue
-            scores = await asyncio.to_thread(score_answer, job.question, answer, job.task, metric=job.metric)
-            radius = answer.radius if answer.determinism.scope != "nothing" else 0
-            found.append({"text": answer.text, "correct": scores.correct, "radius": radius, "error": None})
-        return found
 
     def _note_probes(self, job: Job) -> None:
         """Let the model's answers carry what a probe found about it."""

@@ -230,19 +230,6 @@ def _checked(key: str, row: Any) -> Mapping[str, Any] | None:
     return value if isinstance(value, dict) and isinstance(value.get("text"), str) else None
 
 
-_PAST: ContextVar[bool] = ContextVar("robustrag_past_the_cache", default=False)
-
-
-@contextlib.contextmanager
-def past_the_cache() -> Iterator[None]:
-    """Within it, calls are made and not looked up, and not kept."""
-    before = _PAST.set(True)
-    try:
-        yield
-    finally:
-        _PAST.reset(before)
-
-
 class MeteredModel(AroundModel):
     """A text model whose calls are counted, and looked up before they are made.
 
@@ -301,7 +288,7 @@ class MeteredModel(AroundModel):
         return self._model.astream(prompt)
 
     def _look_up(self, prompts: Sequence[Prompt], role: Role) -> tuple[list[str], list[Mapping[str, Any] | None]]:
-        if self._cache is None or not prompts or not self.deterministic or _PAST.get():
+        if self._cache is None or not prompts or not self.deterministic:
             return [""] * len(prompts), [None] * len(prompts)
         keys = _keys(self._fingerprint, prompts, role)
         return keys, self._cache.get(keys)
@@ -318,7 +305,7 @@ class MeteredModel(AroundModel):
         made: Mapping[int, Response],
     ) -> list[Response]:
         new = {keys[i]: _entry(r) for i, r in made.items() if r.text is not None}
-        if self._cache is not None and self.deterministic and not _PAST.get() and new:
+        if self._cache is not None and self.deterministic and new:
             self._cache.put(new)
         same = {keys[i]: response for i, response in made.items()}
         responses = [

@@ -427,11 +427,6 @@ class EvalConfig(_Part):
     contexts: Paths = Field(
         (), description="files and folders in which BM25 finds passages for questions that bring none"
     )
-    runs: Annotated[int, Whole(1, 1000)] = Field(
-        1,
-        description="how often each clean question is asked, past the cache (default 1): for models that sample, the "
-        "share of runs that are right with a radius, question by question",
-    )
     probes: Annotated[tuple[Annotated[Any, PlainValidator(_probe)], ...], _LIST] = Field(
         (),
         description="what robustrag probe --output found about the models; it stands in every answer and in the report",

@@ -71,7 +71,6 @@ class Job:
         certify: what the clean answer is certified against; None for nothing.
         judge: grades long answers; None for no grades.
         metric: what scores the answer, where that is not the task's own metric; None for that.
-        runs: how often the question is asked; more than once only without an attack.
         probes: what repeat probes found, each about the model of its name.
     """
 
@@ -84,7 +83,6 @@ class Job:
     certify: CertifySpec | None
     judge: NamedModel | None
     metric: str | None = None
-    runs: int = 1
     probes: tuple[Mapping[str, Any], ...] = ()
 
 
@@ -313,11 +311,9 @@ class _Planner:
             about["package"] = package
         if functions := _functions(setup):
             about["functions"] = functions
-        runs = config.runs if attack.corruption_size == 0 else 1
-        about |= {"runs": runs} if runs > 1 else {}
         about |= {"probes": list(config.probes)} if config.probes else {}
         key = hashlib.sha256(canonical(about).encode()).hexdigest()[:24]
-        return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric, runs, config.probes)
+        return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric, config.probes)
 
     def _cut(self, question: EvalQuestion, top_k: int | None) -> tuple[EvalQuestion, str]:
         """The question with its `top_k` best passages, and a hash of all of it."""

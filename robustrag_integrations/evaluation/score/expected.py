@@ -1,8 +1,7 @@
 """Expected certified accuracy: what a model that samples can be certified for (proof: docs/internals/proofs.md).
 
 P[right while any k' groups are replaced] >= P[right, and the radius is at least k']. The right side is a share of
-clean questions, or of runs of one question, so that counting bounds it. It is about the data set (or about the next run
-of the question), and never about a single answer.
+clean questions, so that counting bounds it. It is about the data set, and never about a single answer.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ class ExpectedAccuracy:
 
     Attributes:
         corruption_size: k', how many groups the attacker replaces (substitution).
-        held: how many questions, or runs of one, were right with such a radius.
+        held: how many questions were right with such a radius.
         share: of all, failed ones included, with its 95% Clopper-Pearson interval.
     """
 
@@ -44,14 +43,6 @@ def expected_accuracy(rows: Sequence[Row]) -> tuple[ExpectedAccuracy, ...]:
         return ()
     runs = [_run(row) for row in rows if row.get("error") is not None or row["answer"].get("determinism")]
     return _shares(runs) if any(row.get("error") is None for row in rows) else ()
-
-
-def expected_of_question(row: Row) -> tuple[ExpectedAccuracy, ...]:
-    """Over the runs of one question (`eval --runs`); empty where it was asked once."""
-    repeats = row.get("further_runs") or ()
-    if not repeats or row.get("error") is not None or row["defense"] not in METHODS or row["task"] == "long":
-        return ()
-    return _shares([_run(row), *((bool(r["correct"] == 1), int(r["radius"])) for r in repeats)])
 
 
 def _run(row: Row) -> tuple[bool, int]:

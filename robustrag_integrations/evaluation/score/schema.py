@@ -138,7 +138,6 @@ _SETUP = {
     "attack": _ATTACK,
 }
 _PASSAGE = _object("Passage", id=_TEXT, text=str, source=_TEXT, planted=_maybe(bool))
-_RUN = _object("Run", text=str | None, correct=Number | None, radius=Whole)
 _SCORES = _object(
     "Scores",
     correct=Share | None,
@@ -169,7 +168,6 @@ _ROW: TypeAdapter[Any] = TypeAdapter(
         answers=_many(str),
         passages=_many(_PASSAGE),
         certificates=_maybe(_many(_CERTIFICATE)),
-        further_runs=_maybe(_many(_RUN)),
         error=_maybe(_object("Failure", type=str, message=str)),
     )
 )

@@ -1,12 +1,10 @@
-"""What stands beside the rates of a run: which differences are more than chance, and how much the data can give."""
+"""Which differences between setups are more than chance, as a table."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robustrag_integrations.evaluation.score.intervals import EMPTY
 from robustrag_integrations.evaluation.score.paired import Comparison
-from robustrag_integrations.evaluation.score.presence import AnswerPresence
 from robustrag_integrations.evaluation.show.lines import with_ends
 from robustrag_integrations.evaluation.show.tables import Table
 from robustrag_integrations.rounding import decimals
@@ -16,10 +14,6 @@ _TESTS = (
     "which it holds for that setup and not for the other. difference: in percentage points, with its paired 95% "
     "interval. p: exact two-sided McNemar test; p (Holm): corrected for all {count} tests here. They were not planned "
     "beforehand: take them as exploratory."
-)
-_PRESENCE = (
-    "Where no passage that the attacker leaves holds a right answer, a defence that answers from passages alone "
-    "is not right: cacc is at most this. A model that knows the answer, or finds it in other words, may be above."
 )
 
 
@@ -53,27 +47,6 @@ def comparisons_table(found: Sequence[Comparison], most: int | None = None) -> T
     names = ("attack", "measure", "setup", "against", "n", "alone", "other alone", "difference", "p", "p (Holm)")
     keys = len(header) + 4
     return Table("Differences between setups on the same questions", [*header, *names], rows, keys, notes)
-
-
-def presence_table(found: Sequence[AnswerPresence]) -> Table | None:
-    """How often the answer stands in what was retrieved; None where nothing is known."""
-    if not found:
-        return None
-    against = sorted({known for one in found for known in one.bound})
-    header = ["data", "k", "n", "of passages", "of questions"]
-    header += [f"cacc <= k'={size}{' mod.' if attack == 'modification' else ''}" for attack, size in against]
-    rows = [
-        [
-            f"{one.dataset} ({one.task})",
-            "all" if one.top_k is None else str(one.top_k),
-            str(one.n),
-            with_ends(one.passages, 100),
-            with_ends(one.found, 100),
-            *(with_ends(one.bound.get(known, EMPTY), 100) for known in against),
-        ]
-        for one in found
-    ]
-    return Table("The answer stands in so many percent", header, rows, 2, [_PRESENCE])
 
 
 def _p(value: float | None) -> str:

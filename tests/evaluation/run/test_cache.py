@@ -16,7 +16,7 @@ from random import Random
 import pytest
 
 from robustrag_integrations import CallableModel
-from robustrag_integrations.evaluation.run.cache import METER, CacheError, CallCache, Meter, metered, past_the_cache
+from robustrag_integrations.evaluation.run.cache import METER, CacheError, CallCache, Meter, metered
 from robustrag_integrations.models.base import DecodingModel, Response, Role
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.usage import Usage
@@ -319,18 +319,6 @@ def test_a_model_that_turns_out_to_sample_is_no_longer_looked_up(cache) -> None:
     asked.probe = {"model": "m", "compared": 4, "differed": 1, "load": 1}
     asked.generate(prompts("a"), "isolated")
     assert len(model.asked) == 2
-
-
-def test_past_the_cache_calls_are_made_and_not_kept(cache) -> None:
-    model = ScriptedModel(str.upper)
-    asked = metered(model, "f", cache)
-    with past_the_cache():
-        asked.generate(prompts("a"), "isolated")
-    asked.generate(prompts("a"), "isolated")
-    with past_the_cache():
-        asked.generate(prompts("a"), "isolated")
-    asked.generate(prompts("a"), "isolated")
-    assert len(model.asked) == 3
 
 
 async def test_a_prompt_that_is_being_asked_is_not_asked_again_and_equal_ones_are_asked_once(tmp_path: Path) -> None:

@@ -109,6 +109,8 @@ def test_yaml_toml_and_json_say_the_same(tmp_path) -> None:
         ({"defenses": ["keyword"], "tasks": ["mc"]}, "for multiple choice use voting"),
         ({"data": [{"task": "qa"}]}, "data: 'source' is missing"),
         ({"layout": "table9"}, "layout: 'table9' must be one of paper-table1"),
+        ({"probes": [7]}, "probes: must be files that robustrag probe --output wrote, got 7"),
+        ({"probes": ["no.json"]}, "probes: 'no.json': "),
     ],
 )
 def test_an_error_names_the_key_the_value_and_the_fix(given, said) -> None:

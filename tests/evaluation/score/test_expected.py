@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
-from robustrag_integrations.evaluation.score.expected import expected_accuracy, expected_of_question
+from robustrag_integrations.evaluation.score.expected import expected_accuracy
 from robustrag_integrations.evaluation.score.intervals import EMPTY, clopper_pearson
-from robustrag_integrations.evaluation.score.schema import misfit_in_row
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS, lines_csv, lines_table
 from tests.evaluation.rows import PIA, failed, row
@@ -92,15 +91,6 @@ def test_an_impossible_count_is_an_error(successes: int, count: int, level: floa
     with pytest.raises(ValueError, match="must be from 0 to"):
         clopper_pearson(successes, count, level=level)
     assert clopper_pearson(0, 0) == EMPTY
-
-
-def test_runs_of_one_question_give_its_own_share_and_are_checked_when_read() -> None:
-    runs = [{"text": "Anna", "correct": 1.0, "radius": r, "error": None} for r in (2, 1, 0)]
-    asked = promised(1, 2, further_runs=[*runs, {"text": None, "correct": 0.0, "radius": 0, "error": "no quorum"}])
-    assert {e.corruption_size: (e.held, e.share.n) for e in expected_of_question(asked)} == {1: (3, 5), 2: (2, 5)}
-    assert expected_of_question(promised(1)) == ()
-    assert held([asked]) == {1: (1, 1), 2: (1, 1)}, "over a data set every question counts once"
-    assert "further_runs" in str(misfit_in_row({**asked, "further_runs": [{"text": "a", "correct": "x", "radius": 1}]}))
 
 
 def test_no_attacker_however_adaptive_gets_below_the_share_by_enumeration() -> None:

@@ -63,7 +63,7 @@ def test_the_report_of_an_interrupted_run_says_what_is_missing(tmp_path: Path) -
     page = write_report(run, tmp_path / "run.html").read_text()
     assert sum(m.rows for m in missing) + len(run.rows) == sum(m["rows"] for m in run.header["planned"])
     assert f"Not finished, {sum(m.rows for m in missing):,} rows are missing." in page
-    assert f"{missing[-1].rows} of {missing[-1].planned} of voting, pia @first k&#x27;=1" in page
+    assert f"{missing[-1].rows} of {missing[-1].planned} of voting, pia @first k&#39;=1" in page
     evaluate(config, output=str(output))
     run = read_run(output)
     assert missing_rows(run.header, run.rows) == ()

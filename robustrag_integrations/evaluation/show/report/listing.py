@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,9 +10,7 @@ from robustrag_integrations.drawing.answer import Limits, answer_parts, facts, p
 from robustrag_integrations.drawing.certificate import attacker_in_words, certificate_parts
 from robustrag_integrations.drawing.elements import Child, Element, h
 from robustrag_integrations.drawing.text import one_line, visible
-from robustrag_integrations.evaluation.score.expected import expected_of_question
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
-from robustrag_integrations.rounding import decimals
 
 COLUMNS = ("Outcome", "Question and answer", "Setup", "Attack", "Groups", "Radius", "τ")
 _STRIP = 40  # groups drawn in a line
@@ -44,33 +41,9 @@ def details(row: Mapping[str, Any], limits: Limits) -> Element:
         parts += [h("h3", "Answer"), *answer_parts(answer, row["passages"], limits)]
     else:
         parts += _passages(row, limits)
-    parts += _runs(row)
     for found in row.get("certificates") or ():
         parts += [h("h3", f"Certificate: {attacker_in_words(found)}"), *certificate_parts(found)]
     return h("div", *parts, cls="drill")
-
-
-def _runs(row: Mapping[str, Any]) -> Iterator[Element]:
-    """How the runs of one question ended, where it was asked several times."""
-    found = expected_of_question(row)
-    if not found:
-        return
-    runs = found[0].share.n
-    texts = Counter([row["answer"]["text"], *(str(r["text"] or "(failed)") for r in row["further_runs"])])
-    yield h("h3", f"{runs} runs of this question")
-    said = ", ".join(f"{one_line(text, 80)} ({count})" for text, count in texts.most_common(5))
-    yield h("p", f"Answers: {said}{' …' if len(texts) > 5 else ''}")
-    for one in found:
-        size, ends = (
-            one.corruption_size,
-            f"{decimals(one.share.low or 0, 0, 100)}% to {decimals(one.share.high or 0, 0, 100)}%",
-        )
-        replaced = "any one group is" if size == 1 else f"any {size} groups are"
-        yield h(
-            "p",
-            f"Right with a radius of at least {size}: {one.held} of {runs} runs (95% interval {ends}). While "
-            f"{replaced} replaced, a run is right at least as often. An estimate, no certificate of an answer.",
-        )
 
 
 def strip(row: Mapping[str, Any]) -> Element:

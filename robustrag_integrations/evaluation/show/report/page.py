@@ -11,16 +11,17 @@ from markupsafe import Markup
 
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.drawing.answer import Limits
+from robustrag_integrations.drawing.charts import chart
 from robustrag_integrations.drawing.elements import ATTRIBUTES, DRAWN, TAGS, Element, h, to_data, to_html
 from robustrag_integrations.drawing.files import write_at_once
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.paired import compare
 from robustrag_integrations.evaluation.score.planned import missing_rows
-from robustrag_integrations.evaluation.score.presence import answer_presence
 from robustrag_integrations.evaluation.score.run_file import Run
 from robustrag_integrations.evaluation.score.summary import Line, summarise
-from robustrag_integrations.evaluation.show.beside import comparisons_table, presence_table
+from robustrag_integrations.evaluation.show.beside import comparisons_table
+from robustrag_integrations.evaluation.show.figures import all_figures
 from robustrag_integrations.evaluation.show.lines import summary_tables
 from robustrag_integrations.evaluation.show.paper import LAYOUTS, layout_tables
 from robustrag_integrations.evaluation.show.report.embedding import (
@@ -35,13 +36,7 @@ from robustrag_integrations.evaluation.show.report.embedding import (
 )
 from robustrag_integrations.evaluation.show.report.listing import COLUMNS, details, legend, list_line
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
-from robustrag_integrations.evaluation.show.report.overview import (
-    Places,
-    RunOverview,
-    figures,
-    heading,
-    overview,
-)
+from robustrag_integrations.evaluation.show.report.overview import Places, heading
 from robustrag_integrations.evaluation.show.tables import Table
 from robustrag_integrations.usage import Prices, prices_of
 
@@ -93,7 +88,9 @@ def report_page(run: Run, *, size: Size | None = None) -> str:
     size = size or Size()
     rows = run.rows[: size.lines]
     places = Places.of(rows, tuple(_FILTERS), _filtered_by)
-    findings = RunOverview(run.rows, _prices(run.header))
+    prices = _prices(run.header)
+    lines = summarise(run.rows, prices)
+    finding, facts = heading(run, lines, prices)
     data, shown = _data(rows, places, size)
     style, script = own_file("style.css"), own_file("script.js")
     return template("page.html").render(
@@ -101,11 +98,12 @@ def report_page(run: Run, *, size: Size | None = None) -> str:
         title=one_line(run.name, 80),
         style=Markup(style),  # noqa: S704 - a file of ours
         script=Markup(script),  # noqa: S704 - a file of ours
-        heading=_joined(heading(run, findings)),
-        overview=_joined(overview(findings, places)),
-        tables=_tables(run, findings.lines),
+        name=run.name,
+        finding=finding,
+        facts=facts,
+        tables=[*summary_tables(lines), *_tables(run, lines)],
         most_rows=_LONGEST_TABLE,
-        figures=_joined(figures(findings, _seed(run.header))),
+        figures=_joined([chart(figure) for figure in all_figures(lines, _seed(run.header))]),
         legend=_joined([legend()]),
         filters=[{"name": n, "label": _FILTERS[n], "places": places.values[n]} for n in _FILTERS],
         notices=list(_notices(len(run.rows), len(rows), shown, size)),
@@ -131,7 +129,7 @@ def _prices(header: Mapping[str, Any]) -> Prices | None:
 
 
 def run_tables(run: Run) -> list[Table]:
-    """All tables of a run, for Markdown and LaTeX; below the first stands how many rows an unfinished run lacks."""
+    """All tables of a run, for LaTeX; below the first stands how many rows an unfinished run lacks."""
     lines = summarise(run.rows, _prices(run.header))
     found = [*summary_tables(lines), *_tables(run, lines)]
     if found and (lacking := sum(m.rows for m in missing_rows(run.header, run.rows))):
@@ -140,11 +138,11 @@ def run_tables(run: Run) -> list[Table]:
 
 
 def _tables(run: Run, lines: Sequence[Line]) -> list[Table]:
-    """The table of the paper that the run was made for, how often answers stand in passages, and the paired tests."""
+    """The table of the paper that the run was made for, and the paired tests."""
     layout = _config(run.header).get("layout")
     asked = layout_tables(layout, lines) if isinstance(layout, str) and layout in LAYOUTS and lines else []
-    more = (presence_table(answer_presence(run.rows)), comparisons_table(compare(run.rows)))
-    return [*asked, *(found for found in more if found is not None)]
+    compared = comparisons_table(compare(run.rows))
+    return [*asked, *([compared] if compared else [])]
 
 
 def _seed(header: Mapping[str, Any]) -> int | None:

@@ -102,25 +102,6 @@
     document.getElementById("questions").scrollIntoView();
   };
 
-  /** A cell of the overview leads to the rows it was computed from. */
-  const link = (cell) => {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.className = "show-rows";
-    button.title = "Show these questions";
-    button.append(...cell.childNodes);
-    button.addEventListener("click", () => {
-      form.reset();
-      for (const pair of cell.dataset.rows.split(" ")) {
-        const [name, value] = pair.split("=");
-        form.elements[name].value = value;
-      }
-      filter();
-      document.getElementById("questions").scrollIntoView();
-    });
-    cell.append(button);
-  };
-
   let waiting = 0;
   form.addEventListener("input", (event) => {
     clearTimeout(waiting);
@@ -130,7 +111,6 @@
   form.addEventListener("submit", (event) => event.preventDefault());
   before.addEventListener("click", () => turn(-1));
   after.addEventListener("click", () => turn(1));
-  document.querySelectorAll("[data-rows]").forEach(link);
   for (const hidden of document.querySelectorAll("[data-scripted]")) hidden.hidden = false;
   for (const plain of document.querySelectorAll("[data-unscripted]")) plain.remove();
   filter();

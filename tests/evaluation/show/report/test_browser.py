@@ -111,14 +111,6 @@ def test_filters_narrow_the_list_and_are_cleared(browser: Browser, page: Path, m
         visit.assert_harmless()
 
 
-def test_a_cell_of_the_overview_leads_to_its_rows(browser: Browser, page: Path) -> None:
-    with browser.visit(page) as visit:
-        visit.page.locator("td[data-rows] button").nth(4).click()
-        status = _status(visit)
-        assert status.startswith("1–2 of 2 (of ")
-        visit.assert_harmless()
-
-
 def test_pages_are_turned_by_keyboard_alone(browser: Browser, page: Path, made_rows: list[dict[str, Any]]) -> None:
     with browser.visit(page) as visit:
         visit.page.focus("#pager button:nth-child(2)")

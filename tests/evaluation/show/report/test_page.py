@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import json
 import os
 import re
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show.lines import summary_tables
 from robustrag_integrations.evaluation.show.report import ReportError, Run, Size, read_run, write_report
 from robustrag_integrations.evaluation.show.report.embedding import json_text
 from robustrag_integrations.evaluation.show.report.page import report_page
@@ -97,12 +99,11 @@ def test_every_row_can_be_found_by_its_filters(page: str, made_rows: list[dict[s
 
 
 def test_the_tables_say_what_the_summary_says(page: str, made_rows: list[dict[str, Any]]) -> None:
-    line = next(a for a in summarise(made_rows) if a.setup == "vanilla" and a.attack.name == "pia")
-    assert line.asr.mean is not None
-    assert f"<b>{line.asr.mean:.0%}</b> hijacked" in page
-    assert "1 failed" in page
-    clean = next(a for a in summarise(made_rows) if a.setup == "keyword" and a.clean)
-    assert f"<b>{clean.certified[0].score.mean:.0%}</b>" in page
+    [table] = summary_tables(summarise(made_rows))
+    shown = html.unescape(page)
+    for cell in {*table.header, *(cell for row in table.rows for cell in row)}:
+        assert f">{cell}</t" in shown
+    assert "1 row, in no rate" in page
 
 
 def test_passages_are_kept_once_and_cut_where_the_limit_says(made_rows: list[dict[str, Any]]) -> None:
@@ -116,7 +117,7 @@ def test_passages_are_kept_once_and_cut_where_the_limit_says(made_rows: list[dic
 def test_readers_without_scripts_are_told_that_the_list_needs_them(made_rows: list[dict[str, Any]]) -> None:
     shown = report_page(Run("run", rows=tuple(made_rows)))
     assert f"The list of {len(made_rows)} rows, its filters and its details need scripts." in shown
-    assert "hijacked" in shown.partition('id="questions"')[0]
+    assert "asr" in shown.partition('id="questions"')[0]
 
 
 def test_a_page_keeps_to_its_size_and_says_what_it_left_out(made_rows: list[dict[str, Any]]) -> None:
@@ -177,13 +178,9 @@ def test_what_a_sampling_model_is_worth_stands_on_the_page_and_is_called_no_cert
     for row in read_run(run_file).rows:
         if row["defense"] == "keyword" and row["attack"]["name"] == "none" and row.get("error") is None:
             row = {**row, "answer": {**row["answer"], "radius": 2, "determinism": determinism}}
-            row["further_runs"] = [{"text": "<i>Bo", "correct": 0.0, "radius": 1}] * 3
         rows.append(row)
     shown = report_page(Run("run", rows=tuple(rows)))
-    assert "Expected k′=1" in shown
+    assert "ecacc k&#39;=1" in shown
     assert "samples (temperature 1)" in shown
-    assert "4 runs of this question" in shown
-    assert "is no certificate of any single answer" in shown
-    assert "An estimate, no certificate of an answer" in shown
-    assert "<i>Bo" not in shown
+    assert "no certificate of any single answer" in shown
     assert "replacement <b>" not in shown
