@@ -44,7 +44,7 @@ def test_a_run_ends_with_a_table_rows_and_a_spreadsheet(run) -> None:
     assert len(Path("run.jsonl").read_text().splitlines()) == 19
     lines = list(csv.DictReader(Path("run.csv").read_text().splitlines()))
     assert {line["setup"] for line in lines} == {"vanilla", "voting"}
-    assert float(lines[0]["bacc"]) == 1.0
+    assert float(lines[0]["accuracy"]) == 1.0
 
 
 def test_a_file_in_the_papers_layout_runs_through_attacks_and_certificates(run, tmp_path) -> None:

@@ -157,26 +157,6 @@ class Line:
         """Whether this is the clean run."""
         return self.attack.name == "none"
 
-    @property
-    def bacc(self) -> Interval:
-        """Benign accuracy; empty under attack."""
-        return self.accuracy if self.clean else EMPTY
-
-    @property
-    def racc(self) -> Interval:
-        """Robust accuracy; empty without an attack."""
-        return EMPTY if self.clean else self.accuracy
-
-    @property
-    def bllmj(self) -> Interval:
-        """The judge's mean score without an attack."""
-        return self.judge if self.clean else EMPTY
-
-    @property
-    def rllmj(self) -> Interval:
-        """The judge's mean score under attack."""
-        return EMPTY if self.clean else self.judge
-
     def expected_against(self, size: int) -> ExpectedAccuracy | None:
         """The share that is right with a radius of at least this; None where that is not known."""
         return next((e for e in self.expected if e.corruption_size == size), None)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from dataclasses import fields, is_dataclass
+from typing import Any
 
 from robustrag_integrations.display import printable
-from robustrag_integrations.evaluation.score.expected import ExpectedAccuracy
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
-from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line
+from robustrag_integrations.evaluation.score.summary import Line
 from robustrag_integrations.evaluation.score.warned import together
 from robustrag_integrations.evaluation.show.tables import Table, fitted_table
 from robustrag_integrations.rounding import decimals, significant
@@ -25,8 +25,6 @@ EXPECTED_IN_WORDS = (
 
 RADIUS_IN_WORDS = "radius: mean over right answers / wrong / abstentions"
 INTERVALS_IN_WORDS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
-
-_Found = TypeVar("_Found")
 
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")  # what makes a spreadsheet read a cell as a formula
 _LONGEST_CELL = 500
@@ -81,24 +79,13 @@ def _below(lines: Sequence[Line]) -> list[str]:
 
 
 def lines_csv(lines: Iterable[Line]) -> str:
-    """The lines as CSV (RFC 4180), shares from 0 to 1.
+    """The lines as CSV (RFC 4180), a column per field and five per interval, shares from 0 to 1.
 
     Cells that come from data and that a spreadsheet would take for a formula begin with an apostrophe.
     """
-    listed = list(lines)
-    rows = [_cells(line) for line in listed]
-    certified = [
-        {**_all_cells(line.certified, _certified_cells), **_all_cells(line.expected, _expected_cells)}
-        for line in listed
-    ]
-    header = dict.fromkeys(name for cells in (*(rows or [_cells(_NOBODY)]), *certified) for name in cells)
-    return csv_text(list(header), ({**row, **more} for row, more in zip(rows, certified, strict=True)))
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> str:
-    """Rows as CSV under a header; what a row lacks stays empty."""
+    rows = [_cells(line) for line in lines]
     out = io.StringIO()
-    writer = csv.DictWriter(out, header, restval="")
+    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in (rows or [_cells(_NOBODY)]) for name in row)))
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
@@ -143,10 +130,10 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
         ("attack", lambda line: str(line.attack)),
         ("n", lambda line: str(line.n)),
         ("failed", lambda line: str(line.failed) if line.failed else "-"),
-        ("bacc", lambda line: _percent(line.bacc)),
-        ("racc", lambda line: _percent(line.racc)),
-        ("bllmj", lambda line: _points(line.bllmj)),
-        ("rllmj", lambda line: _points(line.rllmj)),
+        ("bacc", lambda line: _percent(line.accuracy) if line.clean else "-"),
+        ("racc", lambda line: "-" if line.clean else _percent(line.accuracy)),
+        ("bllmj", lambda line: _points(line.judge) if line.clean else "-"),
+        ("rllmj", lambda line: "-" if line.clean else _points(line.judge)),
         ("asr", lambda line: _percent(line.asr)),
         ("both", lambda line: _percent(line.both)),
         ("abstained", lambda line: _percent(line.abstention)),
@@ -268,92 +255,28 @@ def _money(value: float | None) -> str:
     return "-" if value is None else significant(value)
 
 
-_INTERVALS = ("bacc", "racc", "bllmj", "rllmj", "asr", "both", "abstention", "found", "latency_ratio")
-_RADII = ("radius", "radius_wrong", "radius_abstained")
-_MEANS = (
-    "model_calls",
-    "rounds",
-    "prompt_tokens",
-    "cached_tokens",
-    "completion_tokens",
-    "reasoning_tokens",
-    "told",
-    "money",
-    "seconds",
-)
+def _cells(part: Any, prefix: str = "") -> dict[str, Any]:
+    """A line or a part of it as cells by column: what is inside a part has the part's name before its own."""
+    cells: dict[str, Any] = {}
+    for field in fields(part):
+        name, value = f"{prefix}{field.name}", getattr(part, field.name)
+        if isinstance(value, Interval):
+            cells |= {f"{name} {key}".removesuffix(" mean"): said for key, said in value.to_dict().items()}
+        elif isinstance(value, tuple):
+            for one in value:
+                about = [getattr(one, key) for key in ("attack", "corruption_size") if hasattr(one, key)]
+                cells |= _cells(one, f"{' '.join([name, *map(str, about)])} ")
+        elif isinstance(value, AttackSpec):
+            more = {} if value.name == "none" else {f"attack {key}": said for key, said in vars(value).items()}
+            cells |= {**more, "attack": value.name}
+        elif is_dataclass(value):
+            cells |= _cells(value, f"{name} ")
+        elif isinstance(value, Mapping):
+            cells[name] = " ".join(f"{key}:{count}" for key, count in value.items())
+        else:
+            cells[name] = value
+    return {name: _cell(value) for name, value in cells.items()}
 
 
-def _cells(line: Line) -> dict[str, Any]:
-    """The cells of every line, by column."""
-    cells: dict[str, Any] = {
-        "dataset": plain_cell(line.dataset),
-        "task": plain_cell(line.task),
-        "model": plain_cell(line.model),
-        "metric": plain_cell(line.metric or ""),
-        "setup": plain_cell(line.setup),
-        "defense": plain_cell(line.defense),
-        "top_k": _blank(line.top_k),
-        **attack_cells(line.attack),
-        "n": line.n,
-        "failed": line.failed,
-        "errors": plain_cell("; ".join(f"{count}x {error}" for error, count in line.errors.items())),
-    }
-    for name in (*_INTERVALS, *_RADII):
-        cells |= interval_cells(name, getattr(line, name))
-    cells |= {name: _blank(getattr(line, name)) for name in _MEANS}
-    cells["unreadable"] = line.unreadable
-    cells["repeats"] = plain_cell(line.repeats)
-    cells["moved"] = line.moved
-    cells["warned"] = sum(line.warnings.values())
-    cells["warnings"] = plain_cell("; ".join(f"{count}x {text}" for text, count in line.warnings.items()))
-    cells["radii"] = " ".join(f"{radius}:{count}" for radius, count in line.radii.items())
-    return cells
-
-
-def attack_cells(attack: AttackSpec) -> dict[str, Any]:
-    """The CSV cells that say what a line was attacked with; all but the name are empty for no attack."""
-    clean = attack.name == "none"
-    return {
-        "attack": plain_cell(attack.name),
-        "mode": "" if clean else plain_cell(attack.mode),
-        "rank": "" if clean else plain_cell(str(attack.rank)),
-        "corruption_size": "" if clean else attack.corruption_size,
-        "seed": "" if clean else attack.seed,
-        "repeat": _blank(attack.repeat),
-    }
-
-
-def _certified_cells(score: CertifiedScore) -> dict[str, Any]:
-    """The cells of one attacker that was certified against: cacc, or cllmj for long answers."""
-    name = f"certified {score.attack} {score.corruption_size}"
-    return {
-        **interval_cells(name, score.score),
-        f"{name} guaranteed": score.guaranteed,
-        f"{name} undecided": score.undecided,
-        **interval_cells(f"{name} estimate", score.estimate),
-    }
-
-
-def _expected_cells(found: ExpectedAccuracy) -> dict[str, Any]:
-    """The cells of expected certified accuracy against one number of replaced groups."""
-    name = f"expected certified {found.corruption_size}"
-    return {**interval_cells(name, found.share), f"{name} held": found.held}
-
-
-def _all_cells(found: Iterable[_Found], cells: Callable[[_Found], dict[str, Any]]) -> dict[str, Any]:
-    return {name: value for one in found for name, value in cells(one).items()}
-
-
-def interval_cells(name: str, interval: Interval) -> dict[str, Any]:
-    """The CSV cells of an interval, by column."""
-    return {
-        name: _blank(interval.mean),
-        f"{name} low": _blank(interval.low),
-        f"{name} high": _blank(interval.high),
-        f"{name} n": interval.n,
-        f"{name} interval": interval.method,
-    }
-
-
-def _blank(value: Any) -> Any:
-    return "" if value is None else value
+def _cell(value: Any) -> Any:
+    return "" if value is None else plain_cell(value) if isinstance(value, str) else value

@@ -44,17 +44,16 @@ def test_rates_are_means_over_answered_questions() -> None:
     ]
     [line] = summarise(rows)
     assert (line.n, line.failed, line.errors) == (4, 1, {"ModelError: timed out": 1})
-    assert (line.racc.mean, line.asr.mean, line.both.mean, line.abstention.mean) == (0.5, 0.5, 0.25, 0.25)
-    assert line.bacc == EMPTY
-    assert line.racc.n == 4
-    assert line.racc.low is not None
-    assert line.racc.high is not None
-    assert 0 <= line.racc.low < 0.5 < line.racc.high <= 1
+    assert (line.accuracy.mean, line.asr.mean, line.both.mean, line.abstention.mean) == (0.5, 0.5, 0.25, 0.25)
+    assert line.accuracy.n == 4
+    assert line.accuracy.low is not None
+    assert line.accuracy.high is not None
+    assert 0 <= line.accuracy.low < 0.5 < line.accuracy.high <= 1
 
 
 def test_clean_rows_have_a_benign_accuracy() -> None:
     [line] = summarise([row(1), row(2, scores={"correct": 0.0})])
-    assert (line.bacc.mean, line.racc) == (0.5, EMPTY)
+    assert line.accuracy.mean == 0.5
 
 
 def test_a_row_that_failed_and_then_succeeded_has_succeeded() -> None:
@@ -182,10 +181,10 @@ def test_long_answers_have_judges_scores_in_place_of_accuracies() -> None:
         for i, j in enumerate([80.0, 40.0])
     ]
     [line] = summarise(rows)
-    assert (line.bllmj.mean, line.bllmj.n, line.rllmj, line.bacc) == (60.0, 2, EMPTY, EMPTY)
+    assert (line.judge.mean, line.judge.n, line.accuracy) == (60.0, 2, EMPTY)
     assert line.certified[0].score.mean == 30.0
     [line] = summarise([row(1, task="long", scores={"correct": None, "judge": None}, attack=PIA)])
-    assert (line.rllmj, line.n) == (EMPTY, 1)
+    assert (line.judge, line.n) == (EMPTY, 1)
 
 
 def test_no_rows_make_no_lines() -> None:

@@ -92,19 +92,19 @@ def test_csv_has_one_row_per_line_and_a_column_per_certified_attacker() -> None:
     rows = [row(i, certificates=[certificate(1.0), certificate(0.0, 2)]) for i in range(4)]
     rows += [row(i, setup="vanilla", defense="vanilla", timing={"seconds": 1.0}) for i in range(4)]
     first, second = read(lines_csv(summarise(rows)))
-    assert (first["setup"], first["n"], first["failed"], first["bacc"], first["bacc n"]) == (
+    assert (first["setup"], first["n"], first["failed"], first["accuracy"], first["accuracy n"]) == (
         "keyword",
         "4",
         "0",
         "1.0",
         "4",
     )
-    assert float(first["bacc low"]) == pytest.approx(0.398, abs=0.001)
-    assert (first["racc"], first["racc n"]) == ("", "0")
-    assert (first["certified injection 1"], first["certified injection 2"]) == ("1.0", "0.0")
+    assert float(first["accuracy low"]) == pytest.approx(0.398, abs=0.001)
+    assert (first["judge"], first["judge n"]) == ("", "0")
+    assert (first["certified injection 1 score"], first["certified injection 2 score"]) == ("1.0", "0.0")
     assert first["certified injection 2 undecided"] == "0"
     assert (first["latency_ratio"], first["model_calls"], first["radii"]) == ("2.0", "11.0", "2:4")
-    assert second["certified injection 1"] == ""
+    assert second["certified injection 1 score"] == ""
 
 
 @pytest.mark.parametrize(
@@ -155,8 +155,7 @@ def test_warnings_stand_in_sum_below_the_table_and_in_the_spreadsheet() -> None:
     assert "page 1" not in shown
     assert "\x1b" not in shown
     first, second, _ = read(lines_csv(summarise(rows)))
-    assert (first["warned"], first["warnings"]) == ("5", f"5x {said[0]}")
-    assert (second["warned"], second["warnings"]) == ("2", "2x ·[31m=cut")
+    assert (first["warnings"], second["warnings"]) == (f"{said[0]}:5", "·[31m=cut:2")
 
 
 def test_many_kinds_of_warnings_are_cut_and_counted() -> None:
