@@ -1,20 +1,12 @@
-"""What tests need beyond Python and are skipped without: the one place that says so; `robustrag doctor` asks it.
-
-`python -m tests.needs` prints what would be skipped on this machine, and why, as JSON. What tests import with
-`pytest.importorskip` is read from their source.
-"""
+"""What tests need beyond Python and are skipped without; `pytest -rs` lists what is skipped, and why."""
 
 from __future__ import annotations
 
-import ast
-import json
 import os
-import re
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -102,92 +94,3 @@ def _quantises() -> bool:
     import torch
 
     return bool(set(torch.backends.quantized.supported_engines) - {"none"})
-
-
-# --- what would be skipped here, read from the source
-
-
-@dataclass(frozen=True)
-class Skip:
-    """A place that may skip: `where` is a test, a file or a folder of tests; `needs` a module or a name of `NEEDS`."""
-
-    where: str
-    needs: str
-
-
-def skips() -> list[Skip]:
-    """Every place that skips tests where something is missing, with the tests that this is about."""
-    found = set()
-    for path in sorted(TESTS.rglob("*.py")):
-        for function, needs in _calls(ast.parse(_text(path))):
-            found |= {Skip(where, needs) for where in _concerned(path, function)}
-    return sorted(found, key=lambda skip: (skip.needs, skip.where))
-
-
-def _calls(tree: ast.Module) -> Iterator[tuple[str | None, str]]:
-    """What calls `importorskip`, `or_skip` or `needing` (a function, or None for the module), with what it names."""
-    for top in tree.body:
-        function = top.name if isinstance(top, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)) else None
-        for node in ast.walk(top):
-            if isinstance(node, ast.Call) and node.args:
-                called = ast.unparse(node.func).rpartition(".")[2]
-                if called in ("importorskip", "or_skip", "needing"):
-                    yield from ((function, name) for name in _named(node.args[0], top))
-
-
-def _named(argument: ast.expr, within: ast.stmt) -> Iterator[str]:
-    """A text, or the texts that a loop goes through."""
-    if isinstance(argument, ast.Constant):
-        yield str(argument.value)
-    for loop in ast.walk(within):
-        if isinstance(loop, ast.For) and ast.unparse(loop.target) == ast.unparse(argument):
-            yield from (str(n.value) for n in ast.walk(loop.iter) if isinstance(n, ast.Constant))
-
-
-def _concerned(path: Path, function: str | None) -> set[str]:
-    """The tests that are skipped with a function of a file."""
-    name = path.relative_to(ROOT).as_posix()
-    if function is None:
-        return {path.parent.relative_to(ROOT).as_posix() + "/" if path.name == "conftest.py" else name}
-    if function.startswith("test"):
-        return {f"{name}::{function}"}
-    if path.name.startswith("test_"):
-        return {name}
-    return {other.relative_to(ROOT).as_posix() for other in _users(function) if other.name.startswith("test_")}
-
-
-@cache
-def _users(function: str) -> frozenset[Path]:
-    """The files that use a helper or a fixture, also by way of another helper."""
-    word = re.compile(rf"\b{re.escape(function)}\b")
-    return frozenset(path for path in TESTS.rglob("*.py") if word.search(_text(path)))
-
-
-@cache
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
-
-
-def missing_here() -> list[dict[str, object]]:
-    """What would be skipped on this machine: the reason, and the tests."""
-    told: dict[str, list[str]] = {}
-    for skip in skips():
-        reason = _why_not(skip.needs)
-        if reason:
-            told.setdefault(reason, []).append(skip.where)
-    return [{"why": why, "tests": sorted(set(tests))} for why, tests in sorted(told.items())]
-
-
-@cache
-def _why_not(needs: str) -> str | None:
-    """Why something is not here; None if it is."""
-    if needs in NEEDS:
-        return None if NEEDS[needs].met() else NEEDS[needs].reason
-    try:
-        return None if find_spec(needs) is not None else f"{needs} is not installed"
-    except (ImportError, ValueError):
-        return f"{needs} is not installed"
-
-
-if __name__ == "__main__":
-    json.dump(missing_here(), sys.stdout, indent=1)
