@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import Any
 
 from robustrag_integrations.cli.arguments import (
     add_model,
@@ -18,7 +19,7 @@ from robustrag_integrations.cli.defending import given_votes
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import named_model, with_settings
-from robustrag_integrations.cli.output import complain, show, show_json
+from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import add_how, exit_code, run_evaluation
 from robustrag_integrations.cli.settings import add_settings
 from robustrag_integrations.cli.thresholds import (
@@ -29,12 +30,7 @@ from robustrag_integrations.cli.thresholds import (
     given_thresholds,
 )
 from robustrag_integrations.defenses.registry import METHODS
-from robustrag_integrations.display import printable, table
 from robustrag_integrations.evaluation.run.config import MODES, CertifySpec, EvalConfig
-from robustrag_integrations.rounding import decimals
-
-if TYPE_CHECKING:
-    from robustrag_integrations.evaluation.score.summary import Line
 
 _MOST_REASONS = 5
 DESCRIPTION = """\
@@ -57,10 +53,9 @@ attackers:
   modification   also removes as many passages of their choice
 
 reading the table:
-  mean tau       certified accuracy: the mean over questions of what is guaranteed
-  tau > 0        questions with a guarantee
-  undecided      stopped by --max-model-calls: counted as tau 0, though no attack is known
-  estimate       mean over undecided questions of the lowest sampled score; no guarantee
+  cacc k'        certified accuracy: the mean over questions of tau, what is guaranteed
+  Below it: certificates that --max-model-calls stopped count as tau 0, though no attack is
+  known; the lowest scores sampled for them are estimates and guarantee nothing.
 
 --output keeps an evaluation row per question, as a line of JSON: the clean answer, its
 score and its certificates. Run the same command again to resume; questions that are in
@@ -123,18 +118,16 @@ def run(args: argparse.Namespace) -> int:
     check_probabilities(args.model, args.defense)
     done = run_evaluation(args, config_of(args), args.output)
     from robustrag_integrations.evaluation.score.summary import summarise
+    from robustrag_integrations.evaluation.show.lines import lines_table, repeats_in_sum, warnings_in_sum
 
-    lines = summarise(done.rows)
-    summary, undecided = _summary(done.rows, lines), _undecided(done.rows)
+    lines, undecided = summarise(done.rows), _undecided(done.rows)
     if args.json:
-        questions = len(done.rows) - done.failed
-        found = {"questions": questions, "failed": done.failed, "sizes": summary}
-        [line] = lines
-        said = {"repeats": line.repeats, "warnings": dict(line.warnings), "undecided": undecided}
-        show_json({"schema": "robustrag/certify/1", **found, **said})
+        data = {"lines": [asdict(line) for line in lines], "undecided": undecided}
+        show_json({"schema": "robustrag/certify/1", **data})
     else:
-        show(_as_table(args, summary))
-    _say(lines, undecided)
+        show(lines_table(lines, terminal_width()))
+    complain(*repeats_in_sum(lines), *warnings_in_sum(lines))
+    complain(*(f"undecided in {count} certificates: {why}" for why, count in undecided.items()))
     for reason in dict.fromkeys(row["error"]["message"] for row in done.rows if row["error"]):
         complain(f"failed: {reason}")
     return exit_code(done)
@@ -167,57 +160,8 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _say(lines: Sequence[Line], undecided: Mapping[str, int]) -> None:
-    """Say what the certificates rest on, and why some were not decided."""
-    from robustrag_integrations.evaluation.show.lines import repeats_in_sum, warnings_in_sum
-
-    complain(*repeats_in_sum(lines), *warnings_in_sum(lines))
-    complain(*(f"undecided in {count} certificates: {why}" for why, count in undecided.items()))
-
-
 def _undecided(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """Why certificates were not decided, the commonest reasons first, and how often."""
     made = [found for row in rows for found in row.get("certificates") or ()]
     reasons = Counter(found["stopped"] for found in made if not found["certified"] and found["stopped"])
     return dict(reasons.most_common(_MOST_REASONS))
-
-
-def _summary(rows: Sequence[Mapping[str, Any]], lines: Sequence[Line]) -> list[dict[str, Any]]:
-    """What is certified at each corruption size."""
-    [line] = lines
-    calls = {score.corruption_size: 0 for score in line.certified}
-    for row in rows:
-        for found in row.get("certificates") or ():
-            calls[found["corruption_size"]] += found["model_calls"]
-    return [
-        {
-            "corruption_size": score.corruption_size,
-            "questions": score.score.n,
-            "mean_tau": score.score.mean or 0.0,
-            "guaranteed": score.guaranteed,
-            "undecided": score.undecided,
-            "mean_estimate": score.estimate.mean,
-            "model_calls": calls[score.corruption_size],
-        }
-        for score in line.certified
-    ]
-
-
-def _as_table(args: argparse.Namespace, summary: Sequence[Mapping[str, Any]]) -> str:
-    rows: list[tuple[str, ...]] = [
-        (
-            str(s["corruption_size"]),
-            str(s["questions"]),
-            f"{s['mean_tau']:.3f}",
-            str(s["guaranteed"]),
-            str(s["undecided"]),
-            "-" if s["mean_estimate"] is None else decimals(s["mean_estimate"], 3),
-            str(s["model_calls"]),
-        )
-        for s in summary
-    ]
-    header = ("corrupted", "questions", "mean tau", "tau > 0", "undecided", "estimate", "model calls")
-    title = f"{args.defense}, {args.attack} among the retrieved, model {printable(args.model, 60)}"
-    if args.metric:
-        title += f", metric {printable(args.metric, 100)}"
-    return f"{title}\n\n{table(header, rows, limits=(9, 9, 9, 9, 9, 9, 12))}"

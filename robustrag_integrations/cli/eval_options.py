@@ -46,7 +46,7 @@ a first run:
   robustrag eval --preset paper-table1 --data questions.json.gz --limit 20
   robustrag eval study.yaml --output study.jsonl --csv study.csv --plots figures/
 
-a config file (.yaml, .toml or .json) has the keys that --show-config prints:
+a config file (YAML) has the keys that --show-config prints:
   data: [demo, {source: rqa.json.gz, task: mc}]
   models: [bundled, {name: "openai:my-model", base_url: "http://localhost:8000/v1"}]
   defenses: [vanilla, {name: keyword, alpha: [0.2, 0.3], beta: 3}, decoding]
@@ -105,7 +105,7 @@ EPILOG = _epilog()
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     """Add all options of the command."""
-    parser.add_argument("config", nargs="?", type=existing, metavar="CONFIG", help="a .yaml, .toml or .json file")
+    parser.add_argument("config", nargs="?", type=existing, metavar="CONFIG", help="a YAML file")
     parser.add_argument(
         "--preset", choices=tuple(PRESETS), metavar="NAME", help="a table or figure of the paper, see below"
     )

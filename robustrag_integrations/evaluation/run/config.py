@@ -1,13 +1,12 @@
 """What an evaluation runs: data sets x models x defences x settings x attacks, checked before anything is loaded.
 
-A config is a mapping (from YAML, TOML or flags), checked by the pydantic models below; their fields are the keys, and
+A config is a mapping (from YAML or flags), checked by the pydantic models below; their fields are the keys, and
 what a field says about itself is its documentation, its default and its flag (`cli.flags`). Every error names the key,
 the value that is there, and what to write in its place.
 """
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -207,7 +206,7 @@ def _probe(path: Any) -> dict[str, Any]:
 
 def _certified(value: Any) -> Any:
     """`true` for the defaults, `false` for none, and sizes alone."""
-    if value in (None, False):
+    if value is None or value is False:
         return None
     return {} if value is True else value if isinstance(value, Mapping) else {"corruption_sizes": value}
 
@@ -517,27 +516,29 @@ def _in_words(error: ValidationError, given: Any) -> str:
 
 
 def load_config(path: str) -> dict[str, Any]:
-    """The mapping in a `.yaml`, `.yml`, `.toml` or `.json` file.
+    """The mapping in a YAML file; JSON is YAML as well.
 
     Raises:
         ConfigError: it cannot be read, or holds no mapping.
-        ImportError: YAML needs pyyaml, TOML before Python 3.11 tomli.
+        ImportError: pyyaml is missing.
     """
-    ending = Path(path).suffix.lower()
+    try:
+        import yaml
+    except ImportError as error:
+        raise ImportError("configs need pyyaml: pip install 'robustrag-integrations[eval]'") from error
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
+        found = _unique_keys(yaml)(text).get_single_data()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"cannot read the config {path!r}: {reason}") from error
-    readers = {".yaml": _yaml, ".yml": _yaml, ".toml": _toml, ".json": _json}
-    if ending not in readers:
-        raise ConfigError(f"config {path!r}: write it as .yaml, .toml or .json; {ending or 'no ending'!r} is not known")
-    found = readers[ending](text, path)
-    if found is None:
-        return {}
-    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+    except ConfigError as error:
+        raise ConfigError(f"config {path!r}: {error}") from None
+    except Exception as error:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
+        raise ConfigError(f"config {path!r} is not YAML: {' '.join(str(error).split())[:300]}") from error
+    if not isinstance(found or {}, dict) or not all(isinstance(key, str) for key in found or ()):
         raise ConfigError(f"config {path!r} must hold keys and values, such as 'defenses: [vanilla, keyword]'")
-    return found
+    return found or {}
 
 
 def can_run(defense: str, model: NamedModel) -> bool:
@@ -623,19 +624,6 @@ def no_task(defense: DefenseSpec, tasks: Sequence[str]) -> ConfigError:
     )
 
 
-def _yaml(text: str, path: str) -> Any:
-    try:
-        import yaml
-    except ImportError as error:
-        raise ImportError("YAML configs need pyyaml: pip install 'robustrag-integrations[eval]'") from error
-    try:
-        return _unique_keys(yaml)(text).get_single_data()
-    except ConfigError as error:
-        raise ConfigError(f"config {path!r}: {error}") from None
-    except Exception as error:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
-        raise ConfigError(f"config {path!r} is not YAML: {' '.join(str(error).split())[:300]}") from error
-
-
 def _unique_keys(yaml: Any) -> Any:
     """PyYAML's safe loader, which of a key that is given twice would keep the last, refusing that."""
 
@@ -652,32 +640,3 @@ def _unique_keys(yaml: Any) -> Any:
             return node
 
     return Loader
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {shown(key)} is there twice")
-        found[key] = value
-    return found
-
-
-def _toml(text: str, path: str) -> Any:
-    try:
-        toml: Any = importlib.import_module("tomllib")
-    except ImportError:  # Python 3.10
-        toml = importlib.import_module("tomli")
-    try:
-        return toml.loads(text)
-    except (ValueError, RecursionError) as error:  # a TOMLDecodeError is one
-        raise ConfigError(f"config {path!r} is not TOML: {error}") from error
-
-
-def _json(text: str, path: str) -> Any:
-    import json
-
-    try:
-        return json.loads(text, object_pairs_hook=_once)
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"config {path!r} is not JSON: {error}") from error

@@ -35,21 +35,12 @@ def test_every_attack_is_run_at_every_rank_and_size_after_the_clean_run() -> Non
     assert config.certify.corruption_sizes == (1, 2)
 
 
-def test_yaml_toml_and_json_say_the_same(tmp_path) -> None:
-    pytest.importorskip("yaml")
-    toml = """
-        data = ["demo"]
-        defenses = ["vanilla", {name = "keyword", alpha = [0.2, 0.3]}]
-        attacks = [{name = "pia", ranks = ["first", 3], corruption_sizes = [1, 2]}]
-        [certify]
-        corruption_sizes = [2, 1]
-        attacks = ["modification"]
-    """
-    (tmp_path / "c.toml").write_text(toml)
+def test_yaml_and_json_say_the_same(tmp_path) -> None:
+    yaml = pytest.importorskip("yaml")
     (tmp_path / "c.json").write_text(json.dumps(CONFIG))
-    (tmp_path / "c.yaml").write_text(json.dumps(CONFIG))
-    read = [read_config(load_config(str(tmp_path / name))) for name in ("c.toml", "c.json", "c.yaml")]
-    assert read[0] == read[1] == read[2] == read_config(CONFIG)
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(CONFIG))
+    read = [read_config(load_config(str(tmp_path / name))) for name in ("c.json", "c.yaml")]
+    assert read[0] == read[1] == read_config(CONFIG)
 
 
 @pytest.mark.parametrize(
@@ -123,15 +114,13 @@ def test_an_error_names_the_key_the_value_and_the_fix(given, said) -> None:
     ("name", "text", "said"),
     [
         ("c.yaml", "a: [", "is not YAML"),
-        ("c.toml", "a = ", "is not TOML"),
-        ("c.json", "{", "is not JSON"),
+        ("c.json", "{", "is not YAML"),
         ("c.json", "[1]", "must hold keys and values"),
         ("c.yaml", "limit: 5\nseed: 1\nlimit: 50", "line 3: the key 'limit' is there twice"),
         ("c.yaml", "certify: {sample: 1, seed: 2, sample: 3}", "line 1: the key 'sample' is there twice"),
         ("c.yaml", "attacks:\n- name: pia\n  ranks: [1]\n  'ranks': [2]", "line 4: the key 'ranks' is there twice"),
         ("c.json", '{"limit": 5, "limit": 50}', "the key 'limit' is there twice"),
-        ("c.toml", "limit = 5\nlimit = 50", "is not TOML"),
-        ("c.ini", "", "write it as .yaml, .toml or .json"),
+        ("c.toml", "limit = 5", "must hold keys and values"),
     ],
 )
 def test_a_config_that_cannot_be_read_is_named(tmp_path, name, text, said) -> None:

@@ -33,14 +33,10 @@ _YAML = (
     "&a [*a]", "*a", "<<: *a", "2022-13-45", "0x_", "1:1:1", "0o9", ".inf", ".nan", "- - -", "? ", "---", "%YAML 9",
     "=", "~", "!x y", "{a: {a: {a: 1}}}", "[[[[", "|", ">", "@", "`", "1e999", "0" * 5000, "9" * 5000,
 )  # fmt: skip
-_TOML = ("[a]", "[[a]]", "a.b = 1", "2022-13-45", "07:99:00", "1979-05-27T07:32:00Z", "0x_", "inf", "nan", "'''", '"""')
 
 
 def _written(source: Source, ending: str) -> str:
     config = spoiled(source, _CONFIG, 20)
-    if ending == ".toml":
-        lines = [f"{k} = {json.dumps(v)}" for k, v in config.items()] if isinstance(config, dict) else []
-        return "\n".join([*lines, *source.some(lambda: f"k{source.below(3)} = {source.pick(_TOML)}", 2)])
     if ending == ".json" or not isinstance(config, dict):
         return json.dumps(config)
     lines = [f"{k}: {json.dumps(v)}" for k, v in config.items()]
@@ -50,7 +46,7 @@ def _written(source: Source, ending: str) -> str:
 
 def configs(source: Source) -> None:
     """A config is read as a whole, or refused with a reason that can be shown; nothing in it is run."""
-    ending = source.pick((".yaml", ".toml", ".json"))
+    ending = source.pick((".yaml", ".json"))
     path = scratch() / f"config{ending}"
     raw = _written(source, ending).encode("utf-8", "surrogatepass")
     path.write_bytes(damaged(source, raw) if source.chance(5) else bytes(source.keep(raw)))
