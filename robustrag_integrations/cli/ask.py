@@ -13,18 +13,20 @@ from robustrag_integrations.cli.arguments import (
     existing,
     some_text,
 )
-from robustrag_integrations.cli.defending import built_defense, check_rules, rules_of
+from robustrag_integrations.cli.defending import (
+    add_settings,
+    add_thresholds,
+    built_defense,
+    check_probabilities,
+    check_rules,
+    check_thresholds,
+    default_defense,
+    rules_of,
+)
 from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
 from robustrag_integrations.cli.exits import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model, note_probe
 from robustrag_integrations.cli.output import Progress, complain, show, show_json
-from robustrag_integrations.cli.settings import add_settings
-from robustrag_integrations.cli.thresholds import (
-    add_thresholds,
-    check_probabilities,
-    check_thresholds,
-    default_defense,
-)
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError

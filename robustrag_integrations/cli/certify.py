@@ -15,20 +15,20 @@ from robustrag_integrations.cli.arguments import (
     some_text,
     whole_number,
 )
-from robustrag_integrations.cli.defending import given_votes
-from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
-from robustrag_integrations.cli.models import named_model, with_settings
-from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
-from robustrag_integrations.cli.running import add_how, exit_code, run_evaluation
-from robustrag_integrations.cli.settings import add_settings
-from robustrag_integrations.cli.thresholds import (
+from robustrag_integrations.cli.defending import (
+    add_settings,
     add_thresholds,
     check_probabilities,
     check_thresholds,
     default_defense,
     given_thresholds,
+    given_votes,
 )
+from robustrag_integrations.cli.exits import UsageError
+from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
+from robustrag_integrations.cli.models import named_model, with_settings
+from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
+from robustrag_integrations.cli.running import add_how, exit_code, run_evaluation
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.evaluation.run.config import MODES, CertifySpec, EvalConfig
 

@@ -1,4 +1,4 @@
-"""From options to a defence."""
+"""From options to a defence: its thresholds, its settings file, and how votes are counted."""
 
 from __future__ import annotations
 
@@ -7,14 +7,141 @@ from collections.abc import Sequence
 from typing import Any
 
 from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.cli.thresholds import given_thresholds
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import BASELINES, METHODS
-from robustrag_integrations.defenses.settings_file import VOTES
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, Setting, default_method, entry_of
+from robustrag_integrations.defenses.settings_file import VOTES, SavedSettings, SettingsError, load_settings
 from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.votes import HASTE, VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.prompts import Task
+
+_NOT_TYPED: Any = object()
+
+
+def thresholds() -> dict[str, dict[str, Setting]]:
+    """Every threshold and choice by its name, and under it the setting of each method that has one of this name."""
+    found: dict[str, dict[str, Setting]] = {}
+    for method in (*METHODS.values(), *BASELINES.values()):
+        for setting in method.flags:
+            found.setdefault(setting.name, {})[method.name] = setting
+    return found
+
+
+def default_defense(args: argparse.Namespace) -> str:
+    """The method that takes the options that are given: --alpha means keyword, --choices voting."""
+    names = [name for name in thresholds() if getattr(args, name, None) is not None]
+    return default_method(None, [*names, *(["choices"] if getattr(args, "choices", None) else [])])
+
+
+def threshold_help(of_methods: dict[str, Setting]) -> str:
+    """What a threshold means, for `--help`."""
+    settings = of_methods.values()
+    if len({(s.meaning, s.default) for s in settings}) == 1:
+        return f"{', '.join(of_methods)}: {next(iter(settings)).meaning} (default {next(iter(settings)).default})"
+    return "; ".join(f"{name}: {s.meaning} (default {s.default})" for name, s in of_methods.items())
+
+
+def value_of(of_methods: dict[str, Setting]) -> dict[str, Any]:
+    """What an option for a setting takes, as arguments of `add_argument`."""
+    setting = next(iter(of_methods.values()))
+    if setting.is_function:
+        return {"type": str, "metavar": "MODULE:FUNCTION"}
+    return {"choices": setting.values} if setting.is_choice else {"type": setting.kind}
+
+
+def add_thresholds(parser: argparse.ArgumentParser) -> None:
+    """Add an option for every threshold and choice: --alpha, --beta, --gamma, --eta, --cut-replies, ..."""
+    group = parser.add_argument_group("thresholds and settings of the defences")
+    for name, of_methods in thresholds().items():
+        group.add_argument(f"--{name.replace('_', '-')}", **value_of(of_methods), help=threshold_help(of_methods))
+
+
+def given_thresholds(args: argparse.Namespace, defense: str) -> dict[str, Any]:
+    """The given thresholds of this defence, and what a settings file says besides."""
+    settings = [s for s in entry_of(defense).settings if s.is_number or s.is_choice or s in entry_of(defense).flags]
+    return {s.name: value for s in settings if (value := getattr(args, s.name, None)) is not None}
+
+
+def check_thresholds(args: argparse.Namespace, defense: str) -> None:
+    """Check that every given threshold belongs to this defence and is in range.
+
+    Raises:
+        UsageError: the message names the option and the fix.
+    """
+    for name, of_methods in thresholds().items():
+        if getattr(args, name) is not None and defense not in of_methods:
+            raise UsageError(f"--{name.replace('_', '-')} does nothing for --defense {defense}; leave it out")
+    given = given_thresholds(args, defense)
+    if not given:
+        return
+    try:
+        entry_of(defense).settings_of(given)
+    except (ValueError, TypeError) as error:
+        raise UsageError(str(error)) from error
+
+
+def check_probabilities(model: str, defense: str) -> None:
+    """Raise when a method that needs token probabilities is to run on a model whose name says that it gives none.
+
+    Raises:
+        UsageError: it does.
+    """
+    if defense in METHODS and METHODS[defense].needs_probabilities and model.startswith("openai:"):
+        raise UsageError(
+            f"--defense {defense} needs token probabilities: give a local model, openai-completions:NAME for a server "
+            "that gives them (vLLM, SGLang), or --defense keyword"
+        )
+
+
+def add_settings(parser: Any) -> None:
+    """Add --settings."""
+    parser.add_argument(
+        "--settings",
+        metavar="FILE",
+        help="a settings file, as robustrag tune writes it: the defence, its settings, what one vote is, and top-k; "
+        "what is typed wins over it",
+    )
+
+
+def read_settings(path: str) -> SavedSettings:
+    """The settings in a file.
+
+    Raises:
+        UsageError: it cannot be used.
+    """
+    try:
+        return load_settings(path)
+    except SettingsError as error:
+        raise UsageError(f"--settings {error}") from error
+
+
+def under_settings(
+    parser: argparse.ArgumentParser, args: argparse.Namespace, argv: Sequence[str] | None
+) -> argparse.Namespace:
+    """The arguments, filled up from the file of `--settings`; `saved` has what is in it.
+
+    Args:
+        parser: what read the arguments.
+        args: as they were typed, with the command's defaults.
+        argv: what was typed.
+
+    Raises:
+        UsageError: the file cannot be used, or is for another defence than the one that was typed.
+    """
+    saved = args.saved = read_settings(args.settings)
+    named = ("defense", "top_k", *VOTES, *saved.options)
+    args.parser.set_defaults(**dict.fromkeys(named, _NOT_TYPED))
+    again = vars(parser.parse_args(argv))
+    typed = {name: again[name] for name in named if again[name] is not _NOT_TYPED}
+    defense = typed.pop("defense", None) or saved.aggregation
+    if defense != saved.aggregation:
+        raise UsageError(f"--settings {saved.path} is for --defense {saved.aggregation}, not {defense}; leave one out")
+    found = {"top_k": saved.top_k, **saved.under(typed)}
+    args.defense = found.pop("aggregation")
+    for name, value in found.items():
+        if value is not None:
+            setattr(args, name, value)
+    return args
 
 
 def built_defense(args: argparse.Namespace, name: str, model: TextModel, task: Task) -> Defense:

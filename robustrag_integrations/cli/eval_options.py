@@ -18,13 +18,12 @@ from robustrag_integrations.cli.arguments import (
     some_text,
     whole_number,
 )
+from robustrag_integrations.cli.defending import read_settings, threshold_help, thresholds, value_of
 from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.exporting import add_latex
 from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import with_settings
 from robustrag_integrations.cli.running import add_how
-from robustrag_integrations.cli.settings import read_settings
-from robustrag_integrations.cli.thresholds import threshold_help, thresholds, value_of
 from robustrag_integrations.defenses.registry import METHODS, VANILLA, methods_that
 from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.entry_points import names_added

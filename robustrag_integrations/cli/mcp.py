@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations import __version__
 from robustrag_integrations.cli.arguments import add_model, whole_number
-from robustrag_integrations.cli.defending import built_defense, check_rules
+from robustrag_integrations.cli.defending import (
+    add_settings,
+    add_thresholds,
+    built_defense,
+    check_probabilities,
+    check_rules,
+    check_thresholds,
+)
 from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
 from robustrag_integrations.cli.exits import EXIT_ANSWERED
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import Progress, complain
-from robustrag_integrations.cli.settings import add_settings
-from robustrag_integrations.cli.thresholds import add_thresholds, check_probabilities, check_thresholds
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError

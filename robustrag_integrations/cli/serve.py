@@ -13,13 +13,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import add_model, add_prices, existing, some_text, whole_number
-from robustrag_integrations.cli.defending import built_defense, check_rules
+from robustrag_integrations.cli.defending import (
+    add_settings,
+    add_thresholds,
+    built_defense,
+    check_probabilities,
+    check_rules,
+    check_thresholds,
+    default_defense,
+)
 from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
 from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model, named_model, note_probe
 from robustrag_integrations.cli.output import Progress, complain
-from robustrag_integrations.cli.settings import add_settings
-from robustrag_integrations.cli.thresholds import add_thresholds, check_probabilities, check_thresholds, default_defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.errors import ModelError, RobustRAGError
 from robustrag_integrations.models.base import TextModel

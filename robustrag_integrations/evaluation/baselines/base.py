@@ -16,6 +16,7 @@ from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_
 from robustrag_integrations.defenses.registry import Method
 from robustrag_integrations.defenses.vanilla import ask_once, in_one_prompt
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
+from robustrag_integrations.evaluation.score.intervals import check_installed
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.plans.asking import (
@@ -91,6 +92,7 @@ class Baseline(TextDefense):
     settings_type: ClassVar[type[BaselineSettings]]
 
     def __init__(self, model: TextModel, **given: Any) -> None:
+        check_installed()
         super().__init__(model, group_by="passage")
         self.settings = self.settings_type.of(**given)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -26,7 +25,7 @@ from robustrag_integrations.plans.requests import Plan
 CONFLICT = 0.8  # a contradiction above this leaves no agreement between two answers
 LEAST, MOST = 0.01, 0.99  # what the capacities from the source and to the sink are scaled to
 _SAME = 1e-9  # eigenvalues that close are one
-_NOTHING = 1e-12  # a capacity that small is used up
+_UNITS = 1e8  # flows are counted in whole numbers
 
 Matrix = NDArray[np.float64]
 
@@ -117,42 +116,16 @@ def _scaled(shares: Matrix) -> Matrix:
 
 
 def source_side(capacities: Sequence[Sequence[float]], source: int, sink: int) -> frozenset[int]:
-    """The nodes on the source's side of a smallest cut, by augmenting shortest paths (Edmonds and Karp).
-
-    Where there are several cuts it is the smallest such side.
+    """The nodes on the source's side of a smallest cut; where there are several cuts it is the smallest such side.
 
     Args:
-        capacities: n x n, from row to column, at least 0.
+        capacities: n x n, from row to column, from 0 to 10.
         source: the node that stays.
         sink: the node that is cut off.
     """
-    left = [list(map(float, row)) for row in capacities]
-    while (path := _shortest_path(left, source, sink)) is not None:
-        flow = min(left[a][b] for a, b in path)
-        for a, b in path:
-            left[a][b] -= flow
-            left[b][a] += flow
-    return frozenset(_reached(left, source))
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-
-def _shortest_path(left: Sequence[Sequence[float]], source: int, sink: int) -> list[tuple[int, int]] | None:
-    came_from = _reached(left, source)
-    if sink not in came_from:
-        return None
-    path, at = [], sink
-    while at != source:
-        path.append((came_from[at], at))
-        at = came_from[at]
-    return path
-
-
-def _reached(left: Sequence[Sequence[float]], source: int) -> dict[int, int]:
-    """Every node that still can be reached, and from where."""
-    came_from, waiting = {source: source}, deque([source])
-    while waiting:
-        at = waiting.popleft()
-        for there, capacity in enumerate(left[at]):
-            if capacity > _NOTHING and there not in came_from:
-                came_from[there] = at
-                waiting.append(there)
-    return came_from
+    graph = csr_array((np.array(capacities) * _UNITS).round().astype(np.int32))
+    left = graph - maximum_flow(graph, source, sink).flow
+    return frozenset(map(int, breadth_first_order(left > 0, source, return_predecessors=False)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
@@ -106,15 +107,12 @@ def unit_vectors(embedded: object, count: int) -> Vectors:
 
 def two_means(vectors: Vectors) -> list[int]:
     """The cluster, 0 or 1, of each vector; it starts from the first vector and the one furthest from it."""
+    from scipy.cluster.vq import kmeans2
+
     centres = vectors[[0, int(np.argmax(((vectors - vectors[0]) ** 2).sum(axis=1)))]]
-    chosen = np.zeros(len(vectors), dtype=int)
-    for _ in range(_ROUNDS):
-        chosen = np.argmin(((vectors[:, None] - centres[None]) ** 2).sum(axis=2), axis=1)
-        moved = np.stack([vectors[chosen == c].mean(axis=0) if (chosen == c).any() else centres[c] for c in (0, 1)])
-        if np.allclose(moved, centres):
-            break
-        centres = moved
-    return [int(c) for c in chosen]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of equal vectors one cluster is empty
+        return [int(c) for c in kmeans2(vectors, centres, iter=_ROUNDS, minit="matrix")[1]]
 
 
 def rouge_l(first: str, second: str) -> float:
