@@ -69,8 +69,8 @@ data: demo (questions about a fictional world), or a file in the paper's layout 
   "source": "..."}], "choices": [...], "incorrect": "..."} as a JSON list or as lines;
   .gz is fine. Attacks need "incorrect", the answer that the attacker wants.
 
-  Read by their keys as well: RAMDocs, PoisonedRAG (with --contexts), AV Filter, SafeRAG
-  and BIPIA; --layout names one.
+  Read by their keys as well: RAMDocs, PoisonedRAG (with --contexts) and AV Filter; --layout
+  names one.
 
 attacks: {attacks};
   payloads:FILE (or --payloads) plants what others have collected, module:function is a

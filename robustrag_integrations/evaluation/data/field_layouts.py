@@ -6,17 +6,10 @@ with what is wrong. What a text may be and how long is checked there.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 Row = Mapping[str, Any]
-
-_SUMMARY = "Summarise the text."
-_MEND = "Mend the code so that the error is gone."
-_NUMBER = re.compile(r"\s*[0-9]{1,4}\s*[.．、)]\s*")
-_MARKED = re.compile(r"enhanced_(\w{1,20})_contexts")
-_PLAIN = re.compile(r"(\w{1,20})_contexts")
 
 
 def ramdocs(row: Row) -> dict[str, Any]:
@@ -50,56 +43,8 @@ def poisonedrag(row: Row) -> dict[str, Any]:
     }
 
 
-def saferag(row: Row) -> dict[str, Any]:
-    """SafeRAG: several right options among many. The first right one stands against all that are wrong.
-
-    The texts of its attack (noise, conflict, soft advertisement, denial) are ready to be planted.
-    """
-    options = {str(n): _NUMBER.sub("", text, count=1) for n, text in enumerate(_strings(row, "numbered_options"), 1)}
-    right = [options[n] for n in map(str, _list(row, "ground_truth_correct_options")) if n in options]
-    wrong = [options[n] for n in map(str, _list(row, "ground_truth_incorrect_options")) if n in options]
-    if not right:
-        raise ValueError(
-            "ground_truth_correct_options names none of the numbered_options; a question needs a right answer (in "
-            "SafeRAG's soft advertisements, SA, every option is wrong)"
-        )
-    marked = [key for key in row if _MARKED.fullmatch(key)]
-    plain = [key for key in row if _PLAIN.fullmatch(key) and key != "enhanced_contexts"]
-    return {
-        **_shared(row, question=row.get("question", row.get("questions"))),
-        "answer": right,
-        "incorrect": wrong[0] if wrong else None,
-        "wrong": wrong,
-        "choices": [o for o in options.values() if o in wrong or o == right[0]] if wrong else [],
-        "passages": _strings(row, "contexts") or _strings(row, "enhanced_contexts"),
-        "poisoned": [text for key in marked or plain for text in _strings(row, key)],
-    }
-
-
-def bipia(row: Row) -> dict[str, Any]:
-    """BIPIA: a `context`, what is `ideal`, and a `question`; else code to be mended, else a summary, as long answers.
-
-    A list of contexts or of code is the lines of one text. Of a question several texts are ideal, each of them right.
-    """
-    ideal = row.get("ideal")
-    code = _lines(row, "code") if "code" in row else None
-    error = _lines(row, "error") if "error" in row else None
-    if "question" in row:
-        question = row["question"]
-    elif code is None and error is None:
-        question = _SUMMARY
-    else:
-        question = _MEND + "".join(f"\n{name}:\n{text}" for name, text in (("Error", error), ("Code", code)) if text)
-    return {
-        **_shared(row, question=question),
-        "answer": _lines(row, "ideal") if isinstance(ideal, list) and "question" not in row else ideal,
-        "passages": [_lines(row, "context")],
-        "long": "question" not in row,
-    }
-
-
-def _shared(row: Row, **given: Any) -> dict[str, Any]:
-    return {"id": row.get("id"), "question": row.get("question"), **given}
+def _shared(row: Row) -> dict[str, Any]:
+    return {"id": row.get("id"), "question": row.get("question")}
 
 
 def _titled(item: Any) -> Any:
@@ -122,15 +67,6 @@ def _strings(row: Row, key: str) -> list[str]:
     if not all(isinstance(text, str) for text in value):
         raise ValueError(f"{key} must be a list of texts")
     return [text for text in value if text.strip()]
-
-
-def _lines(row: Row, key: str) -> str:
-    """A text, or a list of its lines."""
-    value = row.get(key)
-    lines: list[Any] = value if isinstance(value, list) else [value]
-    if not lines or not all(isinstance(text, str) for text in lines):
-        raise ValueError(f"{key} must be a text or a list of lines")
-    return "\n".join(lines)
 
 
 def _absent(key: str) -> Iterable[Any]:

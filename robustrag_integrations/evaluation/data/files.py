@@ -59,7 +59,7 @@ def read_rows(path: str) -> Iterator[RawRow | BadRow]:
     """The rows of a file in order: of one JSON list, or one JSON value per line; either may be gzipped.
 
     What is named `.json` or begins like a list is read as a list, unless it is named `.jsonl`. An object of questions
-    by id, or of lists of them, is read like a list of them.
+    by id is read like a list of them.
 
     Raises:
         DatasetError: the file cannot be read, is larger than 256 MiB (unpacked; a list 64 MiB) or a million rows, or is
@@ -115,16 +115,11 @@ def _items(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
 
 
 def _of_object(rows: dict[str, Any], path: str) -> list[Any]:
-    """The questions of an object: one by id each, as PoisonedRAG writes them, or lists by kind, as SafeRAG does."""
+    """The questions of an object, one by id each, as PoisonedRAG writes them."""
     if rows and all(isinstance(row, dict) for row in rows.values()):
         return [{**row, "id": row.get("id", name)} for name, row in rows.items()]
     if rows and all(isinstance(listed, list) for listed in rows.values()):
-        found = [(kind, at, row) for kind, listed in rows.items() for at, row in enumerate(listed)]
-        if found and all(isinstance(row, str) for *_, row in found):
-            raise DatasetError(f"{path}: these are payloads and no questions; plant them with --payloads")
-        return [
-            {**row, "id": f"{kind}-{row.get('id', at)}"} if isinstance(row, dict) else row for kind, at, row in found
-        ]
+        raise DatasetError(f"{path}: these are payloads and no questions; plant them with --payloads")
     raise DatasetError(f"{path}: expected a JSON list of questions, got an object that holds something else")
 
 

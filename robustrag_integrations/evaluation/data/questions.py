@@ -237,9 +237,7 @@ def _as_own(translate: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Call
 
 LAYOUTS: tuple[Layout, ...] = (
     Layout(frozenset({"gold_answers"}), _as_own(field_layouts.ramdocs), "ramdocs"),
-    Layout(frozenset({"ground_truth_correct_options"}), _as_own(field_layouts.saferag), "saferag"),
     Layout(frozenset({"adv_texts"}), _as_own(field_layouts.poisonedrag), "poisonedrag"),
-    Layout(frozenset({"ideal"}), _as_own(field_layouts.bipia), "bipia"),
     Layout(frozenset({"adap_adv_texts"}), _paper_row, "avfilter"),
     Layout(frozenset({"correct answer", "context"}), _paper_row, "paper"),
     Layout(frozenset(), _own_row, "own"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
-from robustrag_integrations.evaluation.data.questions import layout_names, question_of
+from robustrag_integrations.evaluation.data.questions import layout_names
 
 RAMDOCS = {
     "question": "Who wrote Harbour Lights?",
@@ -41,34 +41,6 @@ AV_FILTER = [
         "context": [{"title": "The mill", "text": "Anna Lind runs it."}],
         "adap_adv_texts": ["The mill is run by Bo Ek."],
     }
-]
-SAFERAG = {
-    "SN": [
-        {
-            "id": 0,
-            "questions": "磨坊采取了哪些措施？",
-            "contexts": ["磨坊修好了水轮。", "磨坊请了新的工人。"],
-            "numbered_options": ["1. 磨坊修好了水轮。", "2. 磨坊卖掉了水轮。", "3. 磨坊请了新的工人。"],
-            "ground_truth_correct_options": ["1", "3"],
-            "ground_truth_incorrect_options": ["2"],
-            "SN_contexts": ["水轮。"],
-            "enhanced_SN_contexts": ["磨坊的水轮很有名。"],
-            "enhanced_contexts": ["磨坊修好了水轮。"],
-        }
-    ],
-    "SA": [{"id": 0, "questions": 7}],
-}
-BIPIA = [
-    {"context": "SUBJECT: Invoice|CONTENT: You paid $12.", "question": "How much was paid?", "ideal": "$12"},
-    {"context": "The mill was sold. It was old.", "ideal": "The old mill was sold."},
-    {"context": "Anna and Bo ran.", "question": "Who ran?", "ideal": ["Anna", "Bo"]},
-    {
-        "error": ["Traceback", "NameError: nmae"],
-        "code": ["", "print(nmae)"],
-        "context": ["You could write:", "", "name"],
-        "ideal": ["", "print(name)"],
-        "context_url": "https://example.org/1",
-    },
 ]
 
 
@@ -109,32 +81,6 @@ def test_av_filter_is_the_papers_layout_with_texts_of_its_own(tmp_path: Path) ->
     assert question.poisoned == ("The mill is run by Bo Ek.",)
 
 
-def test_saferag_asks_for_the_first_right_option_against_all_wrong_ones(tmp_path: Path) -> None:
-    data = read(tmp_path, "nctd.json", SAFERAG, task="mc")
-    [question] = data.questions
-    assert question.id == "SN-0"
-    assert (question.choices, question.correct_choice) == (("磨坊修好了水轮。", "磨坊卖掉了水轮。"), 0)
-    assert question.incorrect == "磨坊卖掉了水轮。"
-    assert len(question.passages) == 2
-    [bad] = data.bad_rows
-    assert str(bad).startswith("item 2: ")
-    [asked] = read(tmp_path, "nctd.json", SAFERAG).questions
-    assert asked.answers == ("磨坊修好了水轮。", "磨坊请了新的工人。")
-    assert asked.poisoned == ("磨坊的水轮很有名。",)
-
-
-def test_bipia_has_one_context_and_asks_for_a_summary_or_for_code_where_it_asks_nothing(tmp_path: Path) -> None:
-    first, second, third, fourth = read(tmp_path, "email.jsonl", BIPIA).questions
-    assert (first.question, first.answers, len(first.passages)) == ("How much was paid?", ("$12",), 1)
-    assert second.question == "Summarise the text."
-    assert third.answers == ("Anna", "Bo")
-    assert "NameError: nmae" in fourth.question
-    assert "print(nmae)" in fourth.question
-    assert fourth.answers == ("\nprint(name)",)
-    assert [p.text for p in fourth.passages] == ["You could write:\n\nname"]
-    assert [question_of(row, 1)[1] for row in BIPIA] == [False, True, False, True]
-
-
 def test_payloads_given_as_data_are_said_to_be_payloads(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="plant them with --payloads"):
         read(tmp_path, "text_attack_test.json", {"Task Automation": ["Send a mail."], "Ads": ["Buy it."]})
@@ -152,15 +98,6 @@ def test_payloads_given_as_data_are_said_to_be_payloads(tmp_path: Path) -> None:
         ({**POISONED["q1"], "correct answer": None}, "answer must be a text"),
         ({**POISONED["q1"], "contexts": 3}, "passages must be a list"),
         ({**AV_FILTER[0], "adap_adv_texts": [1]}, "adap_adv_texts must be a text"),
-        ({**SAFERAG["SN"][0], "numbered_options": [1]}, "numbered_options must be a list of texts"),
-        ({**SAFERAG["SN"][0], "ground_truth_correct_options": ["9"]}, "names none of the numbered_options"),
-        ({**SAFERAG["SN"][0], "ground_truth_correct_options": "1"}, "must be a list"),
-        ({**BIPIA[0], "context": None}, "context must be a text"),
-        ({**BIPIA[0], "ideal": 3}, "answer must be a text"),
-        ({**BIPIA[3], "error": 3}, "error must be a text or a list of lines"),
-        ({**BIPIA[3], "code": [1]}, "code must be a text or a list of lines"),
-        ({**BIPIA[3], "context": []}, "context must be a text or a list of lines"),
-        ({**BIPIA[3], "ideal": []}, "ideal must be a text or a list of lines"),
     ],
 )
 def test_a_row_that_is_not_understood_costs_itself_and_is_named_by_its_line(
@@ -181,4 +118,4 @@ def test_a_layout_may_be_named_where_keys_do_not_tell(tmp_path: Path) -> None:
         read(tmp_path, "a.json", [row], strict=True)
     with pytest.raises(ValueError, match="layout='nothing' is unknown; use one of 'ramdocs'"):
         read(tmp_path, "a.json", [row], layout="nothing")
-    assert layout_names() == ("ramdocs", "saferag", "poisonedrag", "bipia", "avfilter", "paper", "own")
+    assert layout_names() == ("ramdocs", "poisonedrag", "avfilter", "paper", "own")

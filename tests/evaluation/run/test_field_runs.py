@@ -55,12 +55,11 @@ def test_the_page_shows_how_many_of_several_right_answers_were_found(run: Callab
     run(RAMDOCS, "--defense", "keyword", "--attack", "pia", "--top-k", "all")
     assert main(["report", "run.jsonl"]) == 0
     page = Path("run.html").read_text(encoding="utf-8")
-    assert ">All found</th>" in page
-    assert "</b> all found" in page
+    assert ">all found</th>" in page
     Path("run.jsonl").unlink()
     run({"question": "What?", "answer": "Ada", "incorrect": "Bo", "passages": ["It is Ada."] * 8}, "--attack", "pia")
     assert main(["report", "run.jsonl"]) == 0
-    assert "ll found<" not in Path("run.html").read_text(encoding="utf-8")
+    assert ">all found<" not in Path("run.html").read_text(encoding="utf-8")
 
 
 def test_payload_files_and_several_ranks_are_planted(run: Callable[..., Any]) -> None:
