@@ -15,8 +15,6 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
 
-from robustrag_integrations.checks import check_at_least
-
 LEVEL = 0.95
 RESAMPLES = 2000
 RATE = (0.0, 1.0)
@@ -63,66 +61,50 @@ class Interval:
 EMPTY = Interval(None, None, None, 0)
 
 
-def bootstrap_mean(
-    values: Sequence[float],
-    *,
-    limits: tuple[float, float] | None = None,
-    level: float = LEVEL,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-) -> Interval:
-    """The mean of a sample with its confidence interval.
+def bootstrap_mean(values: Sequence[float], *, limits: tuple[float, float] | None = None) -> Interval:
+    """The mean of a sample with its confidence interval; the same values in the same order give the same one.
 
     Args:
         values: one per question.
         limits: the lowest and highest value there can be, for example `RATE`; None if there are none.
-        level: how sure, in (0, 1).
-        resamples: how many resamples; at least 1.
-        seed: of the resampling; the same values in the same order give the same interval.
 
     Returns:
         For an empty sample `EMPTY`. For n equal values v within limits: a value other than v has a probability of at
-        most 1 - ((1 - level)/2)^(1/n), and the mean lies accordingly between the limits; for a rate of 0 or 1 this is
-        the exact two-sided interval (Clopper-Pearson). Without limits there is no interval for equal values.
+        most 1 - 0.025^(1/n), and the mean lies accordingly between the limits; for a rate of 0 or 1 this is the exact
+        two-sided interval (Clopper-Pearson). Without limits there is no interval for equal values.
 
     Raises:
-        ValueError: a value is not finite or outside its limits, or an invalid argument.
+        ValueError: a value is not finite or outside its limits.
     """
-    _check(values, limits, level, resamples)
+    _check(values, limits or (-math.inf, math.inf))
     if not values:
         return EMPTY
     if min(values) == max(values):
-        return _of_equals(values[0], len(values), limits, level)
+        return _of_equals(values[0], len(values), limits)
     import numpy as np
 
     mean = math.fsum(values) / len(values)
     if set(values) == {0.0, 1.0}:  # what resampling would come to is known: successes are binomial
         from scipy.stats import binom
 
-        low, high = binom.ppf([(1 - level) / 2, (1 + level) / 2], len(values), mean) / len(values)
+        low, high = binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], len(values), mean) / len(values)
         return Interval(mean, float(low), float(high), len(values), "bootstrap")
-    return Interval(mean, *_percentiles([values], np.mean, level, resamples, seed), len(values), "bootstrap")
+    return Interval(mean, *_percentiles([values], np.mean), len(values), "bootstrap")
 
 
-def bootstrap_ratio(
-    pairs: Sequence[tuple[float, float]], *, level: float = LEVEL, resamples: int = RESAMPLES, seed: int = 0
-) -> Interval:
+def bootstrap_ratio(pairs: Sequence[tuple[float, float]]) -> Interval:
     """The ratio of two means with its confidence interval; pairs are resampled together.
 
     Args:
         pairs: numerator and denominator of each question, for example seconds with and without a defence.
-        level: how sure, in (0, 1).
-        resamples: how many resamples; at least 1.
-        seed: of the resampling.
 
     Returns:
         `EMPTY` for no pairs, or denominators that do not add up to more than 0. No interval for a single pair.
 
     Raises:
-        ValueError: a value is negative or not finite, or an invalid argument.
+        ValueError: a value is negative or not finite.
     """
-    flat = [value for pair in pairs for value in pair]
-    _check(flat, (0.0, math.inf), level, resamples)
+    _check([value for pair in pairs for value in pair], (0.0, math.inf))
     below = math.fsum(d for _, d in pairs)
     if below <= 0:
         return EMPTY
@@ -135,65 +117,54 @@ def bootstrap_ratio(
         top, bottom = above.sum(axis=axis), under.sum(axis=axis)
         return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1), ratio)  # of nothing but zeros there is none
 
-    ends = _percentiles(list(zip(*pairs, strict=True)), quotient, level, resamples, seed)
-    return Interval(ratio, *ends, len(pairs), "bootstrap")
+    return Interval(ratio, *_percentiles(list(zip(*pairs, strict=True)), quotient), len(pairs), "bootstrap")
 
 
-def clopper_pearson(successes: int, count: int, *, level: float = LEVEL) -> Interval:
-    """The share of successes with its exact two-sided interval, whatever the share is in truth.
-
-    Args:
-        successes: how many; from 0 to `count`.
-        count: of how many independent tries.
-        level: how sure, in (0, 1).
+def clopper_pearson(successes: int, count: int) -> Interval:
+    """The share of successes among independent tries with its exact two-sided interval, whatever it is in truth.
 
     Raises:
-        ValueError: an invalid argument.
+        ValueError: `successes` is not from 0 to `count`.
     """
-    if not (0 <= successes <= count and 0 < level < 1):
-        raise ValueError(f"successes={successes!r} must be from 0 to {count!r}, and level={level!r} between 0 and 1")
+    if not 0 <= successes <= count:
+        raise ValueError(f"successes={successes!r} must be from 0 to {count!r}")
     if not count:
         return EMPTY
     from scipy.stats import binomtest
 
-    found = binomtest(successes, count).proportion_ci(level, method="exact")
+    found = binomtest(successes, count).proportion_ci(LEVEL, method="exact")
     return Interval(successes / count, float(found.low), float(found.high), count, "exact")
 
 
-def _check(values: Sequence[float], limits: tuple[float, float] | None, level: float, resamples: int) -> None:
-    if not 0 < level < 1:
-        raise ValueError(f"level={level!r} must be between 0 and 1, for example 0.95")
-    check_at_least(1, resamples=resamples)
-    least, most = limits or (-math.inf, math.inf)
+def _check(values: Sequence[float], limits: tuple[float, float]) -> None:
+    least, most = limits
     for value in values:
         if not (math.isfinite(value) and least <= value <= most):
             raise ValueError(f"the value {value!r} must be a number from {least:g} to {most:g}")
 
 
-def _of_equals(value: float, count: int, limits: tuple[float, float] | None, level: float) -> Interval:
+def _of_equals(value: float, count: int, limits: tuple[float, float] | None) -> Interval:
     if limits is None:
         return Interval(value, None, None, count)
-    rest = 1 - ((1 - level) / 2) ** (1 / count)
+    rest = 1 - ((1 - LEVEL) / 2) ** (1 / count)
     least, most = limits
     method = "exact" if value in limits else "bound"
     return Interval(value, value + rest * (least - value), value + rest * (most - value), count, method)
 
 
-def _percentiles(
-    samples: Sequence[Sequence[float]], statistic: Callable[..., Any], level: float, resamples: int, seed: int
-) -> tuple[float, float]:
+def _percentiles(samples: Sequence[Sequence[float]], statistic: Callable[..., Any]) -> tuple[float, float]:
     """The percentile bootstrap of a statistic; where there are two samples they are resampled together."""
     from scipy.stats import bootstrap
 
     found = bootstrap(
         samples,
         statistic,
-        n_resamples=resamples,
+        n_resamples=RESAMPLES,
         batch=max(_AT_ONCE // len(samples[0]), 1),
         vectorized=True,
         paired=len(samples) > 1,
-        confidence_level=level,
+        confidence_level=LEVEL,
         method="percentile",
-        rng=seed,
+        rng=0,
     ).confidence_interval
     return float(found.low), float(found.high)

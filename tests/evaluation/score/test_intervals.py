@@ -21,9 +21,9 @@ from robustrag_integrations.evaluation.score.intervals import (
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(0, 1), max_size=30), st.integers(0, 3))
-def test_the_mean_lies_in_its_interval_and_the_interval_within_the_limits(values: list[float], seed: int) -> None:
-    found = bootstrap_mean(values, limits=RATE, resamples=200, seed=seed)
+@given(st.lists(st.floats(0, 1), max_size=30))
+def test_the_mean_lies_in_its_interval_and_the_interval_within_the_limits(values: list[float]) -> None:
+    found = bootstrap_mean(values, limits=RATE)
     assert found.n == len(values)
     if not values:
         assert found == EMPTY
@@ -39,11 +39,10 @@ def test_the_mean_lies_in_its_interval_and_the_interval_within_the_limits(values
 def test_the_same_sample_gives_the_same_interval() -> None:
     values = [(i * 37 % 101) / 101 for i in range(40)]
     assert bootstrap_mean(values, limits=RATE) == bootstrap_mean(values, limits=RATE)
-    assert bootstrap_mean(values, seed=1) != bootstrap_mean(values, seed=2)
 
 
 def test_the_percentiles_are_those_of_the_binomial() -> None:
-    found = bootstrap_mean([1.0] * 30 + [0.0] * 70, limits=RATE, resamples=20_000)
+    found = bootstrap_mean([1.0] * 30 + [0.0] * 70, limits=RATE)
     assert found.low == pytest.approx(0.21, abs=0.011)  # 0.3 -+ 1.96 sqrt(0.3 * 0.7 / 100)
     assert found.high == pytest.approx(0.39, abs=0.011)
 
@@ -51,9 +50,9 @@ def test_the_percentiles_are_those_of_the_binomial() -> None:
 def test_most_intervals_hold_the_true_rate() -> None:
     random_ = random.Random(5)
     held = 0
-    for number in range(200):
+    for _ in range(200):
         sample = [float(random_.random() < 0.3) for _ in range(50)]
-        found = bootstrap_mean(sample, limits=RATE, resamples=400, seed=number)
+        found = bootstrap_mean(sample, limits=RATE)
         assert found.low is not None
         assert found.high is not None
         held += found.low <= 0.3 <= found.high
@@ -120,8 +119,6 @@ def test_a_ratio_to_nothing_is_empty_and_one_pair_has_no_interval() -> None:
     [
         ({"values": [float("nan")]}, "nan"),
         ({"values": [1.5], "limits": RATE}, "from 0 to 1"),
-        ({"values": [1.0], "level": 1.0}, "level=1.0"),
-        ({"values": [1.0], "resamples": 0}, "resamples=0"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments: dict[str, object], said: str) -> None:

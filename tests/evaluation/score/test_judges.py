@@ -56,8 +56,7 @@ def test_all_three_scores_of_a_judge_are_in_rows_table_and_spreadsheet(run) -> N
     for column in ("bllmj", "rllmj", "cllmj k'=1"):
         assert column in out
     lines = list(csv.DictReader(Path("run.csv").read_text().splitlines()))
-    assert [line["bllmj"] for line in lines] == ["80.0", "", "80.0", ""]
-    assert [line["rllmj"] for line in lines] == ["", "10.0", "", "80.0"]
+    assert [line["judge"] for line in lines] == ["80.0", "10.0", "80.0", "80.0"]
     assert float(lines[2]["certified injection 1"]) == certificate["tau"]
 
 
