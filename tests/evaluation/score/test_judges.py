@@ -57,7 +57,7 @@ def test_all_three_scores_of_a_judge_are_in_rows_table_and_spreadsheet(run) -> N
         assert column in out
     lines = list(csv.DictReader(Path("run.csv").read_text().splitlines()))
     assert [line["judge"] for line in lines] == ["80.0", "10.0", "80.0", "80.0"]
-    assert float(lines[2]["certified injection 1"]) == certificate["tau"]
+    assert float(lines[2]["certified injection 1 score"]) == certificate["tau"]
 
 
 def test_replies_without_a_score_count_as_zero_and_are_told_everywhere(run, monkeypatch) -> None:
