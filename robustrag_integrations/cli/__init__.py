@@ -20,6 +20,7 @@ from robustrag_integrations.cli.defending import under_settings
 from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError
 from robustrag_integrations.cli.output import complain
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.score.intervals import check_installed
 
 COMMANDS = {
     "demo": "see attacks succeed and fail on a small corpus, offline",
@@ -36,6 +37,7 @@ COMMANDS = {
 }
 """The commands, each a module of this package with `DESCRIPTION`, `EPILOG`, `add(parser)` and `run(args)`."""
 
+_EVALUATE = ("certify", "eval", "tune", "report")
 _EPILOG = """\
 examples:
   robustrag demo                                     attack a small corpus, with and without a defence; offline
@@ -117,6 +119,8 @@ def command_parser(only: str | None = None) -> argparse.ArgumentParser:
     for name, about in COMMANDS.items():
         command = commands.add_parser(name, help=about, formatter_class=argparse.RawDescriptionHelpFormatter)
         if only in (None, name):
+            if name in _EVALUATE:
+                check_installed()
             module = importlib.import_module(f"{__name__}.{name}")
             command.description, command.epilog = module.DESCRIPTION, module.EPILOG
             command.register("action", None, Given)

@@ -53,10 +53,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the page, and say where it is and what is not on it."""
     from robustrag_integrations.drawing.answer import Limits
-    from robustrag_integrations.evaluation.score.intervals import check_installed
     from robustrag_integrations.evaluation.show.report import Size, read_run, run_tables, write_report
 
-    check_installed()
     target = _target(args.data, args.output)
     progress = Progress()
     progress.step(f"reading {args.data}")

@@ -69,16 +69,13 @@ def watched(output: str | None) -> Iterator[Bar]:
 
     Raises:
         UsageError: something that was typed, or a file, cannot be used.
-        ImportError: the extra `eval` is missing.
         Interrupted: Ctrl-C.
     """
     from robustrag_integrations.evaluation.data.datasets import DatasetError
     from robustrag_integrations.evaluation.run.cache import CacheError
     from robustrag_integrations.evaluation.run.config import ConfigError
     from robustrag_integrations.evaluation.run.journal import JournalError
-    from robustrag_integrations.evaluation.score.intervals import check_installed
 
-    check_installed()
     watcher = Bar(output)
     try:
         yield watcher

@@ -112,3 +112,21 @@ def test_a_reader_that_stops_reading_is_no_error_to_speak_of(docs: Path, server:
     _, said = running.communicate(timeout=120)
     assert b"Traceback" not in said
     assert b"Exception ignored" not in said
+
+
+@pytest.mark.parametrize("name", ["eval", "certify", "tune", "report"])
+def test_without_the_extra_a_command_of_the_evaluation_says_what_to_install(name: str) -> None:
+    code = (
+        "import sys; from importlib.abc import MetaPathFinder\n"
+        "class Gone(MetaPathFinder):\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] == 'pydantic': raise ModuleNotFoundError(name)\n"
+        "import importlib.util; find = importlib.util.find_spec\n"
+        "importlib.util.find_spec = lambda name, package=None: None if name == 'pydantic' else find(name, package)\n"
+        "sys.meta_path.insert(0, Gone())\n"
+        "from robustrag_integrations.cli import main; sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code, name, "--help"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "robustrag: error: evaluations need pydantic: pip install 'robustrag-integrations[eval]'\n"
+    assert subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True).returncode == 0
