@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from robustrag_integrations import __version__
 from robustrag_integrations.cli.arguments import Given, Parser
 from robustrag_integrations.cli.defending import under_settings
-from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError
-from robustrag_integrations.cli.output import complain
+from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError, complain
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.intervals import check_installed
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 from robustrag_integrations.checks import nearest_of
-from robustrag_integrations.cli.exits import EXIT_USAGE
+from robustrag_integrations.cli.output import EXIT_USAGE
 from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.votes import MOST_VOTES
 from robustrag_integrations.json_values import valid_text

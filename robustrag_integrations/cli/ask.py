@@ -24,9 +24,16 @@ from robustrag_integrations.cli.defending import (
     rules_of,
 )
 from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
-from robustrag_integrations.cli.exits import EXIT_ABSTAINED, EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model, note_probe
-from robustrag_integrations.cli.output import Progress, complain, show, show_json
+from robustrag_integrations.cli.output import (
+    EXIT_ABSTAINED,
+    EXIT_ANSWERED,
+    Progress,
+    UsageError,
+    complain,
+    show,
+    show_json,
+)
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError

@@ -24,10 +24,9 @@ from robustrag_integrations.cli.defending import (
     given_thresholds,
     given_votes,
 )
-from robustrag_integrations.cli.exits import UsageError
 from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import named_model, with_settings
-from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
+from robustrag_integrations.cli.output import UsageError, complain, show, show_json, terminal_width
 from robustrag_integrations.cli.running import add_how, exit_code, run_evaluation
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.evaluation.run.config import MODES, CertifySpec, EvalConfig

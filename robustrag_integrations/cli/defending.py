@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from robustrag_integrations.cli.exits import UsageError
+from robustrag_integrations.cli.output import UsageError
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Setting, default_method, entry_of
 from robustrag_integrations.defenses.settings_file import VOTES, SavedSettings, SettingsError, load_settings

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
 from robustrag_integrations.cli.defending import add_settings
-from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model
-from robustrag_integrations.cli.output import Progress, show, show_json
+from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, show, show_json
 from robustrag_integrations.display import printable, table
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.words import loss_in_words

@@ -8,7 +8,7 @@ from typing import Any
 
 from robustrag_integrations.answer import GroupReport, RobustAnswer
 from robustrag_integrations.attacks import inject, planted_texts
-from robustrag_integrations.cli.exits import UsageError
+from robustrag_integrations.cli.output import UsageError
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.defenses.settings_file import SavedSettings, from_settings

@@ -11,8 +11,7 @@ from importlib import metadata
 from typing import Any
 
 from robustrag_integrations import __version__
-from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE
-from robustrag_integrations.cli.output import Progress, show, show_json
+from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, Progress, show, show_json
 from robustrag_integrations.display import printable
 from robustrag_integrations.redaction import redacted
 

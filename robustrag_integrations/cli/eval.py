@@ -10,9 +10,17 @@ from typing import Any
 
 from robustrag_integrations.cli.eval_options import EPILOG, given_config
 from robustrag_integrations.cli.eval_options import add_options as add
-from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
-from robustrag_integrations.cli.exporting import check_results, write_latex, write_result
-from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
+from robustrag_integrations.cli.output import (
+    EXIT_ANSWERED,
+    UsageError,
+    check_results,
+    complain,
+    show,
+    show_json,
+    terminal_width,
+    write_latex,
+    write_result,
+)
 from robustrag_integrations.cli.running import exit_code, run_evaluation
 from robustrag_integrations.evaluation.run.presets import PRESETS
 from robustrag_integrations.usage import prices_of

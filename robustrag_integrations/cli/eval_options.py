@@ -19,10 +19,9 @@ from robustrag_integrations.cli.arguments import (
     whole_number,
 )
 from robustrag_integrations.cli.defending import read_settings, threshold_help, thresholds, value_of
-from robustrag_integrations.cli.exits import UsageError
-from robustrag_integrations.cli.exporting import add_latex
 from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import with_settings
+from robustrag_integrations.cli.output import UsageError, add_latex
 from robustrag_integrations.cli.running import add_how
 from robustrag_integrations.defenses.registry import METHODS, VANILLA, methods_that
 from robustrag_integrations.defenses.settings_file import SavedSettings

@@ -16,9 +16,8 @@ from robustrag_integrations.cli.defending import (
     check_thresholds,
 )
 from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
-from robustrag_integrations.cli.exits import EXIT_ANSWERED
 from robustrag_integrations.cli.models import load_model
-from robustrag_integrations.cli.output import Progress, complain
+from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, complain
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from robustrag_integrations.cli.exits import UsageError
+from robustrag_integrations.cli.output import UsageError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.providers import NamedModel, forms_that_take, takes
 

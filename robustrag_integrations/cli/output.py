@@ -1,4 +1,4 @@
-"""Output: results to standard output, everything else to standard error."""
+"""Output: results to standard output or files, everything else to standard error; and exit codes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,27 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.redaction import redacted
 
+if TYPE_CHECKING:
+    from robustrag_integrations.evaluation.show.tables import Table
+
+EXIT_ANSWERED = 0
+EXIT_FAILURE = 1
+EXIT_USAGE = 2
+EXIT_ABSTAINED = 3
+EXIT_DIFFERS = 4
+EXIT_INTERRUPTED = 130
 PATIENCE = 10.0  # seconds after which progress is written even to a log file
+
+
+class UsageError(Exception):
+    """What was typed cannot be done; the message says what to type instead."""
 
 
 def show(text: str) -> None:
@@ -83,3 +97,58 @@ class Progress:
         """A long step has come this far; said every few seconds."""
         if time.monotonic() - self._last > PATIENCE / 4:
             self.step(f"{what}: {done:,} of {total:,}")
+
+
+def add_latex(group: Any) -> None:
+    """Add --latex."""
+    group.add_argument("--latex", metavar="FILE", help="the tables for a paper (booktabs), escaped; - prints them")
+
+
+def check_results(files: Mapping[str, str | None], plots: str | None = None) -> None:
+    """Refuse, before anything is asked, what could not be written afterwards.
+
+    Args:
+        files: the file of each flag; None where it is not given, - for standard output.
+        plots: the folder of `--plots`, which is made where it is not there.
+
+    Raises:
+        UsageError: a file or the folder cannot be written.
+    """
+    for flag, path in files.items():
+        if path not in (None, "-"):
+            target = Path(path)
+            if target.is_dir() or not target.parent.is_dir():
+                raise UsageError(f"{flag} {path!r}: name a file in a folder that exists")
+            if not os.access(target if target.exists() else target.parent, os.W_OK):
+                raise UsageError(f"cannot write {flag} {path!r}: Permission denied")
+    if plots is not None:
+        try:
+            Path(plots).mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UsageError(f"cannot write figures to --plots {plots!r}: {error.strerror}") from error
+
+
+def write_latex(path: str | None, tables: Sequence[Table]) -> None:
+    """Write the file of `--latex`, where one is asked for; - prints it.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    from robustrag_integrations.evaluation.show.latex import latex
+
+    if path == "-":
+        show(latex(tables))
+    elif path is not None:
+        write_result("--latex", path, latex(tables))
+
+
+def write_result(flag: str, path: str, text: str) -> None:
+    """Write a file that a flag names.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    try:
+        Path(path).write_text(text, encoding="utf-8", newline="")
+    except OSError as error:
+        raise UsageError(f"cannot write {flag} {path!r}: {error.strerror}") from error

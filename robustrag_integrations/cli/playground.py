@@ -7,9 +7,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 from robustrag_integrations.cli.arguments import add_base_url, model_name, some_text, whole_number
-from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import named_model
-from robustrag_integrations.cli.output import Progress, complain
+from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
 from robustrag_integrations.models.providers import described, forms_that_take, takes
 
 if TYPE_CHECKING:

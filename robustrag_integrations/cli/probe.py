@@ -8,10 +8,18 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
-from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_DIFFERS, EXIT_INTERRUPTED, UsageError
-from robustrag_integrations.cli.exporting import write_result
 from robustrag_integrations.cli.models import load_model
-from robustrag_integrations.cli.output import CallBar, complain, show, show_json
+from robustrag_integrations.cli.output import (
+    EXIT_ANSWERED,
+    EXIT_DIFFERS,
+    EXIT_INTERRUPTED,
+    CallBar,
+    UsageError,
+    complain,
+    show,
+    show_json,
+    write_result,
+)
 from robustrag_integrations.display import printable
 
 if TYPE_CHECKING:

@@ -6,9 +6,15 @@ import argparse
 from pathlib import Path
 
 from robustrag_integrations.cli.arguments import existing, whole_number
-from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
-from robustrag_integrations.cli.exporting import add_latex, write_latex
-from robustrag_integrations.cli.output import Progress, complain, show
+from robustrag_integrations.cli.output import (
+    EXIT_ANSWERED,
+    Progress,
+    UsageError,
+    add_latex,
+    complain,
+    show,
+    write_latex,
+)
 from robustrag_integrations.display import printable
 
 DESCRIPTION = """\

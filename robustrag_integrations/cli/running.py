@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import whole_number
-from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
-from robustrag_integrations.cli.output import complain
+from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, UsageError, complain
 from robustrag_integrations.display import printable
 
 if TYPE_CHECKING:

@@ -23,9 +23,8 @@ from robustrag_integrations.cli.defending import (
     default_defense,
 )
 from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
-from robustrag_integrations.cli.exits import EXIT_ANSWERED, UsageError
 from robustrag_integrations.cli.models import load_model, named_model, note_probe
-from robustrag_integrations.cli.output import Progress, complain
+from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.errors import ModelError, RobustRAGError
 from robustrag_integrations.models.base import TextModel

@@ -19,11 +19,18 @@ from robustrag_integrations.cli.arguments import (
     whole_number,
 )
 from robustrag_integrations.cli.defending import value_of
-from robustrag_integrations.cli.exits import EXIT_ANSWERED, EXIT_FAILURE, UsageError
-from robustrag_integrations.cli.exporting import write_result
 from robustrag_integrations.cli.flags import add_field
 from robustrag_integrations.cli.models import named_model, with_settings
-from robustrag_integrations.cli.output import complain, show, show_json, terminal_width
+from robustrag_integrations.cli.output import (
+    EXIT_ANSWERED,
+    EXIT_FAILURE,
+    UsageError,
+    complain,
+    show,
+    show_json,
+    terminal_width,
+    write_result,
+)
 from robustrag_integrations.cli.running import add_how, engine_of, watched
 from robustrag_integrations.defenses.registry import METHODS, Method, Setting
 from robustrag_integrations.defenses.settings_file import SCHEMA, settings_text

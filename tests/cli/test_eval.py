@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.cli import main, output
-from robustrag_integrations.cli.exits import EXIT_FAILURE, EXIT_USAGE
+from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_USAGE
 from robustrag_integrations.evaluation.run.config import load_config, read_config
 from tests.evaluation.worlds import LIGHT, write_paper_layout, write_questions
 from tests.helpers.openai_server import LoopbackServer, Reply

@@ -6,14 +6,17 @@ own layout, both as a JSON list or as one JSON object per line, gzipped or not, 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
+from typing import Any
 
 from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.corpus.documents import CorpusError
-from robustrag_integrations.evaluation.data.files import BadRow, DatasetError, RawRow
-from robustrag_integrations.evaluation.data.named import DEMO, rows_of
+from robustrag_integrations.entry_points import Table
+from robustrag_integrations.errors import INTERRUPTS
+from robustrag_integrations.evaluation.data.files import BadRow, DatasetError, RawRow, read_rows
 from robustrag_integrations.evaluation.data.questions import (
     TASKS,
     EvalQuestion,
@@ -22,10 +25,33 @@ from robustrag_integrations.evaluation.data.questions import (
     layout_names,
     question_of,
 )
+from robustrag_integrations.redaction import in_one_line
 
 __all__ = ["TASKS", "BadRow", "Dataset", "DatasetError", "EvalQuestion", "EvalTask", "load_dataset"]
 
+DEMO = "demo"
+
+Rows = Callable[[], "str | os.PathLike[str] | Iterable[Any]"]
 DEMO_TOP_K = 10
+
+
+def _rows(name: str, found: object) -> Rows:
+    """What another package's entry point names.
+
+    Raises:
+        TypeError: it is no function.
+        ValueError: the name is that of the set that ships.
+    """
+    if name == DEMO:
+        raise ValueError("the name is taken by what ships with robustrag")
+    if not callable(found):
+        raise TypeError(f"must be a function that returns rows or a file's path, got {type(found).__name__}")
+    rows: Rows = found
+    return rows
+
+
+DATASETS: Table[Rows] = Table("robustrag.datasets", {}, _rows)
+"""Functions without arguments that return a file's path, or rows as a file holds them (`questions.question_of`)."""
 
 
 @dataclass(frozen=True)
@@ -182,3 +208,34 @@ def _check(task: EvalTask | None, top_k: int | None, limit: int | None) -> None:
     for name, number in (("top_k", top_k), ("limit", limit)):
         if number is not None and not is_whole_number(number, 1):
             raise ValueError(f"{name}={number!r} must be a whole number of at least 1, or None")
+
+
+def rows_of(source: str) -> Iterable[RawRow | BadRow]:
+    """The rows of a file, or of a data set of another package where there is no such file.
+
+    Raises:
+        DatasetError: it cannot be read.
+    """
+    if os.path.exists(source) or source not in DATASETS:
+        return read_rows(source)
+    try:
+        found = DATASETS[source]()
+    except INTERRUPTS:
+        raise
+    except BaseException as error:
+        raise _broken(source, error) from error
+    return read_rows(os.fspath(found)) if isinstance(found, (str, os.PathLike)) else _numbered(source, found)
+
+
+def _numbered(source: str, rows: Iterable[Any]) -> Iterator[RawRow]:
+    try:
+        for number, row in enumerate(rows, 1):
+            yield RawRow(number, row, "item")
+    except INTERRUPTS:
+        raise
+    except BaseException as error:
+        raise _broken(source, error) from error
+
+
+def _broken(source: str, error: BaseException) -> DatasetError:
+    return DatasetError(f"{source}: the package {DATASETS.package_of(source)} cannot read it: {in_one_line(error)}")
