@@ -37,6 +37,19 @@ def test_every_provider_reads_its_own_example_and_says_what_goes_with_it() -> No
 
 
 @pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"max_context_tokens": 0}, "max_context_tokens=0 must be a whole number"),
+        ({"max_new_tokens": True}, "max_new_tokens=True must be a whole number"),
+        ({"dtype": "float31"}, "dtype='float31' must be one of float32"),
+    ],
+)
+def test_a_setting_that_no_model_can_have_is_refused(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        NamedModel("bundled", **given)
+
+
+@pytest.mark.parametrize(
     ("name", "problem"),
     [
         ("gpt-4o", "unknown model 'gpt-4o': give bundled, openai:NAME, "),
