@@ -58,7 +58,7 @@ def _configuration() -> str:
     rows = [f"| `{key}` | `{_shown(value)}` |" for key, value in filled.items()]
     parts = [
         "# Configuration of an evaluation",
-        "A YAML or TOML file for `robustrag eval FILE`. Unknown keys and wrong values are refused, with what is known. "
+        "A YAML file for `robustrag eval FILE`. Unknown keys and wrong values are refused, with what is known. "
         "[Evaluation](../guide/evaluation.md) says what the keys do.",
         "## Keys and their defaults\n\n| key | default |\n|---|---|\n" + "\n".join(rows),
         "## Settings of the defences",
