@@ -44,9 +44,8 @@ for name, wiring in wirings.items():
     for finding in findings:
         print(f"    {finding}")
 
-asked_to_stream = index.as_query_engine(llm=llm, response_synthesizer=robust, streaming=True)
 try:
-    assert_defended(asked_to_stream, streaming=True)
+    assert_defended(list(wirings.values()))
 except UndefendedError as error:
     print(error)
 

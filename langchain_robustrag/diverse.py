@@ -21,7 +21,7 @@ from langchain_core.runnables.utils import get_unique_config_specs
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from langchain_robustrag.documents import Isolation, checked_documents
-from langchain_robustrag.more_documents import COUNTS, asked_for
+from langchain_robustrag.more_documents import COUNTS, asked_for, finds_all
 from robustrag_integrations.grouping.passages import grouping_of
 from robustrag_integrations.grouping.quotas import (
     SHORTAGE,
@@ -111,10 +111,10 @@ class DiverseRetriever(BaseRetriever):
                 return checked_documents(self.fetch(query, k))
             if self.retriever is None:
                 raise ValueError("this DiverseRetriever has afetch= alone; pass fetch= as well, or call ainvoke")
-            asked = asked_for(self.retriever, k, _child(config, run_manager, k))
-            return checked_documents(asked.retriever.invoke(query, asked.config, **others))
+            retriever, child = asked_for(self.retriever, k, _child(config, run_manager, k))
+            return checked_documents(retriever.invoke(query, child, **others))
 
-        return self._said(gathered(self._gathering(config), fetch))
+        return self._said(gathered(self._gathering(), fetch))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
@@ -127,19 +127,18 @@ class DiverseRetriever(BaseRetriever):
             if self.fetch is not None:
                 return checked_documents(await run_in_executor(config, self.fetch, query, k))
             assert self.retriever is not None  # noqa: S101 - checked when it was made
-            asked = asked_for(self.retriever, k, _child(config, run_manager, k))
-            return checked_documents(await asked.retriever.ainvoke(query, asked.config, **others))
+            retriever, child = asked_for(self.retriever, k, _child(config, run_manager, k))
+            return checked_documents(await retriever.ainvoke(query, child, **others))
 
-        return self._said(await agathered(self._gathering(config), fetch))
+        return self._said(await agathered(self._gathering(), fetch))
 
     def _quota(self) -> SourceQuota:
         return SourceQuota(self.sources, self.per_origin, self.max_passages)
 
-    def _gathering(self, config: RunnableConfig | None) -> Gathering[Document]:
+    def _gathering(self) -> Gathering[Document]:
         places = Isolation(group_by=self.group_by).places
-        by_function = self.fetch is not None or self.afetch is not None or self.retriever is None
-        exact = by_function or asked_for(self.retriever, self.sources, config).exact  # type: ignore[arg-type]
-        return gather(self._quota(), places, exact=exact)
+        by_function = self.fetch is not None or self.afetch is not None
+        return gather(self._quota(), places, exact=by_function or finds_all(self.retriever))
 
     def _said(self, found: Gathered[Document]) -> list[Document]:
         if not found.shortage:

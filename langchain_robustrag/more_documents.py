@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.runnables.configurable import DynamicRunnable
+from langchain_core.vectorstores import VectorStoreRetriever
 
 COUNTS = (
     *("k", "top_k", "top_n", "top_k_results", "similarity_top_k", "num_results", "number_of_results", "n_results"),
@@ -21,13 +21,6 @@ COUNTS = (
 )
 _INSIDE = ("retriever", "base_retriever", "retrievers", "bound", "runnable", "fallbacks")
 _BEHIND = ("base_compressor", "transformers")  # rerankers and filters, which may keep a number of documents, too
-# Other wrappers may drop documents; ensembles and query rewriters drop copies, of which an attacker may plant many.
-_KEEP_ALL = frozenset(
-    {
-        *("MergerRetriever", "RePhraseQueryRetriever", "DiverseRetriever"),
-        *("RunnableBinding", "RunnableRetry", "RunnableWithFallbacks"),
-    }
-)
 _DEEPEST = 10  # wrappers in wrappers
 
 
@@ -35,52 +28,44 @@ class UnknownRetrieverError(TypeError):
     """It is not known how this retriever is asked for more documents; the message says what to set."""
 
 
-@dataclass(frozen=True)
-class Asked:
-    """A retriever that was asked for a number of documents.
-
-    Attributes:
-        retriever: a copy with the number changed.
-        config: for its call.
-        exact: whether fewer documents than the number mean that there are no more.
-    """
-
-    retriever: Runnable[str, Any]
-    config: RunnableConfig | None
-    exact: bool
-
-
-def asked_for(retriever: Runnable[str, Any], k: int, config: RunnableConfig | None = None) -> Asked:
-    """A copy of the retriever that finds `k` documents; wrapped retrievers are copied, too.
+def asked_for(
+    retriever: Runnable[str, Any], k: int, config: RunnableConfig | None = None
+) -> tuple[Runnable[str, Any], RunnableConfig | None]:
+    """A copy of the retriever that finds `k` documents, and the config for its call; wrapped ones are copied, too.
 
     Raises:
         UnknownRetrieverError: it has no number that is known.
     """
     if isinstance(retriever, DynamicRunnable):  # configurable_fields and configurable_alternatives
         retriever, config = retriever.prepare(config)
-    changed, exact = _changed(retriever, k, 0)
-    return Asked(changed, config, exact)
+    return _changed(retriever, k, 0), config
 
 
-def _changed(retriever: Any, k: int, depth: int) -> tuple[Any, bool]:
-    """A copy, and whether fewer documents than `k` mean that there are no more."""
+def finds_all(retriever: object) -> bool:
+    """Whether fewer documents than were asked for mean that there are no more.
+
+    Wrappers may drop or merge documents, and some stores filter what they have found; no more is known of a store
+    than what its own retriever asks it.
+    """
+    return type(retriever) is VectorStoreRetriever and not {"fetch_k", "filter"} & retriever.search_kwargs.keys()
+
+
+def _changed(retriever: Any, k: int, depth: int) -> Any:
     if isinstance(retriever, DynamicRunnable):
         retriever = retriever.prepare()[0]
     fields = type(retriever).model_fields if hasattr(type(retriever), "model_fields") else {}
     values = {name: getattr(retriever, name) for name in fields}
     update: dict[str, Any] = {}
-    exact = True
-    for name in (name for name, value in values.items() if _is_inside(name, value) and depth < _DEEPEST):
-        update[name], inner = _all_changed(values[name], k, depth)
-        exact = exact and inner
+    for name, value in values.items():
+        if _is_inside(name, value) and depth < _DEEPEST:
+            several = [value] if isinstance(value, Runnable) else value
+            copies = [_changed(inner, k, depth + 1) for inner in several]
+            update[name] = copies[0] if isinstance(value, Runnable) else copies
     if update:
-        exact = exact and type(retriever).__name__ in _KEEP_ALL
         if "k" in (bound := values.get("kwargs") or {}):  # retriever.bind(k=4)
             update["kwargs"] = {**bound, "k": k}
     elif isinstance(values.get("search_kwargs"), Mapping):
         update["search_kwargs"] = _search(retriever, values["search_kwargs"], k)
-        # Parents of several found children are merged, and some stores filter what they have found.
-        exact = "docstore" not in values and not {"fetch_k", "filter"} <= update["search_kwargs"].keys()
     update |= {name: k for name in COUNTS if name in values and _is_count(values[name])}
     if not update:
         raise UnknownRetrieverError(
@@ -88,15 +73,9 @@ def _changed(retriever: Any, k: int, depth: int) -> tuple[Any, bool]:
             f"{', '.join(COUNTS[:2])}, search_kwargs, ...; pass fetch=, a function from a query and a number to that "
             "many documents, best first"
         )
-    update |= {name: _behind(values[name], k) for name in _BEHIND if values.get(name) is not None}
-    return retriever.model_copy(update=update), exact
-
-
-def _all_changed(value: Any, k: int, depth: int) -> tuple[Any, bool]:
-    if isinstance(value, Runnable):
-        return _changed(value, k, depth + 1)
-    changed = [_changed(inner, k, depth + 1) for inner in value]
-    return [inner for inner, _ in changed], all(exact for _, exact in changed)
+    return retriever.model_copy(
+        update=update | {n: _behind(values[n], k) for n in _BEHIND if values.get(n) is not None}
+    )
 
 
 def _search(retriever: Any, given: Mapping[str, Any], k: int) -> dict[str, Any]:

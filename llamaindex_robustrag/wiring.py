@@ -89,15 +89,7 @@ _COMPONENTS: tuple[type, ...] = (
 )
 
 
-def find_undefended(
-    engine: object,
-    *,
-    streaming: bool | None = None,
-    output_cls: type | None = None,
-    text_qa_template: Any = None,
-    response_mode: Any = None,
-    trusted: Collection[object] = (),
-) -> Findings:
+def find_undefended(engine: object, *, trusted: Collection[object] = ()) -> Findings:
     """Places where known parts of a program show retrieved text to a model without isolation, with their fixes.
 
     Known are the engines, chat engines, synthesizers, agents, tools, retrievers and rerankers of llama-index-core. Not
@@ -108,11 +100,6 @@ def find_undefended(
     Args:
         engine: a query engine, chat engine, agent, workflow, tool, function, response synthesizer, retriever, or a list
             of them.
-        streaming: whether you expect streamed responses. With a `response_synthesizer` of your own, `as_query_engine`
-            drops this argument and leaves no trace; say here what you asked for, to have it compared.
-        output_cls: the same for this argument,
-        text_qa_template: and this,
-        response_mode: and this one, which has no meaning for a robust synthesizer.
         trusted: objects or classes that keep documents apart, or show no model what they retrieve.
 
     Returns:
@@ -121,13 +108,7 @@ def find_undefended(
     Raises:
         TypeError: nothing that can be checked, alone or in a list, or a name among `trusted`.
     """
-    asked = {
-        "streaming": streaming,
-        "output_cls": output_cls,
-        "text_qa_template": text_qa_template,
-        "response_mode": response_mode,
-    }
-    walk = _Walk(trusting(trusted), {name: value for name, value in asked.items() if value is not None})
+    walk = _Walk(trusting(trusted))
     for path, part in parts_of(engine):
         if not isinstance(part, (*_COMPONENTS, FunctionType, MethodType, functools.partial)):
             raise TypeError(
@@ -138,18 +119,18 @@ def find_undefended(
     return walk.findings
 
 
-def assert_defended(engine: object, **arguments: Any) -> None:
+def assert_defended(engine: object, *, trusted: Collection[object] = ()) -> None:
     """Raise if known parts of a program show retrieved text to a model; warn of what was not looked into.
 
     Args:
         engine: see `find_undefended`.
-        arguments: those of `find_undefended`.
+        trusted: see there.
 
     Raises:
         UndefendedError: they do; the message lists every place and its fix.
         TypeError: nothing that can be checked, alone or in a list, or a name among `trusted`.
     """
-    find_undefended(engine, **arguments).raise_any()
+    find_undefended(engine, trusted=trusted).raise_any()
 
 
 @dataclass(frozen=True)
@@ -164,8 +145,8 @@ class _Rule:
 class _Walk:
     """One walk over what a program is made of, each object once."""
 
-    def __init__(self, trusted: Callable[[object], bool], asked: dict[str, Any]) -> None:
-        self.trusted, self.asked, self.findings = trusted, asked, Findings()
+    def __init__(self, trusted: Callable[[object], bool]) -> None:
+        self.trusted, self.findings = trusted, Findings()
         self._seen: dict[int, object] = {}
 
     def visit(self, thing: Any, path: str) -> None:
@@ -206,24 +187,6 @@ class _Walk:
                 problem = f"what it retrieves (with {type(value).__name__} at {path}{at}) goes on as it is"
                 fix = f"ask {_ENGINE} in it, or pass it in trusted="
                 self._report(("retrieving-function", problem, fix), path, function)
-
-    def asked_for(self, thing: RobustRAGSynthesizer, path: str) -> None:
-        """What was asked of the engine, and never reached the synthesizer."""
-        has = {"streaming": thing.streams, "output_cls": thing.output_cls, "text_qa_template": thing.text_qa_template}
-        for name, value in self.asked.items():
-            if name in has and has[name] == value:
-                continue
-            shown = value if isinstance(value, (bool, str)) else getattr(value, "__name__", name)
-            problem = f"{name}={shown} was ignored: as_query_engine drops it where there is a response_synthesizer"
-            fix = f"pass it to the synthesizer: RobustRAGSynthesizer(llm=llm, {name}={shown})"
-            if name not in has:
-                fix = f"leave {name} out: documents are asked one by one; aggregation= says how answers are combined"
-            self._report((f"ignored-{name.replace('_', '-')}", problem, fix), path, thing)
-
-    def question_chat(self, thing: Any, path: str) -> None:
-        asked, self.asked = self.asked, {}  # it switches streaming on and off itself, whatever was asked for
-        self.visit(thing._query_engine, f"{path}._query_engine")
-        self.asked = asked
 
     def splits(self, thing: Any, path: str) -> None:
         synthesizer = thing._response_synthesizer
@@ -371,13 +334,12 @@ _UNKNOWN = _Rule(
 _READS = ("_retriever", "_response_synthesizer")
 _RETRIEVES = ("_retriever", "_retrievers", "_retrievers_dict", "_vector_retriever", "_query_engine_dict", "_fetch")
 _RULES: dict[type, _Rule] = {
-    RobustRAGSynthesizer: _Rule(more=_Walk.asked_for),
+    RobustRAGSynthesizer: _Rule(),
     BaseSynthesizer: _Rule(wrong=_STOCK),
     RetrieverQueryEngine: _Rule(_READS, more=_Walk.postprocessors),
     CitationQueryEngine: _Rule(_READS, more=_Walk.splits),
     ReportingChatEngine: _Rule(("_retriever",), more=_Walk.postprocessors),
     **dict.fromkeys((ContextChatEngine, CondensePlusContextChatEngine), _Rule(wrong=_CHAT)),
-    CondenseQuestionChatEngine: _Rule(more=_Walk.question_chat),
     SimpleChatEngine: _Rule(),
     **dict.fromkeys((RouterQueryEngine, ToolRetrieverRouterQueryEngine), _Rule(("_query_engines",), more=_Walk.router)),
     **dict.fromkeys(
@@ -388,7 +350,10 @@ _RULES: dict[type, _Rule] = {
         (RetryQueryEngine, RetryGuidelineQueryEngine, RetrySourceQueryEngine, EvalQueryEngineTool),
         _Rule(("_query_engine",), _JUDGE),
     ),
-    **dict.fromkeys((TransformQueryEngine, FLAREInstructQueryEngine, QueryEngineTool), _Rule(("_query_engine",))),
+    **dict.fromkeys(
+        (TransformQueryEngine, FLAREInstructQueryEngine, QueryEngineTool, CondenseQuestionChatEngine),
+        _Rule(("_query_engine",)),
+    ),
     **dict.fromkeys((BaseQueryEngine, BaseChatEngine), _UNKNOWN),
     RetrieverTool: _Rule(wrong=_TOOL),
     **dict.fromkeys((OnDemandLoaderTool, LoadAndSearchToolSpec), _Rule(wrong=_LOADING)),

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from llama_index.core import Document, PromptTemplate, Settings, VectorStoreIndex
+from llama_index.core import Document, Settings, VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine import CondenseQuestionChatEngine, SimpleChatEngine
@@ -93,20 +93,6 @@ def test_row_an_engine_without_any_llm_fails_in_llama_index_and_not_here(
     assert str(engine.query(QUESTION)) == "Paris"
 
 
-def test_row_streaming_given_to_the_engine_is_ignored(clean: VectorStoreIndex, llm: FactReader) -> None:
-    engine = clean.as_query_engine(
-        llm=llm,
-        response_synthesizer=RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"),
-        streaming=True,
-    )
-    assert str(engine.query(QUESTION)) == "Paris"  # no StreamingResponse
-    [finding] = find_undefended(engine, streaming=True)
-    assert finding.kind == "ignored-streaming"
-    assert "RobustRAGSynthesizer(llm=llm, streaming=True)" in finding.fix
-    fixed = RobustRAGSynthesizer(llm=llm, streaming=True, aggregation="keyword", final="always")
-    assert kinds(clean.as_query_engine(llm=llm, response_synthesizer=fixed), streaming=True) == []
-
-
 @pytest.mark.parametrize(
     ("mode", "fix"),
     [
@@ -130,7 +116,6 @@ def test_row_condense_question_is_defended(clean: VectorStoreIndex, llm: FactRea
     robust = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
     engine = clean.as_chat_engine(chat_mode="condense_question", llm=llm, response_synthesizer=robust)
     assert_defended(engine)
-    assert_defended(engine, streaming=True)  # it switches streaming on by itself
     stock = clean.as_chat_engine(chat_mode="condense_question", llm=llm)
     assert kinds(stock) == ["stock-synthesizer"]
     assert find_undefended(stock)[0].path == "._query_engine._response_synthesizer"
@@ -405,19 +390,6 @@ def test_what_answers_no_questions_cannot_be_checked(thing: object) -> None:
 def test_a_name_is_not_trusted(robust: RobustRAGQueryEngine, trusted: Any) -> None:
     with pytest.raises(TypeError, match="trusted="):
         assert_defended(robust, trusted=trusted)
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("response_mode", "compact"),
-        ("output_cls", Answer),
-        ("text_qa_template", PromptTemplate("{context_str} {query_str}")),
-    ],
-)
-def test_an_argument_that_was_dropped_is_found_by_naming_it(clean: VectorStoreIndex, name: str, value: Any) -> None:
-    engine = clean.as_query_engine(llm=FactReader(), response_synthesizer=RobustRAGSynthesizer(llm=FactReader()))
-    assert kinds(engine, **{name: value}) == [f"ignored-{name.replace('_', '-')}"]
 
 
 def test_a_finding_reads_as_one_line(stock: RetrieverQueryEngine) -> None:

@@ -55,7 +55,7 @@ if meta is not None:
 chat2 = RobustCondensePlusContextChatEngine.from_defaults(index.as_retriever(), response_synthesizer=synthesizer)
 for piece in chat2.stream_chat("hi").response_gen:
     print(piece)
-assert_defended(engine, streaming=True)
+assert_defended(engine)
 found: list[Finding] = find_undefended([engine, chat])
 tool = QueryEngineTool.from_defaults(engine)
 with audit_isolation() as audit:
