@@ -32,7 +32,8 @@ _OF_STOCK = {
         "the documents are result['context'] of create_robust_retrieval_chain",
     ),
     **dict.fromkeys(
-        ("k", "top_k", "search_kwargs"), "it belongs to the retriever: store.as_retriever(search_kwargs={'k': 10})"
+        ("k", "top_k", "similarity_top_k", "search_kwargs"),
+        "it belongs to the retriever: store.as_retriever(search_kwargs={'k': 10})",
     ),
     "verbose": "the report says more: return_robustness=True, or result['robustness'].explain()",
     "chain_type": "every document is asked alone; aggregation= says how answers are combined",

@@ -6,9 +6,9 @@ LLM's own decorators emit its events, spans and callbacks and honour its rate li
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from llama_index.core.base.llms.generic_utils import messages_to_prompt as generic_messages_to_prompt
@@ -68,12 +68,8 @@ class PlainCalls:
         self._kwargs = dict(kwargs)
         self._chats = llm.metadata.is_chat_model
         self._capabilities = capabilities or Capabilities()
-        self.probe: Probe[Any] = Probe(
-            self.sent, lambda refused: self._asked(PROBE, refused, alone=True), self._capabilities
-        )
-        self.aprobe: Probe[Any] = Probe(
-            self.sent, lambda refused: self._aasked(PROBE, refused, alone=True), self._capabilities
-        )
+        self.probe: Probe[Any] = Probe(self.sent, partial(self.ask, PROBE, alone=True), self._capabilities)
+        self.aprobe: Probe[Any] = Probe(self.sent, partial(self.aask, PROBE, alone=True), self._capabilities)
 
     @property
     def refused(self) -> Refused:
@@ -107,13 +103,25 @@ class PlainCalls:
         """Whether asynchronous streaming would block the event loop."""
         return blocks_the_loop(self._llm, "astream_chat" if self._chats else "astream_complete")
 
-    def ask(self, prompt: str, refused: Refused) -> Response:
-        """The reply to a prompt."""
-        return self._parsed(self._asked(prompt, refused))
+    def ask(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
+        """The reply to a prompt; `alone`: without what was said so far, and as the model gives it."""
+        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+        with asked(prompt):
+            if self._chats:
+                response = response_of(llm.chat(self._messages(prompt, refused, alone=alone), **kwargs))
+            else:
+                response = response_of(llm.complete(self._text(prompt, alone=alone), formatted=True, **kwargs))
+        return response if alone else self._parsed(response)
 
-    async def aask(self, prompt: str, refused: Refused) -> Response:
-        """The reply to a prompt."""
-        return self._parsed(await self._aasked(prompt, refused))
+    async def aask(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
+        """`ask` in an event loop."""
+        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+        with asked(prompt):
+            if self._chats:
+                response = response_of(await llm.achat(self._messages(prompt, refused, alone=alone), **kwargs))
+            else:
+                response = response_of(await llm.acomplete(self._text(prompt, alone=alone), formatted=True, **kwargs))
+        return response if alone else self._parsed(response)
 
     def stream(self, prompt: str, refused: Refused) -> Iterator[Piece]:
         """The reply in pieces, then how it ended; in one piece where there is an `output_parser`."""
@@ -122,7 +130,14 @@ class PlainCalls:
             yield from (response.text or "", response)
             return
         streamed = Streamed()
-        for part in self._parts(prompt, refused):
+        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+        parts: Iterator[ChatResponse | CompletionResponse]
+        with asked(prompt):
+            if self._chats:
+                parts = llm.stream_chat(self._messages(prompt, refused), **kwargs)
+            else:
+                parts = llm.stream_complete(self._text(prompt), formatted=True, **kwargs)
+        for part in parts:
             yield streamed.piece_of(part)
         yield streamed.ending
 
@@ -134,36 +149,6 @@ class PlainCalls:
             yield response
             return
         streamed = Streamed()
-        async with aclosing(self._aparts(prompt, refused)) as parts:
-            async for part in parts:
-                yield streamed.piece_of(part)
-        yield streamed.ending
-
-    def _asked(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
-        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
-        with asked(prompt):
-            if self._chats:
-                return response_of(llm.chat(self._messages(prompt, refused, alone=alone), **kwargs))
-            return response_of(llm.complete(self._text(prompt, alone=alone), formatted=True, **kwargs))
-
-    async def _aasked(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
-        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
-        with asked(prompt):
-            if self._chats:
-                return response_of(await llm.achat(self._messages(prompt, refused, alone=alone), **kwargs))
-            return response_of(await llm.acomplete(self._text(prompt, alone=alone), formatted=True, **kwargs))
-
-    def _parts(self, prompt: str, refused: Refused) -> Iterator[ChatResponse | CompletionResponse]:
-        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
-        parts: Iterator[ChatResponse | CompletionResponse]
-        with asked(prompt):
-            if self._chats:
-                parts = llm.stream_chat(self._messages(prompt, refused), **kwargs)
-            else:
-                parts = llm.stream_complete(self._text(prompt), formatted=True, **kwargs)
-        yield from parts
-
-    async def _aparts(self, prompt: str, refused: Refused) -> AsyncGenerator[ChatResponse | CompletionResponse, None]:
         llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
         parts: AsyncIterator[ChatResponse | CompletionResponse]
         with asked(prompt):
@@ -172,7 +157,8 @@ class PlainCalls:
             else:
                 parts = await llm.astream_complete(self._text(prompt), formatted=True, **kwargs)
         async for part in parts:
-            yield part
+            yield streamed.piece_of(part)
+        yield streamed.ending
 
     def _parsed(self, response: Response) -> Response:
         """What the LLM's own parser makes of the answer; reasoning around it is not the parser's to read."""

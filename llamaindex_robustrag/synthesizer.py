@@ -320,11 +320,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return self._structure is None and self._local is None
 
     @property
-    def text_qa_template(self) -> BasePromptTemplate | None:
-        """The user's own prompt; None for the project's."""
-        return self._user.isolated
-
-    @property
     def streams(self) -> bool:
         """Whether responses are streamed."""
         return self._flag.get()
