@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from langchain_core.documents import Document
 from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate
@@ -122,12 +121,6 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
     return checked
 
 
-def isolated_prompt(method: Method, shipped: PromptSet, context: str) -> BasePromptTemplate[Any]:
-    """The project's own prompt for one group, its passages under the name `context`."""
-    phrases = shipped.phrases if "phrases" in method.prompts else None
-    return as_langchain(phrases or shipped.isolated, context)
-
-
 def extra_prompt(
     name: str, given: BasePromptTemplate[Any] | None, method: Method, shipped: PromptSet, context: str, *, own: bool
 ) -> BasePromptTemplate[Any] | None:
@@ -143,16 +136,3 @@ def extra_prompt(
     if context in given.input_variables:
         raise ValueError(f"{name}_prompt names {context}: it must not show documents")
     return given
-
-
-def documents_of(inputs: Mapping[str, Any], name: str) -> Sequence[Document]:
-    """The documents among a chain's input.
-
-    Raises:
-        KeyError: there are none.
-    """
-    if not isinstance(inputs, Mapping) or name not in inputs:
-        given = sorted(map(str, inputs)) if isinstance(inputs, Mapping) else type(inputs).__name__
-        raise KeyError(f"the input must be a dict with the documents under {name!r}; got {given}")
-    found: Sequence[Document] = inputs[name]
-    return found

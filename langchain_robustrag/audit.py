@@ -90,18 +90,12 @@ class IsolationAudit(BaseCallbackHandler):
 
     on_retriever_error = on_tool_error = on_llm_error = on_chain_error
 
-    def on_retriever_start(self, serialized: Any, query: str, **kwargs: Any) -> None:
-        """A retriever is asked."""
-        self._begin(serialized, kwargs)
-
-    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
-        """Documents were retrieved."""
-        self._end(run_id)
-        self._look_for_documents(documents)
-
     def on_tool_start(self, serialized: Any, input_str: str, **kwargs: Any) -> None:
-        """A tool is called."""
+        """A tool is called, or a retriever."""
         self._begin(serialized, kwargs)
+
+    on_retriever_start: Any = on_tool_start
+    on_retriever_end: Any = on_chain_end
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """A tool returned something."""

@@ -16,11 +16,10 @@ from langchain_robustrag.aggregations import (
     RobustOptions,
     checked_settings,
     extra_prompt,
-    isolated_prompt,
 )
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, Isolation
 from langchain_robustrag.language_models import AnyModel, as_runnable, decoding_model
-from langchain_robustrag.prompts import check_prompt
+from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
@@ -192,6 +191,7 @@ def create_robust_documents_chain(
     name = document_variable_name
     if prompt is not None:
         check_prompt(prompt, name)
+    phrases = checked.prompts.phrases if "phrases" in method.prompts else None
     if output_schema is not None and output_parser is not None:
         raise ValueError("output_schema and output_parser exclude each other: the schema gives objects already")
     refuse_structured(llm)
@@ -203,7 +203,7 @@ def create_robust_documents_chain(
         llm=reader,
         final_llm=writer,
         structured=None if output_schema is None else Structured.of(output_schema, writer or as_runnable(llm)),
-        prompt=prompt or isolated_prompt(method, checked.prompts, name),
+        prompt=prompt or as_langchain(phrases or checked.prompts.isolated, name),
         aggregation=method.name,
         settings=checked,
         isolation=Isolation(group_size, group_by, document_prompt or DEFAULT_DOCUMENT_PROMPT, document_separator),

@@ -13,9 +13,7 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 from langchain_robustrag.retrieved import UnreadableError, documents_in
 from robustrag_integrations.answer import as_answer
 from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate, passage_keys
-from robustrag_integrations.grouping.quotas import few_sources_warning
 
-_DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
 DEFAULT_DOCUMENT_PROMPT = PromptTemplate.from_template("{page_content}")
 
 
@@ -53,13 +51,6 @@ class Isolation:
         text = _formatted(document, self.document_prompt)
         metadata = dict(document.metadata or {})
         return Passage(text, id=document.id, source=metadata.get("source"), metadata=metadata)
-
-
-def few_documents(groups: Sequence[PassageGroup]) -> list[str]:
-    """What to say where a retriever found as few documents as LangChain's do by default, or one source alone."""
-    how = 'as_retriever(search_kwargs={"k": 10})'
-    found = few_sources_warning(groups, _DEFAULT_K, how)
-    return [found] if found else []
 
 
 def supporting_documents(robustness: object, documents: Sequence[Document]) -> list[Document]:

@@ -94,12 +94,18 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         """Run the tool, then answer from what it retrieved."""
         call = ToolCall(request, _messages(request.state) or ())
         asking = self._results.read(call, handler(request.override(tool=call.watched)))
-        try:
-            documents = next(asking)
-            while True:
-                documents = asking.send(self._answer(request, documents))
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
+        answered: Any = None
+        while True:
+            try:
+                documents = asking.send(answered)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            try:
+                answered = self._answering.invoke(*self._inputs(request, documents))
+            except Exception as error:
+                if steers(error):
+                    raise
+                answered = error
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
@@ -107,30 +113,18 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         """`wrap_tool_call` without blocking the event loop."""
         call = ToolCall(request, _messages(request.state) or ())
         asking = self._results.read(call, await handler(request.override(tool=call.watched)))
-        try:
-            documents = next(asking)
-            while True:
-                documents = asking.send(await self._aanswer(request, documents))
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
-
-    def _answer(self, request: ToolCallRequest, documents: list[Document]) -> dict[str, Any] | Exception:
-        try:
-            answered: dict[str, Any] = self._answering.invoke(*self._inputs(request, documents))
-        except Exception as error:
-            if steers(error):
-                raise
-            return error
-        return answered
-
-    async def _aanswer(self, request: ToolCallRequest, documents: list[Document]) -> dict[str, Any] | Exception:
-        try:
-            answered: dict[str, Any] = await self._answering.ainvoke(*self._inputs(request, documents))
-        except Exception as error:
-            if steers(error):
-                raise
-            return error
-        return answered
+        answered: Any = None
+        while True:
+            try:
+                documents = asking.send(answered)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            try:
+                answered = await self._answering.ainvoke(*self._inputs(request, documents))
+            except Exception as error:
+                if steers(error):
+                    raise
+                answered = error
 
     def _inputs(self, request: ToolCallRequest, documents: list[Document]) -> tuple[dict[str, Any], RunnableConfig]:
         inputs = {**question_inputs(_question(request)), self._context: documents}

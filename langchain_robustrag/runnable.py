@@ -24,12 +24,11 @@ from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 
-from langchain_robustrag.aggregations import documents_of
 from langchain_robustrag.base import OneRun, child_config
 from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
 from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager
 from langchain_robustrag.configured import configured, drawable, model_name
-from langchain_robustrag.documents import Isolation, few_documents, unisolated_documents
+from langchain_robustrag.documents import Isolation, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, as_langchain, check_inputs, shown_names
 from langchain_robustrag.questions import Question, find_question, shown_conversation, unseen_conversation
@@ -39,6 +38,7 @@ from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import QuorumError
+from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.capabilities import Capabilities, described_together
@@ -50,6 +50,7 @@ from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
 
 _LOG = logging.getLogger(__name__)
+_DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
 _MOST_MODELS = 100  # that are remembered: configs can name any
 
 
@@ -246,7 +247,9 @@ class RobustDocuments(OneRun[Any]):
     def _call(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> _Call:
         """Check the input, isolate the documents, and set up the plan with what performs it."""
         name = self.document_variable_name
-        documents = documents_of(inputs, name)
+        if not isinstance(inputs, Mapping) or name not in inputs:
+            given = sorted(map(str, inputs)) if isinstance(inputs, Mapping) else type(inputs).__name__
+            raise KeyError(f"the input must be a dict with the documents under {name!r}; got {given}")
         trusted = {key: value for key, value in inputs.items() if key != name}
         question = find_question(inputs, self.prompt, name, self.question)
         method = method_of(self.aggregation)
@@ -255,7 +258,8 @@ class RobustDocuments(OneRun[Any]):
         model = self._model
         calls = self._calls(self.llm, config) if model is None else None
         final = self._final_calls(config)
-        groups = self.isolation.groups(documents)
+        groups = self.isolation.groups(inputs[name])
+        few = few_sources_warning(groups, _DEFAULT_K, 'as_retriever(search_kwargs={"k": 10})')
         plan_input = PlanInput(
             question,
             groups,
@@ -263,7 +267,7 @@ class RobustDocuments(OneRun[Any]):
             self.rules,
             (
                 *self._caveats(),
-                *few_documents(groups),
+                *([few] if few else []),
                 *unseen_conversation(trusted, shown_names(self.prompt)),
                 *shown_conversation(shown := self._inputs_shown(trusted)),
                 *unisolated_documents(shown, name),

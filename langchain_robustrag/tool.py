@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from langchain_core.prompts import BasePromptTemplate
@@ -75,22 +77,14 @@ def create_robust_retriever_tool(
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = retriever.invoke(query, config)
-        try:
+        with _failures_told():
             answered = answering.invoke({**question_inputs(query), context: documents}, hidden(config))
-        except Exception as error:
-            if steers(error):
-                raise
-            raise ToolException(unread(error)) from error
         return content_and_artifact(answered, documents, supporting_only)
 
     async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = await retriever.ainvoke(query, config)
-        try:
+        with _failures_told():
             answered = await answering.ainvoke({**question_inputs(query), context: documents}, hidden(config))
-        except Exception as error:
-            if steers(error):
-                raise
-            raise ToolException(unread(error)) from error
         return content_and_artifact(answered, documents, supporting_only)
 
     return RobustRetrieverTool(
@@ -102,6 +96,17 @@ def create_robust_retriever_tool(
         response_format="content_and_artifact",
         handle_tool_error=True,
     )
+
+
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    """Make a tool error of what fails in here."""
+    try:
+        yield
+    except Exception as error:
+        if steers(error):
+            raise
+        raise ToolException(unread(error)) from error
 
 
 def hidden(config: RunnableConfig) -> RunnableConfig:

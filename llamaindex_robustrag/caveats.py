@@ -72,20 +72,11 @@ def decoding_caveats(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[str
     return tuple(found)
 
 
-def conversation_caveats(conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
-    """What a conversation in front of every prompt means for the radius."""
-    return shown_warnings(*_counted(conversation))
-
-
-def condensed_caveats(conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
-    """What a question that was made from a conversation means for the radius."""
-    return condensed_warnings(*_counted(conversation))
-
-
-def _counted(conversation: Sequence[ChatMessage]) -> tuple[int, int]:
-    """How many earlier answers and results of tools there are."""
+def conversation_caveats(conversation: Sequence[ChatMessage], *, condensed: bool = False) -> tuple[str, ...]:
+    """What a conversation means for the radius: one in front of every prompt, or one that the question was made of."""
     roles = [message.role for message in conversation]
-    return roles.count(MessageRole.ASSISTANT), sum(map(roles.count, (MessageRole.TOOL, MessageRole.FUNCTION)))
+    tools = sum(map(roles.count, (MessageRole.TOOL, MessageRole.FUNCTION)))
+    return (condensed_warnings if condensed else shown_warnings)(roles.count(MessageRole.ASSISTANT), tools)
 
 
 def few_nodes_caveats(groups: Sequence[PassageGroup]) -> tuple[str, ...]:

@@ -11,8 +11,9 @@ from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 
-from llamaindex_robustrag.grouping import GroupNodesBy, check_group_by, node_places
+from llamaindex_robustrag.grouping import GroupNodesBy, node_places
 from llamaindex_robustrag.more_nodes import asked_for
+from robustrag_integrations.grouping.passages import grouping_of
 from robustrag_integrations.grouping.quotas import (
     SHORTAGE,
     Gathered,
@@ -75,7 +76,7 @@ class DiverseRetriever(BaseRetriever):
         verbose: bool = False,
     ) -> None:
         self._quota = SourceQuota(sources, per_origin, max_passages)
-        check_group_by(group_by)
+        grouping_of(1, group_by)  # type: ignore[arg-type]
         if fetch is None and afetch is None:
             if not isinstance(retriever, BaseRetriever):
                 raise TypeError(f"retriever must be a retriever, got {type(retriever).__name__}; or pass fetch=")

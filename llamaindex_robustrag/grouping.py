@@ -37,11 +37,6 @@ class GroupedNodes:
     by: GroupBy
 
 
-def check_group_by(group_by: object) -> None:
-    """Raise ValueError unless nodes can be grouped by this."""
-    grouping_of(1, group_by)  # type: ignore[arg-type]
-
-
 def checked_nodes(nodes: object) -> list[NodeWithScore]:
     """The nodes as a list of their own.
 

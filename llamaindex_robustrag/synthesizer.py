@@ -36,7 +36,7 @@ from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from llamaindex_robustrag.aggregations import method_and_settings
-from llamaindex_robustrag.caveats import condensed_caveats, conversation_caveats, decoding_caveats, few_nodes_caveats
+from llamaindex_robustrag.caveats import conversation_caveats, decoding_caveats, few_nodes_caveats
 from llamaindex_robustrag.conversation import from_conversation, with_aside
 from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, checked_nodes, group_nodes, group_texts
 from llamaindex_robustrag.llm_calls import plain_llm
@@ -145,7 +145,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         citation_markers: the response has `[1]` where the nodes that the report cites as number 1 support it; none
             is the model's. It is then streamed in one piece, and the report's `text` has no markers.
         supporting_only: `response.source_nodes` has those nodes alone that support the answer (`supporting_nodes`), so
-            that nobody is shown what was outvoted; of a streamed response when the last piece is out.
+            that nobody is shown what was outvoted; of a streamed response when the last piece is out. `positions` in
+            the report are places among these.
         choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
         local_model: what `"decoding"` decodes with; None: the model inside a `HuggingFaceLLM`.
         llm_kwargs: passed on with every call to the LLM, such as `{"temperature": 0.0}`.
@@ -560,7 +561,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _caveats(self) -> tuple[str, ...]:
         """What is known of the model and the conversation that weakens every answer."""
-        condensed = condensed_caveats(self._condensed)
+        condensed = conversation_caveats(self._condensed, condensed=True)
         if self._local is not None:
             return (*self._local.warnings, *decoding_caveats(self._plain, self._conversation), *condensed)
         return (*self._model.warnings, *conversation_caveats(self._conversation), *condensed)

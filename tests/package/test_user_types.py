@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[2]
 PROGRAMS = sorted((Path(__file__).parent / "user_programs").glob("*.py"))
 
 
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(1800)
 def test_a_users_program_is_typed(tmp_path: Path) -> None:
     assert len(PROGRAMS) == 2
     for program in PROGRAMS:
