@@ -18,10 +18,9 @@ from pydantic import BaseModel
 
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.blocks import Blocks, chars_of, usage_of
-from robustrag_integrations.replies.finish import finish_reason
-from robustrag_integrations.replies.reply import Ending, FinishReason, Piece, Usage
-
-_REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "native_finish_reason")
+from robustrag_integrations.replies.finish import reason_in
+from robustrag_integrations.replies.reply import Ending, Piece, Usage
+from robustrag_integrations.usage import told
 
 
 class Seen(BaseCallbackHandler):
@@ -38,7 +37,7 @@ class Seen(BaseCallbackHandler):
         message, info = getattr(last, "message", None), getattr(last, "generation_info", None) or {}
         found = ending_of(message) if isinstance(message, BaseMessage) else Ending()
         usage = usage_of((response.llm_output or {}).get("token_usage"))
-        self.ending = _completed(found, Ending(finish=_finish(info), usage=usage))
+        self.ending = _completed(found, Ending(finish=reason_in(info), usage=usage))
 
 
 def response_of(said: Any, seen: Ending) -> Response:
@@ -72,7 +71,7 @@ def ending_of(message: BaseMessage) -> Ending:
     for name in ("reasoning_content", "reasoning", "thinking"):
         parts.reasoning_chars += chars_of(extra.get(name))
     return Ending(
-        finish=_finish(message.response_metadata),
+        finish=reason_in(message.response_metadata),
         refusal=parts.refusal,
         reasoning_chars=parts.reasoning_chars,
         usage=usage_of(getattr(message, "usage_metadata", None)),
@@ -100,7 +99,7 @@ class Streamed:
                 finish=found.finish if found.finish != "unknown" else known.finish,
                 refusal="".join(refusals) if refusals else None,
                 reasoning_chars=known.reasoning_chars + found.reasoning_chars,
-                usage=_sum(known.usage, found.usage),
+                usage=told((known.usage, found.usage)),
             )
         elif not isinstance(chunk, str):
             self._whole = chunk
@@ -129,26 +128,3 @@ def _parts(message: BaseMessage) -> Blocks:
     parts = Blocks()
     parts.read(message.content)
     return parts
-
-
-def _finish(metadata: Mapping[str, Any]) -> FinishReason:
-    for name in _REASONS:
-        if (found := finish_reason(metadata.get(name))) != "unknown":
-            return found
-    details = metadata.get("incomplete_details")
-    if isinstance(details, Mapping) and details.get("reason"):
-        return finish_reason(details["reason"])
-    status = metadata.get("status")
-    return finish_reason("length" if status == "incomplete" else status)
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    def added(a: int | None, b: int | None) -> int | None:
-        return b if a is None else a if b is None else a + b
-
-    return Usage(
-        added(one.prompt, other.prompt),
-        added(one.cached, other.cached),
-        added(one.completion, other.completion),
-        added(one.reasoning, other.reasoning),
-    )

@@ -13,10 +13,10 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, TextBlock
 
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.replies.finish import finish_reason
+from robustrag_integrations.replies.blocks import usage_of
+from robustrag_integrations.replies.finish import entry, reason_in
 from robustrag_integrations.replies.reply import Ending, FinishReason, Usage
 
-_REASONS = ("finish_reason", "stop_reason", "stopReason", "done_reason", "native_finish_reason")
 _TRACES = ("reasoning_content", "reasoning", "thinking", "thinking_delta")
 
 
@@ -100,63 +100,34 @@ def _length_of(extra: Mapping[str, Any]) -> int:
 
 
 def _finish(raw: Any, extra: Mapping[str, Any]) -> FinishReason:
-    for holder in (raw, _first(raw, "choices"), _first(raw, "candidates"), extra, _get(raw, "message")):
-        for name in _REASONS:
-            if (found := finish_reason(_get(holder, name))) != "unknown":
-                return found
-    if reason := _get(_get(raw, "incomplete_details"), "reason"):
-        return finish_reason(reason)
-    if (inner := _get(raw, "response")) is not None:  # the last event of a stream of the Responses API
-        return _finish(inner, {})
-    status = _get(raw, "status")
-    return finish_reason("length" if status == "incomplete" else status)
+    others = (_first(raw, "choices"), _first(raw, "candidates"), extra, entry(raw, "message"))
+    inner = entry(raw, "response")  # of the last event of a stream of the Responses API
+    found = reason_in(raw, *others)
+    return reason_in(inner) if found == "unknown" and inner is not None else found
 
 
 def _refusal(raw: Any, extra: Mapping[str, Any]) -> str | None:
     choice = _first(raw, "choices")
-    for holder in (extra, _get(choice, "message"), _get(choice, "delta")):
-        if isinstance(found := _get(holder, "refusal"), str):
+    for holder in (extra, entry(choice, "message"), entry(choice, "delta")):
+        if isinstance(found := entry(holder, "refusal"), str):
             return found
-    for item in _list(_get(raw, "output")):
-        for block in _list(_get(item, "content")):
-            if isinstance(found := _get(block, "refusal"), str):
+    for item in _list(entry(raw, "output")):
+        for block in _list(entry(item, "content")):
+            if isinstance(found := entry(block, "refusal"), str):
                 return found
     return None
 
 
 def _usage(raw: Any, extra: Mapping[str, Any]) -> Usage:
-    """Tokens as providers report them: OpenAI's two APIs, Anthropic, Gemini, Ollama; else what LlamaIndex noted."""
-    for found in (_get(raw, "usage"), _get(raw, "usage_metadata"), _get(_get(raw, "response"), "usage"), raw, extra):
-        prompt = _count(found, "prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count")
-        completion = _count(found, "completion_tokens", "output_tokens", "candidates_token_count", "eval_count")
-        if prompt is not None or completion is not None:
-            read = _get(found, "prompt_tokens_details") or _get(found, "input_tokens_details")
-            made = _get(found, "completion_tokens_details") or _get(found, "output_tokens_details")
-            cached = _count(read, "cached_tokens")
-            return Usage(
-                prompt,
-                cached
-                if cached is not None
-                else _count(found, "cache_read_input_tokens", "cached_content_token_count"),
-                completion,
-                _count(made, "reasoning_tokens") if made is not None else _count(found, "thoughts_token_count"),
-            )
-    return Usage()
-
-
-def _get(holder: Any, name: str) -> Any:
-    """An entry of a mapping, or an attribute of anything else; None if it has none."""
-    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+    """Tokens as the provider reports them, else what LlamaIndex noted."""
+    places = (entry(raw, "usage"), entry(raw, "usage_metadata"), entry(entry(raw, "response"), "usage"), raw, extra)
+    told = (found for found in map(usage_of, places) if (found.prompt, found.completion) != (None, None))
+    return next(told, Usage())
 
 
 def _first(holder: Any, name: str) -> Any:
-    return next(iter(_list(_get(holder, name))), None)
+    return next(iter(_list(entry(holder, name))), None)
 
 
 def _list(found: Any) -> list[Any]:
     return list(found) if isinstance(found, (list, tuple)) else []
-
-
-def _count(holder: Any, *names: str) -> int | None:
-    values = (_get(holder, name) for name in names)
-    return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and v >= 0), None)

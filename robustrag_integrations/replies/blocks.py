@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from robustrag_integrations.replies.finish import entry
 from robustrag_integrations.replies.reply import Usage
 
 _TEXT = ("text", "output_text", "text_delta", "input_text")
@@ -87,24 +88,23 @@ def chars_of(reasoning: Any, depth: int = 0) -> int:
 
 
 def usage_of(found: Any) -> Usage:
-    """Tokens from what servers and clients call `usage`, `token_usage` or `usage_metadata`."""
-    if not isinstance(found, Mapping):
-        return Usage()
-    read = _first_mapping(found, "prompt_tokens_details", "input_tokens_details", "input_token_details")
-    made = _first_mapping(found, "completion_tokens_details", "output_tokens_details", "output_token_details")
-    cached = _count(read, "cached_tokens", "cache_read")
+    """Tokens from what servers and clients call `usage`, `token_usage` or `usage_metadata`, a mapping or an object."""
+    read = _first(found, "prompt_tokens_details", "input_tokens_details", "input_token_details")
+    made = _first(found, "completion_tokens_details", "output_tokens_details", "output_token_details")
+    cached, reasoning = _count(read, "cached_tokens", "cache_read"), _count(made, "reasoning_tokens", "reasoning")
+    cached_names = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cached_content_token_count")
     return Usage(
-        prompt=_count(found, "prompt_tokens", "input_tokens"),
-        cached=cached if cached is not None else _count(found, "prompt_cache_hit_tokens", "cache_read_input_tokens"),
-        completion=_count(found, "completion_tokens", "output_tokens"),
-        reasoning=_count(made, "reasoning_tokens", "reasoning"),
+        prompt=_count(found, "prompt_tokens", "input_tokens", "prompt_token_count", "prompt_eval_count"),
+        cached=cached if cached is not None else _count(found, *cached_names),
+        completion=_count(found, "completion_tokens", "output_tokens", "candidates_token_count", "eval_count"),
+        reasoning=reasoning if reasoning is not None else _count(found, "thoughts_token_count"),
     )
 
 
-def _first_mapping(found: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
-    return next((found[name] for name in names if isinstance(found.get(name), Mapping)), {})
+def _first(holder: Any, *names: str) -> Any:
+    return next((found for name in names if (found := entry(holder, name)) is not None), None)
 
 
-def _count(found: Mapping[str, Any], *names: str) -> int | None:
-    values = (found.get(name) for name in names)
+def _count(holder: Any, *names: str) -> int | None:
+    values = (entry(holder, name) for name in names)
     return next((v for v in values if isinstance(v, int) and not isinstance(v, bool) and 0 <= v < 1 << 53), None)

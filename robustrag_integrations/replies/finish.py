@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
 from robustrag_integrations.replies.reply import FinishReason
 
+_NAMES = ("finish_reason", "stop_reason", "stopReason", "done_reason", "native_finish_reason")
 _LONGEST = 60  # characters of such a word
 _WORDS: dict[FinishReason, tuple[str, ...]] = {
     "stop": ("stop", "end_turn", "stop_sequence", "eos", "eos_token", "end", "complete", "completed", "success", "1"),
@@ -27,3 +29,20 @@ def finish_reason(said: Any) -> FinishReason:
         return "unknown"
     last = str(word)[:_LONGEST].rpartition(".")[2].strip().casefold()
     return _MEANING.get(last.removeprefix("finish_reason_"), "other")
+
+
+def entry(holder: Any, name: str) -> Any:
+    """An entry of a mapping, or an attribute of anything else; None if it has none."""
+    return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+
+
+def reason_in(raw: Any, *others: Any) -> FinishReason:
+    """How a response ended: what it, or one of the others, names as a reason, else its own details or status."""
+    for holder in (raw, *others):
+        for name in _NAMES:
+            if (found := finish_reason(entry(holder, name))) != "unknown":
+                return found
+    if reason := entry(entry(raw, "incomplete_details"), "reason"):
+        return finish_reason(reason)
+    status = entry(raw, "status")
+    return finish_reason("length" if status == "incomplete" else status)
