@@ -48,6 +48,7 @@ from robustrag_integrations.plans.performers import DecodingPerformer, Performer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
+from robustrag_integrations.words import count_of
 
 _LOG = logging.getLogger(__name__)
 _DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
@@ -316,15 +317,15 @@ class RobustDocuments(OneRun[Any]):
         return ModelCalls(llm, self._limits, known, self.attempts, marks_from=self.prime)
 
     def _log_unheard(self, answer: RobustAnswer, config: RunnableConfig) -> None:
-        """Say once in the log that an answer has warnings which nobody gets; a log holds no text of theirs."""
+        """Log once that nothing receives the report of an answer with warnings; a log holds no text of theirs."""
         if self._logged or self.return_robustness or not answer.warnings or has_handlers(config):
             return
         self._logged = True
         _LOG.warning(
-            "an answer has a radius of %d and %d warnings, and nobody gets its report: set return_robustness=True, or "
-            "listen to callbacks for %s; this is said once per chain",
+            "answer has radius %d and %s, but nothing receives the report. Set return_robustness=True or add a "
+            "callback for %s. Logged once per chain",
             answer.radius,
-            len(answer.warnings),
+            count_of(len(answer.warnings), "warning"),
             REPORT_EVENT,
         )
 

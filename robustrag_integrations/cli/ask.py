@@ -42,6 +42,7 @@ from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.prompts import Task
 from robustrag_integrations.usage import cost_in_words, prices_of
+from robustrag_integrations.words import count_of
 
 DESCRIPTION = """\
 Read documents, retrieve the passages that fit a question, ask the model about each
@@ -120,7 +121,7 @@ def run(args: argparse.Namespace) -> int:
     progress.step(f"loading the model {args.model}")
     model = load_model(args.model, args.base_url)
     note_probe(model, args.probe)
-    progress.step(f"asking about {len(passages)} passages")
+    progress.step(f"asking about {count_of(len(passages), 'passage')}")
     answer = _answer(args, name, model, passages)
     prices = None if args.prices is None else prices_of(args.prices)
     if args.json:

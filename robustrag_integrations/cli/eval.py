@@ -24,6 +24,7 @@ from robustrag_integrations.cli.output import (
 from robustrag_integrations.cli.running import exit_code, run_evaluation
 from robustrag_integrations.evaluation.run.presets import PRESETS
 from robustrag_integrations.usage import prices_of
+from robustrag_integrations.words import count_of
 
 _MOST_COMPARISONS = 20  # on a terminal
 
@@ -52,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     cached = args.preset is None or PRESETS[args.preset].cached
     done = run_evaluation(args, mapping, output, cached=cached)
     _report(args, mapping, done.rows)
-    complain(f"{len(done.rows)} rows are in {output}, {done.made} of them new")
+    complain(f"{output} holds {count_of(len(done.rows), 'row')}, {done.made} of them new")
     return exit_code(done)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from robustrag_integrations.cli.arguments import whole_number
 from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, UsageError, complain
 from robustrag_integrations.display import printable
+from robustrag_integrations.words import count_of
 
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.run.engine import LocalEngine
@@ -94,7 +95,7 @@ def exit_code(done: Finished) -> int:
     """The exit code of a run; failed rows are reported."""
     if not done.failed:
         return EXIT_ANSWERED
-    complain(f"{done.failed} rows failed; run the same command again to retry them")
+    complain(f"{count_of(done.failed, 'row')} failed; run the same command again to retry them")
     return EXIT_FAILURE
 
 

@@ -38,6 +38,7 @@ from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.config import CertifySpec, EvalConfig, read_config
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
+from robustrag_integrations.words import count_of
 
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.tune.tuning import Tuned, Tuning, Wish
@@ -310,7 +311,8 @@ def _going_with(method: Method, switch: str, value: Any) -> list[Setting]:
 def _said_before(args: argparse.Namespace, tuning: Tuning) -> list[str]:
     choosing, held = tuning.questions(tuning.choosing), tuning.questions(tuning.held_out)
     lines = [
-        f"{tuning.setups} settings on {choosing} questions, then the chosen one on {held} held-out ones",
+        f"{count_of(tuning.setups, 'setting')} on {count_of(choosing, 'question')}, then the chosen one on {held} that "
+        "are held out",
         f"at most {tuning.estimate()}; what the cache or {args.output} has is not asked again",
     ]
     if args.certified == "cacc":

@@ -11,6 +11,7 @@ from robustrag_integrations.corpus.documents import CorpusError, Document, Skipp
 from robustrag_integrations.corpus.files import SUFFIXES, Found, SourceFile, find_files
 from robustrag_integrations.corpus.readers import FileReader
 from robustrag_integrations.display import printable
+from robustrag_integrations.words import count_of
 
 _MOST_KINDS = 6
 LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together
@@ -76,7 +77,8 @@ def _unread(paths: list[str], search: Found) -> list[Skipped]:
     kinds = Counter(search.unread).most_common()
     named = ", ".join(f"{count} {printable(kind, 20)}" for kind, count in kinds[:_MOST_KINDS])
     more = f", and {len(kinds) - _MOST_KINDS} other kinds" if len(kinds) > _MOST_KINDS else ""
-    reason = f"{sum(search.unread.values())} files that are not read: {named}{more}; {', '.join(SUFFIXES)} are"
+    files = count_of(sum(search.unread.values()), "file")
+    reason = f"{files} of other kinds: {named}{more}; {', '.join(SUFFIXES)} are read"
     return [Skipped(", ".join(paths), reason)]
 
 

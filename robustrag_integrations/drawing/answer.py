@@ -13,7 +13,7 @@ from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
-from robustrag_integrations.words import loss_in_words, radius_in_words, repeats_in_words
+from robustrag_integrations.words import count_of, loss_in_words, radius_in_words, repeats_in_words
 
 _DISSENT = 10
 
@@ -154,7 +154,7 @@ def _tokens(spending: Mapping[str, Any]) -> list[tuple[str, str]]:
     if not known:
         return []
     silent = spending.get("silent")
-    return [("Tokens", ", ".join(known) + (f"; {silent} calls did not tell" if silent else ""))]
+    return [("Tokens", ", ".join(known) + (f"; {count_of(silent, 'call')} did not tell" if silent else ""))]
 
 
 def _groups(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None, limits: Limits) -> Element | None:

@@ -8,6 +8,7 @@ from typing import Any
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.tree import token_in_words
 from robustrag_integrations.rounding import decimals
+from robustrag_integrations.words import count_of
 
 _NOTE = "no-retrieval token"
 
@@ -43,7 +44,7 @@ def steps_table(evidence: Mapping[str, Any], settings: Mapping[str, Any], most: 
     ]
     names = ("Token", "Lead", "Mean lead", "Best rival", *(("Taken from",) if fallbacks else ()))
     head = [h("th", name, scope="col") for name in names]
-    caption = f"Token by token, {answering} groups answering"
+    caption = f"Token by token, {count_of(answering, 'group')} answering"
     caption += f"; {len(gaps) - most} more are not shown" if len(gaps) > most else ""
     return h("table", h("caption", caption), h("thead", h("tr", *head)), h("tbody", *rows), cls="steps")
 

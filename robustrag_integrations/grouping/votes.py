@@ -84,7 +84,7 @@ class VoteRules:
         if self.wave_size is not None:
             check_at_least(1, wave_size=self.wave_size)
             if not self.stop_when_decided:
-                raise ValueError(f"wave_size={self.wave_size!r} needs stop_when_decided=True: all waves are asked else")
+                raise ValueError(f"wave_size={self.wave_size!r} requires stop_when_decided=True")
         for name, allowed in (("copies", Copies), ("below", Below)):
             if (given := getattr(self, name)) not in get_args(allowed):
                 raise ValueError(f"{name}={given!r}: use {' or '.join(map(repr, get_args(allowed)))}")

@@ -334,7 +334,8 @@ def test_a_decided_answer_asks_no_more(ask, docs: Path) -> None:
     assert keyword.code == 2
     assert "KeywordAggregation needs what all groups say" in keyword.err
     assert (
-        "needs stop_when_decided=True" in ask(QUESTION, "--docs", docs, "--defense", "consensus", "--wave-size", 3).err
+        "requires stop_when_decided=True"
+        in ask(QUESTION, "--docs", docs, "--defense", "consensus", "--wave-size", 3).err
     )
 
 

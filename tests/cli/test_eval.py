@@ -40,7 +40,7 @@ def test_a_run_ends_with_a_table_rows_and_a_spreadsheet(run) -> None:
     assert code == 0
     assert "vanilla" in out
     assert "cacc k'=2" in out
-    assert "18 rows are in run.jsonl, 18 of them new" in err
+    assert "run.jsonl holds 18 rows, 18 of them new" in err
     assert len(Path("run.jsonl").read_text().splitlines()) == 19
     lines = list(csv.DictReader(Path("run.csv").read_text().splitlines()))
     assert {line["setup"] for line in lines} == {"vanilla", "voting"}
@@ -100,7 +100,7 @@ def test_the_same_command_goes_on_and_another_one_adds(run) -> None:
     _, _, err = run("--attack", "pia")
     assert "12 of 12 rows are in eval.jsonl already" in err
     _, _, err = run("--attack", "pia", "jamming")
-    assert "18 rows are in eval.jsonl, 6 of them new" in err
+    assert "eval.jsonl holds 18 rows, 6 of them new" in err
 
 
 def test_data_instead_of_a_table(run) -> None:

@@ -150,7 +150,7 @@ def test_what_is_written_is_what_is_read(method: str, tmp_path: Path) -> None:
         ("aggregation: keyword\nvotes: {weigths: {}}", "votes.weigths: unknown key; did you mean 'weights'"),
         ("aggregation: keyword\nvotes: {weights: {a: 101}}", "votes.weights: "),
         ("aggregation: keyword\nvotes: {stop_when_decided: true}", "votes.stop_when_decided: .*Consensus"),
-        ("aggregation: consensus\nvotes: {wave_size: 2}", "votes: wave_size=2 needs stop_when_decided"),
+        ("aggregation: consensus\nvotes: {wave_size: 2}", "votes: wave_size=2 requires stop_when_decided"),
         ("aggregation: keyword\nvotes: {group_size: 2, group_by: origin}", "votes: group_size=2 and group_by='origin'"),
         ("aggregation: keyword\nretrieval: {top_k: 0}", "retrieval.top_k: 0 must be a whole number"),
         ("aggregation: keyword\nretrieval: {topk: 5}", "retrieval.topk: unknown key; did you mean 'top_k'"),

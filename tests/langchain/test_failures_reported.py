@@ -88,4 +88,4 @@ async def test_that_nobody_gets_warnings_is_logged_once(style: str, caplog: pyte
     for _ in range(2):
         await answer_from_one_source(chain)
     [logged] = [record.getMessage() for record in caplog.records if record.name == "langchain_robustrag.runnable"]
-    assert "a radius of 0 and 2 warnings, and nobody gets its report: set return_robustness=True" in logged
+    assert "radius 0 and 2 warnings, but nothing receives the report. Set return_robustness=True" in logged

@@ -228,7 +228,7 @@ def test_without_the_setting_all_groups_are_waited_for() -> None:
 def test_methods_that_need_all_groups_say_so() -> None:
     with pytest.raises(ValueError, match=r"KeywordAggregation needs what all groups say.*MajorityVoting.*Consensus"):
         KeywordAggregation(ScriptedModel({}), stop_when_decided=True)
-    with pytest.raises(ValueError, match="wave_size=3 needs stop_when_decided=True"):
+    with pytest.raises(ValueError, match="wave_size=3 requires stop_when_decided=True"):
         voting(wave_size=3)
     with pytest.raises(ValueError, match="wave_size=0 must be a whole number of at least 1"):
         voting(stop_when_decided=True, wave_size=0)

@@ -306,7 +306,7 @@ class DefenseSpec(_Part):
         for values in itertools.product(*settings.values()) if name in METHODS else ():
             METHODS[name].in_force(dict(zip(settings, values, strict=True)))
         if settings.get("wave_size", (None,)) != (None,) and not all(settings.get("stop_when_decided", (False,))):
-            raise _Wrong("needs stop_when_decided: true; all waves are asked else", "wave_size")
+            raise _Wrong("requires stop_when_decided: true", "wave_size")
         tasks = _listed(given.get("tasks", ())) or possible
         for task in tasks:
             if task not in possible:

@@ -9,6 +9,7 @@ from robustrag_integrations.evaluation.show.tables import fitted_table
 from robustrag_integrations.evaluation.tune.choice import Candidate
 from robustrag_integrations.evaluation.tune.tuning import Tuned, Wish
 from robustrag_integrations.rounding import decimals
+from robustrag_integrations.words import count_of
 
 FEW = 30  # held-out questions below which the intervals are said to be wide
 
@@ -52,7 +53,7 @@ def in_words(tuned: Tuned, wish: Wish) -> list[str]:
     if held.accuracy.n < FEW:
         lines.append(f"{_questions(held)} are few: the intervals (95%) say how little is known; give more")
     if tuned.failed:
-        lines.append(f"{tuned.failed} rows failed and count as not right; run the same command again to retry them")
+        lines.append(f"not right, as {count_of(tuned.failed, 'row')} failed; run the same command again to retry")
     rules = {_rule(c) for c in tuned.candidates}
     if len(rules) > 1:
         lines.append(

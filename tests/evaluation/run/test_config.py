@@ -56,7 +56,7 @@ def test_yaml_and_json_say_the_same(tmp_path) -> None:
         ({"defenses": [{"name": "voting", "copies": "two"}]}, "use 'report' or 'one_vote'"),
         ({"defenses": [{"name": "voting", "min_groups": -1}]}, "min_groups=-1"),
         ({"defenses": [{"name": "voting", "stop_when_decided": 1}]}, "stop_when_decided=1 must be True or False"),
-        ({"defenses": [{"name": "voting", "wave_size": 2}]}, "defenses.wave_size: needs stop_when_decided: true"),
+        ({"defenses": [{"name": "voting", "wave_size": 2}]}, "defenses.wave_size: requires stop_when_decided: true"),
         (
             {"defenses": [{"name": "keyword", "stop_when_decided": True}]},
             "KeywordAggregation needs what all groups say",

@@ -11,6 +11,7 @@ from robustrag_integrations.drawing.certificate import attacker_in_words, certif
 from robustrag_integrations.drawing.elements import Child, Element, h
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
+from robustrag_integrations.words import count_of
 
 COLUMNS = ("Outcome", "Question and answer", "Setup", "Attack", "Groups", "Radius", "τ")
 _STRIP = 40  # groups drawn in a line
@@ -62,7 +63,7 @@ def _in_words(groups: Sequence[Mapping[str, Any]], hits: Sequence[bool]) -> str:
     statuses = [g["status"] for g in groups]
     said = [f"{statuses.count(s)} {s}" for s in dict.fromkeys(statuses)]
     planted = [f"group {i + 1} planted: {s}" for i, (s, hit) in enumerate(zip(statuses, hits, strict=True)) if hit]
-    return f"{len(groups)} groups: {', '.join([*said, *planted[:5]])}"
+    return f"{count_of(len(groups), 'group')}: {', '.join([*said, *planted[:5]])}"
 
 
 def _answer(row: Mapping[str, Any]) -> Mapping[str, Any] | None:
