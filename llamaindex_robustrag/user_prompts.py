@@ -160,7 +160,7 @@ def _filled(
     if unused := {"context", "keywords"} & set(shown) - {slot}:
         raise ValueError(f"{name} must not show {', '.join(VARIABLES[field] for field in unused)}")
     if slot == "context" and "query" not in shown and VARIABLES["query"] not in own:
-        raise ValueError(f"{name} must show {{query_str}}, which nobody would be asked without")
+        raise ValueError(f"{name} must show {{query_str}}: without it the question is not asked")
     return UserTemplate("", body, fields, slot=slot, messages=messages)
 
 

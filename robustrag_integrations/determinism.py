@@ -32,7 +32,7 @@ class Repeats:
         model: `deterministic`; `samples`, if replies to equal prompts differ, be it that they are drawn at random or
             that the numbers move from call to call; or `unknown`.
         why: how that is known, in a few words. Of an `unknown` one, the reason to doubt it; empty where there is none
-            but that nobody said.
+            but that it was not declared.
         probe: what a repeat probe of this model found (`robustrag probe`); None without one.
     """
 
@@ -110,7 +110,7 @@ class Determinism:
     """
 
     model: State = "unknown"
-    why: str = "nobody said whether the model samples"
+    why: str = "not declared whether the model samples"
     scope: Scope = "nothing"
     promise: str = "nothing is promised"
     premises: tuple[str, ...] = ()

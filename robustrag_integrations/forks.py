@@ -22,8 +22,8 @@ def begin(answer: object) -> None:
     """
     if _forked_meanwhile:
         raise RuntimeError(
-            "this process was forked while another thread was answering, and nobody releases that thread's locks here: "
-            "fork before the first question is asked, or start processes with the method 'spawn'"
+            "this process was forked while another thread was answering, whose locks are never released here: fork "
+            "before the first question is asked, or start processes with the method 'spawn'"
         )
     _answering[answer] = threading.get_ident()
 

@@ -109,7 +109,7 @@ def repeat_warnings(model: TextModel | DecodingModel) -> tuple[str, ...]:
     repeats = repeats_of(model)
     if repeats.model == "deterministic":
         return ()
-    doubt = repeats.caveat or "nobody said whether the model repeats itself (samples=False says that it does)"
+    doubt = repeats.caveat or "not declared whether the model repeats itself (samples=False declares that it does)"
     return (f"{doubt}; the certificate is about the replies seen",)
 
 

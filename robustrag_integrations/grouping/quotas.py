@@ -156,7 +156,7 @@ def shortage_of(groups: Iterable[PassageGroup]) -> str | None:
 
 
 def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) -> str | None:
-    """What to say of an answer from so few sources that nobody, or hardly anybody, can outvote a lie.
+    """What to say of an answer from too few sources to outvote a lie.
 
     That one group decides alone, and that of two neither can be outvoted, every answer says by itself.
 
@@ -177,7 +177,7 @@ def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) 
     if passages > default:
         found = f"found {count_of(passages, 'passage')} of {count_of(sources, 'source')}"
         return f"{found}: {diverse} fetches until there are 10"
-    weak = "" if sources < FEW else ": hardly anybody can outvote a lie"
+    weak = "" if sources < FEW else ": too few to outvote a lie"
     return (
         f"found {count_of(passages, 'passage')}{weak}; retrievers find {default} unless told otherwise. "
         f"Ask for 10 or more: {how}, or {diverse}"

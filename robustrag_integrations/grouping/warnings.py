@@ -74,7 +74,7 @@ def _odd_origin(passage: Passage) -> str:
     """What stands where an origin is looked for, if that is no name, in words."""
     for field in FIELDS:
         if (given := passage.metadata.get(field)) is not None and label(given) is None:
-            return f"; the {field!r} of one is a {type(given).__name__}, which is no name"
+            return f"; the {field!r} of one is a {type(given).__name__}, not a name"
     return ""
 
 

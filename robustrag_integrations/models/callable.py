@@ -225,7 +225,7 @@ class CallableModel(CalledModel):
         retry_busy: whether a server that is busy (429, or 500 and above, in an error of any client) is worth another
             try too, after as long as its Retry-After says. Clients that try again by themselves multiply the tries.
         samples: whether the model samples (temperature above 0): two calls may then differ, and `answer.determinism`
-            says what a radius is worth then. None: nobody said.
+            says what a radius is worth then. None: not declared.
         name: the model's name in reports.
 
     Raises:

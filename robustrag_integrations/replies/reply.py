@@ -23,7 +23,7 @@ class Ending:
 
     Attributes:
         finish: why the reply ended. `length`: it was cut at its limit of tokens; `content_filter`: by a filter;
-            `tool_calls`: the model called a tool in place of answering; `unknown`: nobody said.
+            `tool_calls`: the model called a tool in place of answering; `unknown`: not said.
         refusal: the words of a refusal that the server marked as one; None where it marked none. "": no words.
         reasoning_chars: characters of reasoning that came apart from the text. The reasoning itself is dropped.
         usage: tokens. Replies that differ in it alone are equal.

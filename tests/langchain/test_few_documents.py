@@ -20,7 +20,7 @@ def warnings(retriever: Any, reader: Reader) -> str:
 
 def test_the_default_number_of_documents_is_warned_about_with_the_number_to_ask_for(reader: Reader) -> None:
     said = warnings(store(corpus(flood=1)).as_retriever(), reader)
-    assert "found 4 passages: hardly anybody can outvote a lie" in said
+    assert "found 4 passages: too few to outvote a lie" in said
     assert 'as_retriever(search_kwargs={"k": 10})' in said
     assert "DiverseRetriever(retriever, sources=10)" in said
 

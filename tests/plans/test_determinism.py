@@ -58,7 +58,7 @@ def test_each_method_says_what_its_radius_fixes_in_a_run_that_was_drawn(
     assert (found.determinism.model, found.determinism.scope) == (repeats.model, scope)
     assert words in found.determinism.promise
     assert found.determinism.premises == PREMISES
-    assert found.determinism.why == (repeats.why or "nobody said whether the model samples")
+    assert found.determinism.why == (repeats.why or "not declared whether the model samples")
 
 
 @pytest.mark.parametrize("answer", [voted, kept, decoded])
