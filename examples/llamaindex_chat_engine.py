@@ -26,8 +26,8 @@ engine = RobustContextChatEngine.from_defaults(index.as_retriever(), llm=LocalMo
 def show(reply: object) -> None:
     """The report is on every reply, once its last piece is out."""
     report = reply.metadata["robustrag"]
-    outvoted = [group["origins"][0] for group in report["groups"] if group["status"] == "outvoted"]
-    print(f"  radius {report['radius']}, outvoted: {', '.join(outvoted) or 'nobody'}")
+    differing = [group["origins"][0] for group in report["groups"] if group["status"] == "differs"]
+    print(f"  radius {report['radius']}, differing: {', '.join(differing) or 'none'}")
 
 
 reply = engine.chat(QUESTION)

@@ -37,7 +37,7 @@ attacks (planted as the first of the passages, the last one drops out):
 
 reading the table:
   radius             how many passages could have said anything else without changing the answer
-  outvoted           passages that wanted another answer, and by how much they lost
+  differs            passages that wanted another answer, and by how much they lost
 
 examples:
   robustrag demo --seed 3
@@ -176,7 +176,7 @@ def _as_text(
         *(f"{printable(a.name.capitalize() + ':', 18):18}{printable(a.gist, 160)}" for a in attacks if a.planted),
         "",
         table(
-            ("attack", "defence", "answer", "verdict", "radius", "outvoted"),
+            ("attack", "defence", "answer", "verdict", "radius", "differs"),
             [_row(o) for o in outcomes],
             limits=(16, 9, 32, 18, 6, 52),
         ),
@@ -189,7 +189,7 @@ def _as_text(
 
 def _row(outcome: Outcome) -> tuple[str, ...]:
     radius = "-" if outcome.defense == "vanilla" else str(outcome.answer.radius)
-    return outcome.attack, outcome.defense, outcome.answer.text, _verdict(outcome), radius, _outvoted(outcome)
+    return outcome.attack, outcome.defense, outcome.answer.text, _verdict(outcome), radius, _differing(outcome)
 
 
 def _verdict(outcome: Outcome) -> str:
@@ -200,8 +200,8 @@ def _verdict(outcome: Outcome) -> str:
     return {True: "right", False: "wrong", None: "not known"}[outcome.correct]
 
 
-def _outvoted(outcome: Outcome) -> str:
-    lost = outcome.outvoted
+def _differing(outcome: Outcome) -> str:
+    lost = outcome.differing
     if not lost:
         return "-"
     margin = "" if lost[0].margin is None else f" ({loss_in_words(lost[0].margin, outcome.answer.margin_unit)})"

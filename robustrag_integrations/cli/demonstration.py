@@ -61,7 +61,7 @@ class Outcome:
     hijacked: bool
 
     @property
-    def outvoted(self) -> tuple[GroupReport, ...]:
+    def differing(self) -> tuple[GroupReport, ...]:
         """The groups that wanted another answer, planted ones first."""
         lost = [g for g in self.answer.groups if g.status == "differs"]
         return tuple(sorted(lost, key=lambda g: PLANTED not in g.passage_ids))
@@ -76,7 +76,7 @@ class Outcome:
             "hijacked": self.hijacked,
             "radius": self.answer.radius,
             "abstained": self.answer.abstained,
-            "outvoted": [{"passages": list(g.passage_ids), "margin": g.margin} for g in self.outvoted],
+            "differs": [{"passages": list(g.passage_ids), "margin": g.margin} for g in self.differing],
             "margin_unit": self.answer.margin_unit,
             "warnings": list(self.answer.warnings),
         }

@@ -50,7 +50,7 @@ def test_vanilla_is_fooled_by_both_attacks_and_the_defences_are_not(demo) -> Non
     for (attack, defense), result in seen.items():
         assert result["hijacked"] == (defense == "vanilla" and attack != "none")
         assert result["correct"] == (not result["hijacked"])
-    assert seen["poisoning", "keyword"]["outvoted"][0]["passages"] == ["planted"]
+    assert seen["poisoning", "keyword"]["differs"][0]["passages"] == ["planted"]
     assert seen["prompt injection", "voting"]["radius"] == 3
 
 
