@@ -21,7 +21,7 @@ from robustrag_integrations.defenses.settings_file import SettingsLike
 from robustrag_integrations.grouping.passages import GroupBy
 from robustrag_integrations.grouping.votes import Below, Copies, Weights
 from robustrag_integrations.keywords import KeywordExtractor
-from robustrag_integrations.prompts import PromptSet, Task
+from robustrag_integrations.prompts import Options, PromptSet, Task
 from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.replies.structured import Replies
 
@@ -57,6 +57,7 @@ class MethodOptions(TypedDict, total=False):
     min_words: int
     final: Final
     abstention: Callable[[str], bool] | Sequence[str]
+    options: Options
     quorum: float
     cut_replies: CutReplies
     replies: Replies

@@ -10,10 +10,11 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 Task = Literal["short_answer", "multiple_choice", "long_form"]
 TASKS: tuple[Task, ...] = ("short_answer", "multiple_choice", "long_form")
+Options = Literal["words", "letters"]
 
 ABSTENTION = "I don't know"
 NO_INFORMATION = "No information found"
@@ -160,6 +161,7 @@ class PromptSet:
             isolated prompt, so that a prompt of your own is asked at the end as well.
         phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
         ours: whether the final prompt is the project's own, whose reply says nothing but agreed words.
+        options: whether multiple choice asks for an option's words, or, as the paper does, for its letter.
     """
 
     isolated: PromptTemplate
@@ -167,6 +169,7 @@ class PromptSet:
     keyword: PromptTemplate | None = None
     phrases: PromptTemplate | None = None
     ours: bool = False
+    options: Options = "words"
 
 
 _AGREED = {
@@ -262,6 +265,23 @@ def _short_answer() -> PromptSet:
 
 
 def _multiple_choice() -> PromptSet:
+    unknown = f'If the text does not say which, reply "{NO_INFORMATION}".'
+    return PromptSet(
+        isolated=PromptTemplate(
+            "Answer the question using only the text below. Reply with one of the options, word for word. "
+            f"{unknown}\n\n",
+            "Text:\n{context}\n\nQuestion: {query}\nOptions:\n{choices}\nAnswer:",
+            ("context", "query", "choices"),
+        ),
+        no_retrieval=PromptTemplate(
+            "Answer the question from what you know. Reply with one of the options, word for word.\n\n",
+            "Question: {query}\nOptions:\n{choices}\nAnswer:",
+            ("query", "choices"),
+        ),
+    )
+
+
+def _lettered_choice() -> PromptSet:
     return PromptSet(
         isolated=PromptTemplate(
             "Choose the option that answers the question, using only the text below. Reply with the letter of that "
@@ -275,6 +295,7 @@ def _multiple_choice() -> PromptSet:
             "Question: {query}\n{choices}\nAnswer:",
             ("query", "choices"),
         ),
+        options="letters",
     )
 
 
@@ -307,6 +328,7 @@ _SETS = {
     "multiple_choice": replace(_multiple_choice(), ours=True),
     "long_form": replace(_long_form(), ours=True),
 }
+_LETTERED = replace(_lettered_choice(), ours=True)
 
 
 def _query_first(template: PromptTemplate) -> PromptTemplate:
@@ -327,7 +349,9 @@ def check_exemplars(exemplars: object) -> int:
     return 2 if exemplars is True else int(exemplars)
 
 
-def prompts_for(task: Task, *, exemplars: bool | int = False, query_first: bool = False) -> PromptSet:
+def prompts_for(
+    task: Task, *, exemplars: bool | int = False, query_first: bool = False, options: Options = "words"
+) -> PromptSet:
     """The prompts of a task: `short_answer`, `multiple_choice` or `long_form`.
 
     Args:
@@ -336,14 +360,16 @@ def prompts_for(task: Task, *, exemplars: bool | int = False, query_first: bool 
             True for two. Base models without instruction tuning need them, chat models do not.
         query_first: put the question before the passages and keywords, so that local models read it once for all
             groups; most models were trained on the other order, which is the default.
+        options: multiple choice asks for an option's `"words"`, or for its letter as the paper does (`"letters"`).
 
     Raises:
-        ValueError: unknown task, or more examples than there are.
+        ValueError: unknown task or way to show options, or more examples than there are.
     """
     count = check_exemplars(exemplars)
     if task not in _SETS:
         raise ValueError(f"task={task!r} is unknown; use one of {', '.join(map(repr, TASKS))}")
-    chosen = _SETS[task]
+    lettered = check_options(options) == "letters" and task == "multiple_choice"
+    chosen = _LETTERED if lettered else _SETS[task]
     if query_first:
         moved: dict[str, Any] = {
             name: _query_first(t) for name in ("isolated", "keyword", "phrases") if (t := getattr(chosen, name))
@@ -351,9 +377,20 @@ def prompts_for(task: Task, *, exemplars: bool | int = False, query_first: bool 
         chosen = replace(chosen, **moved)
     if not count:
         return chosen
-    shown = _EXEMPLARS[task][:count]
+    shown = (_LETTERED_EXEMPLARS if lettered else _EXEMPLARS[task])[:count]
     phrases = chosen.phrases.with_exemplars(_PHRASE_EXEMPLARS[:count]) if chosen.phrases else None
     return replace(chosen, isolated=chosen.isolated.with_exemplars(shown), phrases=phrases)
+
+
+def check_options(options: object) -> Options:
+    """How options are asked for, checked.
+
+    Raises:
+        ValueError: it is neither "words" nor "letters".
+    """
+    if options not in get_args(Options):
+        raise ValueError(f"options={options!r} must be {' or '.join(map(repr, get_args(Options)))}")
+    return options  # type: ignore[return-value]
 
 
 def final_is_ours(prompts: PromptSet) -> bool:
@@ -365,25 +402,32 @@ def final_is_ours(prompts: PromptSet) -> bool:
     return any(template.instruction + template.body == t.instruction + t.body for t in shipped)
 
 
-def chosen_prompts(given: PromptSet | None, task: Task) -> PromptSet:
+def chosen_prompts(given: PromptSet | None, task: Task, options: Options | None = None) -> PromptSet:
     """The prompts that a user gave, else the task's.
+
+    Args:
+        given: the user's.
+        task: what is asked for.
+        options: how the options of multiple choice are shown; None: as the prompts say.
 
     Raises:
         TypeError: they are no `PromptSet`.
+        ValueError: there is no such way to show options.
     """
     if given is None:
-        return prompts_for(task)
+        return prompts_for(task, options=options or "words")
     if not isinstance(given, PromptSet):
         raise TypeError(
             f"prompts must be a PromptSet, got {type(given).__name__}; to change one, use "
             "dataclasses.replace(prompts_for(task), isolated=...)"
         )
-    return given
+    return given if options is None else replace(given, options=check_options(options))
 
 
-def format_choices(choices: Sequence[str]) -> str:
-    """The options of a multiple-choice question, one lettered line each."""
-    return "\n".join(f"{option_label(i)}. {choice}" for i, choice in enumerate(choices))
+def format_choices(choices: Sequence[str], options: Options = "letters") -> str:
+    """The options of a multiple-choice question, one line each, behind a letter or a dash."""
+    marks = ("-" if options == "words" else f"{option_label(i)}." for i in range(len(choices)))
+    return "\n".join(f"{mark} {choice}" for mark, choice in zip(marks, choices, strict=True))
 
 
 def option_label(index: int) -> str:
@@ -391,8 +435,20 @@ def option_label(index: int) -> str:
     return chr(65 + index) if index < 26 else "0"
 
 
-_LIGHT_CHOICES = format_choices(["1798", "1871", "1902", NO_INFORMATION])
-_OPERA_CHOICES = format_choices(["Ilse Quant", "Aron Feld", "Tomas Brevik", NO_INFORMATION])
+def _choice_exemplars(options: Options) -> tuple[Exemplar, ...]:
+    light, opera = ("1798", "1871", "1902", NO_INFORMATION), ("Ilse Quant", "Aron Feld", "Tomas Brevik", NO_INFORMATION)
+    when, who = "When was the Halden Light built?", "Who composed The Glass Harbour?"
+    cases = ((_TRAVEL, when, light, 1), (_COOKING, when, light, 3), (_MUSIC, who, opera, 0), (_WEATHER, who, opera, 3))
+    return tuple(
+        Exemplar(
+            {"context": text, "query": query, "choices": format_choices(choices, options)},
+            choices[right] if options == "words" else option_label(right),
+        )
+        for text, query, choices, right in cases
+    )
+
+
+_LETTERED_EXEMPLARS = _choice_exemplars("letters")
 _EXEMPLARS: dict[str, tuple[Exemplar, ...]] = {
     "short_answer": (
         Exemplar({"context": _TRAVEL, "query": "Who built the Halden Light?"}, "Tomas Brevik"),
@@ -400,12 +456,7 @@ _EXEMPLARS: dict[str, tuple[Exemplar, ...]] = {
         Exemplar({"context": _MUSIC, "query": "In which year was The Glass Harbour first performed?"}, "1934"),
         Exemplar({"context": _WEATHER, "query": "In which year was The Glass Harbour first performed?"}, ABSTENTION),
     ),
-    "multiple_choice": (
-        Exemplar({"context": _TRAVEL, "query": "When was the Halden Light built?", "choices": _LIGHT_CHOICES}, "B"),
-        Exemplar({"context": _COOKING, "query": "When was the Halden Light built?", "choices": _LIGHT_CHOICES}, "D"),
-        Exemplar({"context": _MUSIC, "query": "Who composed The Glass Harbour?", "choices": _OPERA_CHOICES}, "A"),
-        Exemplar({"context": _WEATHER, "query": "Who composed The Glass Harbour?", "choices": _OPERA_CHOICES}, "D"),
-    ),
+    "multiple_choice": _choice_exemplars("words"),
     "long_form": (
         Exemplar(
             {"context": _TRAVEL, "query": "Tell me about the Halden Light."},

@@ -232,6 +232,13 @@ _REPLIES = Setting(
     "whether groups are asked for an object with answer and flag: never, always, where the model is made to give one",
     values=("text", "structured", "auto"),
 )
+_OPTIONS = Setting(
+    "options",
+    "words",
+    str,
+    "multiple choice asks for an option's words, or for its letter as the paper does",
+    values=("words", "letters"),
+)
 _EXTRACTOR = Setting(
     "extractor",
     "runs",
@@ -324,7 +331,11 @@ VOTING = Method(
     tasks=("multiple_choice",),
     needs="text",
     defense="robustrag_integrations.defenses.voting.defense:MajorityVoting",
-    settings=(Setting("quorum", 0.5, float, "share of groups that must have been asked with success"), _CUT_REPLIES),
+    settings=(
+        _OPTIONS,
+        Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
+        _CUT_REPLIES,
+    ),
 )
 
 CONSENSUS = Method(
@@ -364,7 +375,7 @@ VANILLA = Method(
     tasks=("short_answer", "multiple_choice", "long_form"),
     needs="text",
     defense="robustrag_integrations.defenses.vanilla:VanillaRAG",
-    settings=(_CUT_REPLIES,),
+    settings=(_OPTIONS, _CUT_REPLIES),
 )
 
 _BASELINES = "robustrag_integrations.evaluation.baselines"
@@ -379,7 +390,7 @@ MIS = Method(
     tasks=("short_answer", "multiple_choice"),
     needs="text",
     defense=f"{_BASELINES}.mis:IndependentSet",
-    settings=(_CONTRADICTS, _CUT_REPLIES),
+    settings=(_CONTRADICTS, _OPTIONS, _CUT_REPLIES),
 )
 MIS_SAMPLING = Method(
     name="mis-sampling",
@@ -393,6 +404,7 @@ MIS_SAMPLING = Method(
         Setting("sample_size", 2, int, "how many passages a draw holds"),
         Setting("decay", 0.9, float, "weight of a rank relative to the one above it"),
         Setting("seed", 0, int, "of the draws"),
+        _OPTIONS,
         _CUT_REPLIES,
     ),
 )
@@ -405,6 +417,7 @@ RADAR = Method(
     settings=(
         _CONTRADICTS,
         Setting("entails", None, object, "whether an answer implies another; None compares words", is_function=True),
+        _OPTIONS,
         _CUT_REPLIES,
     ),
 )
@@ -416,6 +429,7 @@ TRUSTRAG = Method(
     defense=f"{_BASELINES}.trustrag:ClusterFilter",
     settings=(
         Setting("embed", None, object, "from texts to vectors; None counts words", is_function=True),
+        _OPTIONS,
         _CUT_REPLIES,
     ),
 )
@@ -425,7 +439,10 @@ INSTRUCTION = Method(
     tasks=_ANY_TASK,
     needs="text",
     defense=f"{_BASELINES}.filters:InstructionPrompt",
-    settings=(_CUT_REPLIES,),
+    settings=(
+        _OPTIONS,
+        _CUT_REPLIES,
+    ),
 )
 DETECTOR = Method(
     name="detector",
@@ -437,6 +454,7 @@ DETECTOR = Method(
         Setting(
             "detector", None, object, "whether a passage holds an injection; None looks for phrases", is_function=True
         ),
+        _OPTIONS,
         _CUT_REPLIES,
     ),
 )

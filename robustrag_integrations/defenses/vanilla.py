@@ -10,19 +10,18 @@ from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.registry import VANILLA
-from robustrag_integrations.defenses.voting.options import check_choices, parse_option
+from robustrag_integrations.defenses.voting.options import check_choices, parse_option, shown_options
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.plans.asking import ask_final, report, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
 from robustrag_integrations.prompts import (
     ABSTENTION,
-    NO_INFORMATION,
+    Options,
     PromptSet,
     PromptTemplate,
     Task,
     chosen_prompts,
-    format_choices,
 )
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 
@@ -43,7 +42,7 @@ def vanilla_plan(
     else:
         calls = 1
         template, values = prompts.isolated, {"context": group.text, "query": query}
-        text, choice, said = yield from ask_once(template, values, choices, cut_replies)
+        text, choice, said = yield from ask_once(template, values, prompts, choices, cut_replies)
     return RobustAnswer(
         text=text,
         radius=0,
@@ -65,15 +64,19 @@ def in_one_prompt(groups: Sequence[PassageGroup], index: int = 0) -> PassageGrou
 
 
 def ask_once(
-    template: PromptTemplate, values: Mapping[str, str], choices: Sequence[str] | None, cut_replies: CutReplies
+    template: PromptTemplate,
+    values: Mapping[str, str],
+    prompts: PromptSet,
+    choices: Sequence[str] | None,
+    cut_replies: CutReplies,
 ) -> Generator[Request, Reply, tuple[str, int | None, Response]]:
     """Ask a single question, and show the answer: its text, the option chosen, and the response."""
     if choices is not None:
-        values = {**values, "choices": format_choices([*choices, NO_INFORMATION])}
+        values = {**values, "choices": shown_options(choices, values.get("context", ""), prompts)}
     said = yield from ask_final(template.render(**values), cut_replies, shown=choices is None)
     if choices is None:
         return said.text or ABSTENTION, None, said
-    choice = parse_option(said.text or "", choices)
+    choice = parse_option(said.text or "", choices, prompts.options)
     text = ABSTENTION if choice is None else choices[choice]
     yield Emit(text)
     return text, choice, said
@@ -89,16 +92,21 @@ class VanillaSettings:
 
     @classmethod
     def of(
-        cls, *, task: Task | None = None, prompts: PromptSet | None = None, cut_replies: CutReplies | None = None
+        cls,
+        *,
+        task: Task | None = None,
+        prompts: PromptSet | None = None,
+        options: Options | None = None,
+        cut_replies: CutReplies | None = None,
     ) -> VanillaSettings:
         """From user arguments; see `VanillaRAG`."""
         chosen = VANILLA.check_task(task)
         cut = check_cut_replies(VANILLA.value("cut_replies", cut_replies))
-        return cls(chosen, chosen_prompts(prompts, chosen), cut)
+        return cls(chosen, chosen_prompts(prompts, chosen, options), cut)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""
-        return {"task": self.task, "cut_replies": self.cut_replies}
+        return {"task": self.task, "options": self.prompts.options, "cut_replies": self.cut_replies}
 
 
 class VanillaRAG(TextDefense):
@@ -108,6 +116,7 @@ class VanillaRAG(TextDefense):
         model: what is asked.
         task: `short_answer` (default), `multiple_choice` (then give `choices`) or `long_form`.
         prompts: your own `PromptSet`; None for the project's, the same as the defences use.
+        options: of multiple choice: `"words"` (default) or `"letters"`, as for `MajorityVoting`.
         cut_replies: whether an answer that was cut raises (`"abstain"`, the default) or is given with a warning
             (`"count"`).
     """
@@ -122,10 +131,11 @@ class VanillaRAG(TextDefense):
         *,
         task: Task | None = None,
         prompts: PromptSet | None = None,
+        options: Options | None = None,
         cut_replies: CutReplies | None = None,
     ) -> None:
         super().__init__(model, group_by="passage")
-        self.settings = VanillaSettings.of(task=task, prompts=prompts, cut_replies=cut_replies)
+        self.settings = VanillaSettings.of(task=task, prompts=prompts, options=options, cut_replies=cut_replies)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:

@@ -259,7 +259,7 @@ def test_twenty_six_options_and_no_information_fit() -> None:
     ],
 )
 def test_options_are_read_from_what_models_write(response: str, expected: int | None) -> None:
-    assert parse_option(response, ["Paris", "Lyon", "Nice"]) == expected
+    assert parse_option(response, ["Paris", "Lyon", "Nice"], "letters") == expected
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_options_are_read_from_what_models_write(response: str, expected: int | 
 def test_an_option_that_is_denied_or_has_another_sign_is_not_voted_for(
     response: str, choices: list[str], expected: int | None
 ) -> None:
-    assert parse_option(response, check_choices(choices)) == expected
+    assert parse_option(response, check_choices(choices), "letters") == expected
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,8 @@ def test_an_option_that_is_denied_or_has_another_sign_is_not_voted_for(
 )
 def test_an_option_that_reads_like_another_ones_letter_is_refused(choices: list[str], whose: str) -> None:
     with pytest.raises(ValueError, match=rf"reads like the letter of {whose} in a reply. Write it out"):
-        check_choices(choices)
+        MajorityVoting(ECHO, options="letters").answer("q", ["x"], choices=choices)
+    assert MajorityVoting(ECHO).answer("q", [choices[0]], choices=choices).choice == 0
 
 
 @pytest.mark.parametrize(
@@ -311,7 +312,8 @@ def test_an_option_that_reads_like_another_ones_letter_is_refused(choices: list[
 )
 def test_options_that_differ_in_a_sign_or_are_their_own_letters_are_options(choices: list[str]) -> None:
     assert check_choices(choices) == tuple(choices)
-    assert [parse_option(choice, choices) for choice in choices] == list(range(len(choices)))
+    for shown in ("words", "letters"):
+        assert [parse_option(choice, choices, shown) for choice in choices] == list(range(len(choices)))
 
 
 @pytest.mark.parametrize(
@@ -420,7 +422,7 @@ def test_a_prompt_shows_as_many_worked_examples_as_asked_for_and_every_second_on
         prompts = prompts_for(task, exemplars=count)
         for template in filter(None, (prompts.isolated, prompts.phrases)):
             assert len(template.exemplars) == count
-            no = "D" if task == "multiple_choice" else "I don't know"
+            no = "No information found" if task == "multiple_choice" else "I don't know"
             assert [e.answer == no for e in template.exemplars] == [False, True, False, True][:count]
     assert prompts_for(task, exemplars=True) == prompts_for(task, exemplars=2)
     for wrong in (5, -1, 1.0, "1", None):

@@ -29,6 +29,7 @@ BARE = PromptSet(
 BARE_CHOICES = PromptSet(
     isolated=PromptTemplate("", "{context}|{query}{choices}", ("context", "query", "choices")),
     no_retrieval=PromptTemplate("", "{query}{choices}", ("query", "choices")),
+    options="letters",
 )
 
 

@@ -17,7 +17,7 @@ from robustrag_integrations.determinism import Promise
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.prompts import PromptSet, Task
+from robustrag_integrations.prompts import Options, PromptSet, Task
 from robustrag_integrations.replies.reading import CutReplies
 
 if TYPE_CHECKING:
@@ -39,6 +39,8 @@ class MajorityVoting(TextDefense):
         model: what is asked, once per group.
         task: `multiple_choice`, the only one.
         prompts: your own `PromptSet`; None for the project's.
+        options: `"words"` (default) shows the options without letters, in an order that differs from group to group, and
+            reads replies by their words; `"letters"` is the paper's: lettered, in the order of the question.
         quorum: share of the groups that must have been asked with success, in [0, 1]; default 0.5.
         cut_replies: what a reply does that was cut at its limit of tokens or by a content filter: `"abstain"`
             (default: unless its first line was complete by then) or `"count"` (as far as it goes, with a warning).
@@ -69,6 +71,7 @@ class MajorityVoting(TextDefense):
         *,
         task: Task | None = None,
         prompts: PromptSet | None = None,
+        options: Options | None = None,
         quorum: float | None = None,
         cut_replies: CutReplies | None = None,
         accept_sampling: bool = False,
@@ -77,7 +80,9 @@ class MajorityVoting(TextDefense):
         **rules: Unpack[VoteOptions],
     ) -> None:
         super().__init__(model, accept_sampling=accept_sampling, prime=prime, **rules)
-        self.settings = VotingSettings.of(task=task, prompts=prompts, quorum=quorum, cut_replies=cut_replies)
+        self.settings = VotingSettings.of(
+            task=task, prompts=prompts, options=options, quorum=quorum, cut_replies=cut_replies
+        )
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VotingSettings) -> Plan:

@@ -1,7 +1,18 @@
-"""The options of a multiple-choice question, and which of them a response votes for."""
+"""The options of a multiple-choice question, and which of them a response votes for.
+
+A group is shown the options by their words, in an order of its own, and replies with the words of one. Small models
+choose letters by where they stand: of 150 replies to lettered options 113 were "A". What is left of such a leaning falls
+on another option in each group. The order is a function of the options and of the group's own text, never of its place
+among the groups: a passage that is put in moves the others, and must not change what they are asked. So a group's prompt
+depends on nothing but its text and the question, which is all that the radius and the certificates of voting take
+isolation to be. Who writes a passage may choose the order in its own prompt, and no other.
+
+The paper asks for letters, in the order of the question (`options="letters"`).
+"""
 
 from __future__ import annotations
 
+import hashlib
 import re
 import unicodedata
 from collections.abc import Sequence
@@ -12,7 +23,7 @@ from robustrag_integrations.defenses.voting.statements import stated
 from robustrag_integrations.keywords.closed_classes import listed
 from robustrag_integrations.keywords.languages import NEGATIONS
 from robustrag_integrations.normalise import compatible, few_marks, plain_words, signed_words
-from robustrag_integrations.prompts import NO_INFORMATION, option_label
+from robustrag_integrations.prompts import NO_INFORMATION, Options, PromptSet, format_choices, option_label
 from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
 
 _LEAD = (
@@ -53,12 +64,34 @@ def check_choices(choices: Sequence[str] | None) -> tuple[str, ...]:
                 f"choices[{first}]={choices[first]!r:.60} and choices[{i}]={choice!r:.60} are the same: case, spaces "
                 "and punctuation make no difference. Leave one out"
             )
-    _check_letters(choices)
     return tuple(choices)
 
 
-def _check_letters(choices: Sequence[str]) -> None:
-    """Refuse an option that reads like the letter of another one, or of "no information": a reply means either."""
+def shown_options(choices: Sequence[str], text: str, prompts: PromptSet) -> str:
+    """The options as the prompt about a text shows them; "No information found" comes last.
+
+    Where they stand before the passages, which have to be the same for all groups up to there, they have one order.
+    """
+    if prompts.options == "letters":
+        return format_choices([*_with_letters(choices), NO_INFORMATION])
+    body = prompts.isolated.body
+    before = 0 <= body.find("{choices}") < body.find("{context}")
+    seed = hashlib.sha256(b"" if before else text.encode("utf-8", "surrogatepass"))
+
+    def place(choice: str) -> bytes:
+        own = seed.copy()
+        own.update(choice.encode("utf-8", "surrogatepass"))
+        return own.digest()
+
+    return format_choices([*sorted(choices, key=place), NO_INFORMATION], "words")
+
+
+def _with_letters(choices: Sequence[str]) -> Sequence[str]:
+    """The options, none of which reads like the letter of another one, or of "no information".
+
+    Raises:
+        ValueError: one does; a reply would mean either.
+    """
     places = {option_label(i).casefold(): i for i in range(len(choices) + 1)}
     for i, choice in enumerate(choices):
         other = places.get(choice.strip().casefold(), i)
@@ -66,36 +99,38 @@ def _check_letters(choices: Sequence[str]) -> None:
             whose = f"choices[{other}]" if other < len(choices) else "no information"
             raise ValueError(
                 f"choices[{i}]={choice!r} reads like the letter of {whose} in a reply. Write it out, such as "
-                f"{f'the letter {choice.strip()}'!r}"
+                f"{f'the letter {choice.strip()}'!r}, or ask for words: options='words'"
             )
+    return choices
 
 
-def parse_option(response: str, choices: Sequence[str]) -> int | None:
+def parse_option(response: str, choices: Sequence[str], options: Options = "words") -> int | None:
     r"""The option a response votes for; None for "no information", an abstention, or anything unclear.
 
-    A response is a letter ("B", "(b)", "B.", "Answer: B", "B. Lyon"), or an option's text, or it states one ("So the
-    answer is B.", in whichever sentence), or its first line begins with one ("Lyon, not Paris"), or names exactly one
-    and holds no negation. Signs count: "-5" does not name "5", nor "C++" "C". Reasoning is left out, and so is the
-    frame of JSON, `<answer>` or LaTeX's `\boxed{}` around an answer. A function of this one response.
+    A response is an option's text, or it states one ("So the answer is Lyon.", in whichever sentence), or its first
+    line begins with one ("Lyon, not Paris"), or names exactly one and holds no negation. Where letters were shown it
+    may be one ("B", "(b)", "B.", "Answer: B", "B. Lyon"); where none were, a letter means nothing. Signs count: "-5"
+    does not name "5", nor "C++" "C". Reasoning is left out, and so is the frame of JSON, `<answer>` or LaTeX's
+    `\boxed{}` around an answer. A function of this one response.
     """
-    found = _read(response, choices)
+    found = _read(response, choices, options)
     return found if found is not None and found < len(choices) else None
 
 
-def is_unclear(response: str, choices: Sequence[str]) -> bool:
+def is_unclear(response: str, choices: Sequence[str], options: Options = "words") -> bool:
     """Whether a response neither chooses an option nor abstains: it names none of them, or several."""
-    return _read(response, choices) is None
+    return _read(response, choices, options) is None
 
 
-def _read(response: str, choices: Sequence[str]) -> int | None:
+def _read(response: str, choices: Sequence[str], shown: Options) -> int | None:
     """The option, where "no information" comes after all others; None where it is unclear which."""
     said = without_citations(unboxed(answer_text(_visible(response))))
     line = compatible(said.lstrip()[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
     given, options = _as_compared(line), _options(tuple(choices))
     if given in options:
         return options.index(given)
-    labels = [option_label(i) for i in range(len(choices) + 1)]
-    if match := _LETTER.fullmatch(" ".join(line.casefold().replace("’", "'").split())):
+    labels = [option_label(i) for i in range(len(choices) + 1)] if shown == "letters" else []
+    if labels and (match := _LETTER.fullmatch(" ".join(line.casefold().replace("’", "'").split()))):
         letter = match.group(1).upper()
         return labels.index(letter) if letter in labels else None
     if is_abstention(line) or _NOTHING_FOUND in given:

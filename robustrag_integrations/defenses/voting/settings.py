@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations.defenses.registry import VOTING
-from robustrag_integrations.defenses.voting.options import parse_option
+from robustrag_integrations.defenses.voting.options import parse_option, shown_options
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Quorum, Reading, read_response
-from robustrag_integrations.prompts import NO_INFORMATION, Prompt, PromptSet, Task, chosen_prompts, format_choices
+from robustrag_integrations.prompts import Options, Prompt, PromptSet, Task, chosen_prompts
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 
 
@@ -29,6 +29,7 @@ class VotingSettings:
         *,
         task: Task | None = None,
         prompts: PromptSet | None = None,
+        options: Options | None = None,
         quorum: float | None = None,
         cut_replies: CutReplies | None = None,
     ) -> VotingSettings:
@@ -38,22 +39,30 @@ class VotingSettings:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
         return cls(
-            chosen_prompts(prompts, VOTING.check_task(task)),
+            chosen_prompts(prompts, VOTING.check_task(task), options),
             Quorum(VOTING.value("quorum", quorum)),
             check_cut_replies(VOTING.value("cut_replies", cut_replies)),
         )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str]) -> list[Prompt]:
-        """One prompt per group; "No information found" is the last option."""
-        options = (*choices, NO_INFORMATION)
-        listed = format_choices(options)
-        isolated = self.prompts.isolated
-        return [isolated.render(context=g.text, query=query, choices=listed) for g in groups]
+        """One prompt per group."""
+        render = self.prompts.isolated.render
+        return [
+            render(context=g.text, query=query, choices=shown_options(choices, g.text, self.prompts)) for g in groups
+        ]
 
     def vote_of(self, response: Response, choices: Sequence[str]) -> Reading[int]:
         """A group's vote."""
-        return read_response(response, lambda text: parse_option(text, choices), self.cut_replies, by_line=True)
+        options = self.prompts.options
+        return read_response(
+            response, lambda text: parse_option(text, choices, options), self.cut_replies, by_line=True
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""
-        return {"task": "multiple_choice", "quorum": self.quorum.share, "cut_replies": self.cut_replies}
+        return {
+            "task": "multiple_choice",
+            "options": self.prompts.options,
+            "quorum": self.quorum.share,
+            "cut_replies": self.cut_replies,
+        }

@@ -15,7 +15,7 @@ from robustrag_integrations.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.registry import Method
 from robustrag_integrations.defenses.vanilla import ask_once, in_one_prompt
-from robustrag_integrations.defenses.voting.options import check_choices, parse_option
+from robustrag_integrations.defenses.voting.options import check_choices, parse_option, shown_options
 from robustrag_integrations.evaluation.score.intervals import check_installed
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response, TextModel
@@ -31,12 +31,10 @@ from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
 from robustrag_integrations.plugins import load_object
 from robustrag_integrations.prompts import (
     ABSTENTION,
-    NO_INFORMATION,
     PromptSet,
     PromptTemplate,
     Task,
     chosen_prompts,
-    format_choices,
 )
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies, reply_warnings
 
@@ -70,13 +68,16 @@ class BaselineSettings:
         cls.method.check_names(given)
         chosen = cls.method.check_task(task)
         values = {s.name: cls.method.value(s.name, given.get(s.name)) for s in cls.method.settings}
+        shown = chosen_prompts(prompts, chosen, given.get("options"))
+        del values["options"]  # the prompts say it
         values |= {name: function_of(name, values[name], own) for name, own in cls.functions.items()}
         check_cut_replies(values["cut_replies"])
-        return cls(task=chosen, prompts=chosen_prompts(prompts, chosen), **values)
+        return cls(task=chosen, prompts=shown, **values)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe; a function by its name."""
         own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "prompts"}
+        own["options"] = self.prompts.options
         return {name: name_of(value) if callable(value) else value for name, value in own.items()}
 
 
@@ -164,13 +165,15 @@ def isolated_answers(
     Raises:
         QuorumError: all groups failed.
     """
-    values = {} if choices is None else {"choices": format_choices([*choices, NO_INFORMATION])}
-    prompts = [settings.prompts.isolated.render(context=g.text, query=query, **values) for g in groups]
+    prompts = []
+    for text in (group.text for group in groups):
+        values = {} if choices is None else {"choices": shown_options(choices, text, settings.prompts)}
+        prompts.append(settings.prompts.isolated.render(context=text, query=query, **values))
 
     def said(text: str) -> str | None:
         if choices is None:
             return None if is_abstention(text) else text.strip() or None
-        chosen = parse_option(text, choices)
+        chosen = parse_option(text, choices, settings.prompts.options)
         return None if chosen is None else choices[chosen]
 
     def read(response: Response) -> Reading[str]:
@@ -216,7 +219,7 @@ def reread(
         calls += 1
         values = {"context": together.text, "query": inputs.query}
         text, choice, said = yield from ask_once(
-            template or settings.prompts.isolated, values, choices, settings.cut_replies
+            template or settings.prompts.isolated, values, settings.prompts, choices, settings.cut_replies
         )
     responses = [said, *(reading.response for reading in readings or ())]
     return RobustAnswer(

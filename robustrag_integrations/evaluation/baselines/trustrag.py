@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import TRUSTRAG
+from robustrag_integrations.defenses.voting.options import shown_options
 from robustrag_integrations.evaluation.baselines.base import Baseline, BaselineSettings, Function, reread
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.plans.asking import ask_final
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.prompts import NO_INFORMATION, format_choices
 
 ROUGE, COSINE = 0.25, 0.88  # from which on two passages of a cluster are alike
 _DIMENSIONS = 512
@@ -72,7 +72,7 @@ class ClusterFilter(Baseline):
         shown = [inputs.groups[i] for i in kept]
         known, calls = None, 0
         if shown and settings.prompts.no_retrieval is not None:
-            values = {} if choices is None else {"choices": format_choices([*choices, NO_INFORMATION])}
+            values = {} if choices is None else {"choices": shown_options(choices, "", settings.prompts)}
             prompt = settings.prompts.no_retrieval.render(query=inputs.query, **values)
             known = (yield from ask_final(prompt, settings.cut_replies, shown=False)).text
             calls = 1

@@ -167,7 +167,9 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
     task_of_core = TASK_OF[task]
     if setup.defense == NO_RAG:
         return NoRetrieval(model, task=task_of_core, **settings)
-    prompts = prompts_for(task_of_core, exemplars=settings.pop("exemplars", 0))
+    prompts = prompts_for(
+        task_of_core, exemplars=settings.pop("exemplars", 0), options=settings.get("options", "words")
+    )
     method = BASELINES.get(setup.defense) or method_of(setup.defense)
     made: Defense = method.build(model, task=task_of_core, prompts=prompts, **settings)
     return made

@@ -9,7 +9,7 @@ from robustrag_integrations.defenses.vanilla import VanillaSettings, ask_once
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.prompts import Task
+from robustrag_integrations.prompts import Options, Task
 from robustrag_integrations.replies.reading import CutReplies
 
 
@@ -19,15 +19,23 @@ class NoRetrieval(TextDefense):
     Args:
         model: what is asked.
         task: `short_answer` (default), `multiple_choice` (then give `choices`) or `long_form`.
+        options: of multiple choice, as for `VanillaRAG`.
         cut_replies: what an answer that was cut does, as for `VanillaRAG`.
     """
 
     settings_type = VanillaSettings
     settings: VanillaSettings
 
-    def __init__(self, model: TextModel, *, task: Task | None = None, cut_replies: CutReplies | None = None) -> None:
+    def __init__(
+        self,
+        model: TextModel,
+        *,
+        task: Task | None = None,
+        options: Options | None = None,
+        cut_replies: CutReplies | None = None,
+    ) -> None:
         super().__init__(model)
-        self.settings = VanillaSettings.of(task=task, cut_replies=cut_replies)
+        self.settings = VanillaSettings.of(task=task, options=options, cut_replies=cut_replies)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:
@@ -36,7 +44,7 @@ class NoRetrieval(TextDefense):
         if options is None:
             refuse_choices(inputs.choices, NoRetrieval)
         template, values = settings.prompts.no_retrieval, {"query": inputs.query}
-        text, choice, said = yield from ask_once(template, values, options, settings.cut_replies)
+        text, choice, said = yield from ask_once(template, values, settings.prompts, options, settings.cut_replies)
         return RobustAnswer(
             text=text,
             radius=0,

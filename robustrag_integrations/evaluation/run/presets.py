@@ -23,6 +23,8 @@ _LONG = {**_PAPER, "alpha": 0.4, "beta": 4, "tasks": ["long"], "cut_replies": "c
 _TOKENS = {"name": "decoding", "eta": 0.0, "tasks": ["qa"], "exemplars": SHOTS["qa"]}
 _TOKENS_C = {"name": "decoding", "eta": 1.0, "tasks": ["long"], "label": "decoding-c", "exemplars": SHOTS["long"]}
 _TOKENS_R = {**_TOKENS_C, "eta": 4.0, "label": "decoding-r"}
+_VOTING = {"name": "voting", "options": "letters"}
+_NO_RAG = {"name": "no-rag", "options": "letters"}
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Preset:
 
 def _vanilla(*tasks: str) -> list[dict[str, Any]]:
     """Vanilla RAG, asked as the paper asks each of these tasks."""
-    cut = {"long": {"cut_replies": "count"}}
-    return [{"name": "vanilla", "tasks": [task], "exemplars": SHOTS[task], **cut.get(task, {})} for task in tasks]
+    own = {"mc": {"options": "letters"}, "long": {"cut_replies": "count"}}
+    return [{"name": "vanilla", "tasks": [task], "exemplars": SHOTS[task], **own.get(task, {})} for task in tasks]
 
 
 def _of_paper(
@@ -65,7 +67,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "paper-table1",
                 "accuracy without an attack, and certified against one injected passage (Table 1)",
                 ["mc", "qa", "long"],
-                ["no-rag", *_vanilla("mc", "qa", "long"), _SHORT, _LONG, _TOKENS, _TOKENS_C, _TOKENS_R, "voting"],
+                [_NO_RAG, *_vanilla("mc", "qa", "long"), _SHORT, _LONG, _TOKENS, _TOKENS_C, _TOKENS_R, _VOTING],
                 certify=_ONE,
             ),
             _of_paper(
@@ -84,7 +86,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "modification",
                 "certified against one injected and against one modified passage (the appendix's table)",
                 ["mc", "qa"],
-                [{**_SHORT, "alpha": 0.3, "beta": 3}, _TOKENS, "voting"],
+                [{**_SHORT, "alpha": 0.3, "beta": 3}, _TOKENS, _VOTING],
                 certify={**_ONE, "attacks": ["injection", "modification"]},
             ),
             _of_paper(
@@ -106,7 +108,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "corruption",
                 "certified accuracy by corruption size k' from 1 to 5, of all defences",
                 ["mc", "qa"],
-                [*_vanilla("mc", "qa"), _SHORT, _TOKENS, "voting"],
+                [*_vanilla("mc", "qa"), _SHORT, _TOKENS, _VOTING],
                 certify=_FIVE,
             ),
             _of_paper(
@@ -135,7 +137,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                     _LONG,
                     {**_TOKENS, "exemplars": [1, 4]},
                     {**_TOKENS_C, "label": "decoding"},
-                    "voting",
+                    _VOTING,
                 ],
                 cached=False,
             ),
