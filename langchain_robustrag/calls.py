@@ -38,7 +38,7 @@ from langchain_robustrag.structured import REPLY_WAYS, Structured, replying
 from robustrag_integrations.closing import closed_after
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.base import BLANK, Response
 from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
 from robustrag_integrations.models.limits import CallLimits
@@ -285,6 +285,8 @@ class CallPerformer:
         self, asked: Sequence[tuple[Prompt, ChildRun]], index: int, refused: Refused, *, way: str = ""
     ) -> Response:
         (prompt, child), seen = asked[index], Seen()
+        if prompt.blank:
+            return BLANK
         asking, value = self.calls.asking(prompt, refused, heard=self._heard, way=way)
         reply = asking.invoke(value, announced(child(seen), prompt))
         return without_secrets(response_of(reply, seen.ending), self.calls.llm)
@@ -293,6 +295,8 @@ class CallPerformer:
         self, asked: Sequence[tuple[Prompt, ChildRun]], index: int, refused: Refused, *, way: str = ""
     ) -> Response:
         (prompt, child), runs = asked[index], OpenRuns()
+        if prompt.blank:
+            return BLANK
         asking, value = self.calls.asking(prompt, refused, heard=self._heard, way=way)
         reply = await self._ainvoked(asking, value, announced(child(self._watching(runs)), prompt), runs)
         return without_secrets(response_of(reply, runs.ending), self.calls.llm)

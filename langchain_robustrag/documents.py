@@ -12,7 +12,15 @@ from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 
 from langchain_robustrag.retrieved import UnreadableError, documents_in
 from robustrag_integrations.answer import as_answer
-from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGroup, grouping_of, isolate, passage_keys
+from robustrag_integrations.grouping.passages import (
+    GroupBy,
+    Passage,
+    PassageGroup,
+    grouping_of,
+    is_blank,
+    isolate,
+    passage_keys,
+)
 
 DEFAULT_DOCUMENT_PROMPT = PromptTemplate.from_template("{page_content}")
 
@@ -98,8 +106,11 @@ def checked_documents(documents: Any) -> list[Document]:
 def _formatted(document: Document, template: BasePromptTemplate[Any]) -> str:
     """The document as the template shows it; metadata that is missing is left blank.
 
-    A document's author chooses its metadata. If the template cannot format it, the bare content is shown.
+    A blank document stays blank. A document's author chooses its metadata. If the template cannot format it, the bare
+    content is shown.
     """
+    if "page_content" in template.input_variables and is_blank(document.page_content):
+        return ""
     known = {**(document.metadata or {}), "page_content": document.page_content}
     values = {name: known.get(name, "") for name in template.input_variables}
     try:

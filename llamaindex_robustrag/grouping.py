@@ -16,6 +16,7 @@ from robustrag_integrations.grouping.passages import (
     Passage,
     PassageGroup,
     grouping_of,
+    is_blank,
     isolate,
 )
 
@@ -117,6 +118,8 @@ def source_of(node: BaseNode) -> str | None:
 def _passage(found: NodeWithScore) -> Passage:
     node = found.node
     text = node.get_content(MetadataMode.LLM) or ""
+    if is_blank(node.get_content(MetadataMode.NONE) or ""):  # whatever its metadata says
+        text = ""
     metadata = {**node.metadata, NODE: found}
     return Passage(text, id=node.node_id, source=metadata.get("source"), metadata=metadata, document_id=source_of(node))
 

@@ -43,12 +43,14 @@ class Prompt:
         fixed: how many characters at its start come from the template alone: the same for every question, so that
             models can compute them once and keep them.
         structured: whether it asks for an object (`replies.structured`).
+        blank: whether its passages hold nothing to read: models that are asked prompt by prompt leave it out.
     """
 
     text: str
     context: tuple[int, int] | None = None
     fixed: int = 0
     structured: bool = False
+    blank: bool = field(default=False, compare=False)
 
     @property
     def shared(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -111,8 +112,13 @@ class PassageGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to read: such a group abstains without being asked."""
-        return not any(p.text.strip() for p in self.passages)
+        """Whether there is nothing to read: such a group abstains."""
+        return all(is_blank(p.text) for p in self.passages)
+
+
+def is_blank(text: str) -> bool:
+    """Whether a text has no character that can be seen."""
+    return all(c.isspace() or unicodedata.category(c) in ("Cc", "Cf") for c in text)
 
 
 def readable_origin(passage: Passage) -> Origin | None:

@@ -17,6 +17,7 @@ from robustrag_integrations.grouping.passages import (
     GroupBy,
     Passage,
     PassageGroup,
+    is_blank,
     readable_origin,
 )
 from robustrag_integrations.words import count_of
@@ -29,7 +30,7 @@ _COMPARED = 200  # passages that are compared with each other
 
 def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
     """The warnings; `by` is None if what was grouped by is unknown."""
-    found = [*keyless_warnings(groups, by), *_few_warnings(groups)]
+    found = [*keyless_warnings(groups, by), *_few_warnings(groups), *_blank_warnings(groups)]
     if by != PASSAGE:
         found += [
             f"{count_of(len(g.passages), 'passage')} with addresses whose hosts URL libraries refuse or read in "
@@ -90,6 +91,21 @@ def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
         what = "the only passage is" if passages == 1 else f"all {passages} passages are"
         return [f"{what} from one group ({who}), which decides alone; retrieve from more sources, or set min_groups"]
     return [f"only {count} groups: neither can be outvoted; retrieve from more sources, or set min_groups"]
+
+
+def _blank_warnings(groups: Sequence[PassageGroup]) -> list[str]:
+    """How many passages hold nothing to read."""
+    blank = [p for group in groups for p in group.passages if is_blank(p.text)]
+    if not blank:
+        return []
+    names = (origin.given if (origin := readable_origin(p)) else p.id or "?" for p in blank[:_NAMED])
+    named = ", ".join(printable(name, 60) for name in names) + (", ..." if len(blank) > _NAMED else "")
+    silent = sum(group.is_empty for group in groups)
+    return [
+        f"{len(blank)} of {sum(len(g.passages) for g in groups)} passages are blank ({named})"
+        + (f"; {silent} of {len(groups)} groups hold nothing else and abstain" if silent else "")
+        + ": a scan without text, or a loader that found none?"
+    ]
 
 
 def _query_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:

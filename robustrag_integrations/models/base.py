@@ -56,6 +56,11 @@ class Response(Ending):
         if self.text is not None and not isinstance(self.text, str):
             raise TypeError(f"the text of a Response must be a str or None, got {type(self.text).__name__}")
 
+    @property
+    def was_asked(self) -> bool:
+        """Whether the model was called for it."""
+        return self.unheard != "not_asked" and self != BLANK
+
     @classmethod
     def of(cls, text: str | None, ending: Ending, *, error: str | None = None, truncated: bool = False) -> Response:
         """A text that ended like this."""
@@ -68,6 +73,10 @@ class Response(Ending):
             reasoning_chars=ending.reasoning_chars,
             usage=ending.usage,
         )
+
+
+BLANK = Response("", abstains=True, note="there is nothing to read, and the model was not asked")
+"""The reply to a `blank` prompt that was left out."""
 
 
 @dataclass(frozen=True)

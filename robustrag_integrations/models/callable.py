@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
-from robustrag_integrations.models.base import Response, Role, TextModel, Until
+from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until
 from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import Probe, Refused
 from robustrag_integrations.models.client_errors import checked_errors, is_busy
@@ -137,7 +137,7 @@ class CalledModel(TextModel):
         if (ask := self._ask) is None:
             return self._loop.run(self._aask_all(prompts, until))
         return self._caller.ask_all(
-            lambda i, refused: self._checked(ask(prompts[i].text, refused)),
+            lambda i, refused: BLANK if prompts[i].blank else self._checked(ask(prompts[i].text, refused)),
             len(prompts),
             self._in_words,
             until,
@@ -154,6 +154,8 @@ class CalledModel(TextModel):
         )
 
     async def _arespond(self, prompt: Prompt, refused: Refused) -> Response:
+        if prompt.blank:
+            return BLANK
         if self._aask is not None:
             return self._checked(await self._aask(prompt.text, refused))
         assert self._ask is not None  # noqa: S101 - one of the two is given

@@ -15,7 +15,7 @@ from robustrag_integrations.display import printable
 from robustrag_integrations.errors import INTERRUPTS, ModelError, QuorumError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.models.base import Response, Until
+from robustrag_integrations.models.base import BLANK, Response, Until
 from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, responses_of
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.redaction import in_one_line, redacted
@@ -148,8 +148,8 @@ def ask_groups(
 ) -> Generator[Request, Reply, list[Reading[Found]]]:
     """Ask every group its own prompt (paper, Algorithm 1, line 5), and read what it says.
 
-    A group with nothing to read abstains, whatever the model replies to its prompt. It is asked anyway, so that no
-    passage decides how many prompts there are.
+    A group with nothing to read abstains, whatever the model replies to its prompt. That stays among the prompts, so
+    that no passage decides how many there are: where they are one batch it is read, where each is a call it costs none.
 
     Args:
         groups: the isolated groups.
@@ -167,6 +167,7 @@ def ask_groups(
         QuorumError: too many groups failed.
     """
     needed, read = quorum.needed(len(groups)), cache(read)
+    prompts = [replace(p, blank=True) if g.is_empty else p for p, g in zip(prompts, groups, strict=True)]
 
     def readings_of(replies: Sequence[Response]) -> list[Reading[Found]]:
         return read_responses(counted_responses(groups, replies), read)
@@ -234,7 +235,8 @@ def _one_vote_each(
 def counted_responses(groups: Sequence[PassageGroup], replies: Sequence[Response]) -> list[Response]:
     """The replies as they count: an abstention for a group with nothing to read."""
     return [
-        Response("", abstains=True) if g.is_empty and not r.unheard else r for g, r in zip(groups, replies, strict=True)
+        Response("", abstains=True) if g.is_empty and not r.unheard and r != BLANK else r
+        for g, r in zip(groups, replies, strict=True)
     ]
 
 
@@ -246,7 +248,7 @@ def votes_counted(groups: Sequence[PassageGroup], readings: Sequence[Reading[Fou
 
 def calls_made(readings: Sequence[Reading[Found]]) -> int:
     """How many groups were asked, those that were cancelled among them."""
-    return sum(reading.response.unheard != "not_asked" for reading in readings)
+    return sum(reading.response.was_asked for reading in readings)
 
 
 def early_evidence(readings: Sequence[Reading[Found]], early: Early[Found] | None) -> dict[str, Any]:

@@ -36,7 +36,7 @@ class _Book:
         if isinstance(request, Emit):
             return
         if isinstance(request, Ask):
-            usages = {i: r.usage for i, r in enumerate(responses_of(reply)) if r.unheard != "not_asked"}
+            usages = {i: r.usage for i, r in enumerate(responses_of(reply)) if r.was_asked}
             self._rounds += len(request.until.waves(len(usages))) if request.until is not None else 1
             if request.role == "isolated" and not request.prime:
                 for group, usage in usages.items():

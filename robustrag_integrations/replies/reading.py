@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from robustrag_integrations.display import printable
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.base import BLANK, Response
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.redaction import redacted
 from robustrag_integrations.reply_text import complete_form
@@ -121,7 +121,7 @@ def reply_warnings(responses: Sequence[Response]) -> list[str]:
     total = len(responses)
     failed = [r.error or "no text" for r in responses if r.text is None and r.refusal is None and r.unheard is None]
     refused = sum(r.refusal is not None for r in responses)
-    noted = [r for r in responses if r.note is not None and r.refusal is None]
+    noted = [r for r in responses if r.note is not None and r.refusal is None and r != BLANK]
     empty = sum(r.note == _EMPTY for r in noted)
     found = []
     if failed:

@@ -226,10 +226,10 @@ def test_equal_responses_are_read_once_per_question() -> None:
 def test_a_vote_that_cannot_be_read_costs_its_group_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     parse = voting_settings.parse_option
 
-    def failing(text: str, choices: Sequence[str]) -> int | None:
+    def failing(text: str, choices: Sequence[str], *more: Any) -> int | None:
         if "evil" in text:
             raise IndexError("odd")
-        return parse(text, choices)
+        return parse(text, choices, *more)
 
     monkeypatch.setattr(voting_settings, "parse_option", failing)
     defense = MajorityVoting(_model())

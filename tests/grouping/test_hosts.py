@@ -141,7 +141,7 @@ def test_hosts_in_disguise_are_one_site_with_a_warning_and_no_vote_of_others(dis
     joining = [Passage(f"lie {i}", source=f"http://honest{i}.com{disguised}.evil.com/p") for i in range(5)]
     assert [len(group.passages) for group in isolate([*HONEST, *joining], by="site")] == [1] * 5 + [5]
 
-    model = CallableModel(lambda prompt: "A" if "lie" in prompt else "B", samples=False)
+    model = CallableModel(lambda prompt: "Brezar" if "lie" in prompt else "Anna", samples=False)
     answer = MajorityVoting(model, group_by="site").answer("Who?", [*HONEST, *evil], choices=["Brezar", "Anna"])
     assert (answer.text, answer.radius) == ("Anna", 1)
     assert any("7 passages with addresses whose hosts" in warning for warning in answer.warnings)
@@ -152,7 +152,7 @@ def test_hosts_in_disguise_are_one_site_with_a_warning_and_no_vote_of_others(dis
 
 def test_weights_of_a_site_are_found_under_any_of_its_addresses() -> None:
     pytest.importorskip("tldextract")
-    model = CallableModel(lambda prompt: "A", samples=False)
+    model = CallableModel(lambda prompt: "a", samples=False)
     weighed = MajorityVoting(model, group_by="site", weights={"https://news.x.co.uk/today": 3})
     answer = weighed.answer("Who?", [Passage("a", source="http://x.co.uk/1"), *HONEST], choices=["a", "b"])
     assert [group.votes for group in answer.groups] == [3, 1, 1, 1, 1, 1]

@@ -29,7 +29,13 @@ def test_options_of_the_call_come_first_and_the_prompt_may_show_them() -> None:
     prompt = ChatPromptTemplate.from_template("{context}\n{input}\n{choices}")
     chain = create_robust_documents_chain(reader, prompt, aggregation="voting", choices=CHOICES)
     assert chain.invoke(given(choices=["Paris", "Oslo"])) == "Paris"
-    assert reader.prompts[0].endswith("A. Paris\nB. Oslo\nC. No information found")
+    shown = reader.prompts[0].splitlines()[-3:]
+    assert (sorted(shown[:2]), shown[2]) == (["- Oslo", "- Paris"], "- No information found")
+    lettered = create_robust_documents_chain(
+        reader := Reader(), prompt, aggregation="voting", choices=CHOICES, options="letters"
+    )
+    lettered.invoke(given())
+    assert reader.prompts[0].endswith("A. London\nB. Paris\nC. Rome\nD. No information found")
 
 
 def test_a_vote_without_options_is_refused() -> None:

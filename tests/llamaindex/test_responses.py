@@ -243,7 +243,7 @@ def test_a_structured_abstention_is_false() -> None:
 def test_voting_takes_choices_from_the_constructor_or_the_call(llm: FactReader) -> None:
     class Voter(FactReader):
         def _said(self, prompt: str) -> str:
-            return "A" if "right answer is Berlin" in prompt else "B"
+            return "Berlin" if "right answer is Berlin" in prompt else "Paris"
 
     nodes = nodes_of([*truthful(), EVIL])
     choices = ["Berlin", "Paris", "Rome"]

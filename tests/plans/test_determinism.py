@@ -84,10 +84,10 @@ def test_sampling_is_warned_of_until_it_is_accepted_and_the_attribute_stays(answ
 
 
 def test_of_a_plain_function_nothing_is_warned_of_and_nothing_is_claimed() -> None:
-    answer = MajorityVoting(CallableModel(lambda p: "A")).answer("q", PASSAGES, choices=["yes", "no"])
+    answer = MajorityVoting(CallableModel(lambda p: "yes")).answer("q", PASSAGES, choices=["yes", "no"])
     assert answer.warnings == ()
     assert answer.determinism.model == "unknown"
-    declared = MajorityVoting(CallableModel(lambda p: "A", samples=False)).answer("q", PASSAGES, choices=["y", "n"])
+    declared = MajorityVoting(CallableModel(lambda p: "y", samples=False)).answer("q", PASSAGES, choices=["y", "n"])
     assert (declared.determinism.model, declared.determinism.why) == ("deterministic", "declared by samples=False")
 
 

@@ -27,7 +27,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import GroupBy, PassageGroup
 from robustrag_integrations.grouping.warnings import FEW, grouping_warnings
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import ask_final, naming_groups, truncation_warnings
+from robustrag_integrations.plans.asking import ask_final, calls_made, naming_groups, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.redaction import redacted
@@ -95,7 +95,7 @@ def keyword_plan(
         settings=settings.as_dict(),
         margin_unit=unit,
         evidence=_evidence(tally, kept, wording, settings),
-        model_calls=len(groups) + asks,
+        model_calls=calls_made(readings) + asks,
         reasoning_chars=sum(r.reasoning_chars for r in (*responses, *([final] if final else []))),
     )
     warnings = (

@@ -91,8 +91,8 @@ def test_the_way_of_asking_is_among_the_settings_and_comes_with_the_prompts() ->
 @pytest.mark.parametrize(
     ("reply", "expected"),
     [
-        *(("Lyon", 1), ("- Lyon", 1), ("lyon.", 1), ("**Lyon**", 1), ("Answer: Lyon", 1), ("B. Lyon", 1), ("(A) Lyon", 1)),
-        *(("The answer is Lyon.", 1), ("Lyon, not Paris", 1), ('{"answer": "Lyon"}', 1), ("It is Lyon.", 1)),
+        *(("Lyon", 1), ("- Lyon", 1), ("lyon.", 1), ("**Lyon**", 1), ("Answer: Lyon", 1), ("B. Lyon", 1)),
+        *(("The answer is Lyon.", 1), ("Lyon, not Paris", 1), ('{"answer": "Lyon"}', 1), ("(A) Lyon", 1)),
         *(("B", None), ("(b)", None), ("Answer: B", None), ("The answer is B.", None), ("Paris or Lyon", None)),
         *(("No information found", None), ("- No information found", None), ("I don't know", None), ("not Lyon", None)),
     ],
