@@ -172,7 +172,7 @@ def reader(code: PaperCode) -> Any:
 
 def templates() -> Mapping[str, str]:
     """This reader's prompts as the paper's code keeps its own."""
-    short, choice = prompts_for("short_answer"), prompts_for("multiple_choice")
+    short, choice = prompts_for("short_answer"), prompts_for("multiple_choice", options="letters")
     assert short.keyword is not None  # noqa: S101 - short answers have one
     options = format_choices(["{A}", "{B}", "{C}", "{D}", NO_INFORMATION])
     asked = {"context": "{context_str}", "query": "{query_str}"}

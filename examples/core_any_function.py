@@ -37,7 +37,6 @@ defense = KeywordAggregation(model, alpha=0.5, beta=3, group_by="source")
 answer = defense.answer(QUESTION, PASSAGES)
 print(answer.explain())
 
-vote = MajorityVoting(CallableModel(lambda p: "B" if "Minjee" in p.split("Question:")[0] else "C")).answer(
-    QUESTION, PASSAGES, choices=["Mallory Crook", "Minjee Lee"]
-)
+reader = CallableModel(lambda p: "Minjee Lee" if "Minjee" in p.split("Question:")[0] else "No information found")
+vote = MajorityVoting(reader).answer(QUESTION, PASSAGES, choices=["Mallory Crook", "Minjee Lee"])
 print(f"\nMultiple choice: option {vote.choice}, {vote.text}, radius {vote.radius}")

@@ -350,7 +350,7 @@ class RobustDocuments(OneRun[Any]):
         def filled(template: BasePromptTemplate[Any], slot: str, body: str, field: str) -> PromptTemplate:
             return kind("", body, (field,), template=template, inputs=inputs, slot=slot)
 
-        changes = {"isolated": filled(self.prompt, name, "{context}", "context")}
+        changes: dict[str, Any] = {"isolated": filled(self.prompt, name, "{context}", "context")}
         if self.keyword_prompt is not None:
             changes["keyword"] = filled(self.keyword_prompt, "keywords", "{keywords}", "keywords")
         elif self._asks_finally:

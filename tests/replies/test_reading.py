@@ -352,7 +352,7 @@ def test_an_empty_final_answer_is_told(way: str) -> None:
 
 def test_a_group_without_text_is_not_said_to_have_an_empty_reply() -> None:
     answer = KeywordAggregation(model("Minjee Lee")).answer("Who won?", ["", "Minjee Lee won.", "Minjee Lee it was."])
-    assert answer.groups[0].note is None
+    assert answer.groups[0].note == "there is nothing to read, and the model was not asked"
     assert not [warning for warning in answer.warnings if "the replies of" in warning]
 
 

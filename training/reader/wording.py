@@ -44,7 +44,7 @@ def of_template(template: PromptTemplate) -> Wording:
 
 
 _SHORT = prompts_for("short_answer")
-_CHOICE = prompts_for("multiple_choice")
+_CHOICE = prompts_for("multiple_choice", options="letters")
 _LONG = prompts_for("long_form")
 
 LANGCHAIN = Wording(
