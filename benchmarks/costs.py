@@ -13,10 +13,10 @@ from typing import Any
 
 from benchmarks.arguments import count
 from robustrag_integrations import LocalModel
+from robustrag_integrations.answers.usage import Spending
 from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method
 from robustrag_integrations.evaluation.data.datasets import load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
-from robustrag_integrations.usage import Spending
 
 QUESTIONS = 10
 PASSAGES = 10

@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
-from robustrag_integrations.checks import refuse_unknown
+from robustrag_integrations._util.checks import refuse_unknown
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.keyword.settings import Final, Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method

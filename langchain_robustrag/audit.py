@@ -18,7 +18,7 @@ from langchain_core.tracers.context import register_configure_hook
 from langchain_robustrag.callbacks import REPORT_EVENT
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in
-from robustrag_integrations.audit import Audit, Finding, On, texts_in
+from robustrag_integrations.audit.prompts import Audit, Finding, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import Prompt
 

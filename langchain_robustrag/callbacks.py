@@ -18,7 +18,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import get_callback_manager_for_config
 
 from langchain_robustrag.replies import Seen
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 
 REPORT_EVENT = "robustrag_report"
 NOSTREAM = "nostream"  # what LangGraph looks for

@@ -35,8 +35,9 @@ from langchain_robustrag.language_models import (
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.structured import REPLY_WAYS, Structured, replying
-from robustrag_integrations.closing import closed_after
-from robustrag_integrations.determinism import Repeats
+from robustrag_integrations._util.closing import closed_after
+from robustrag_integrations._util.redaction import in_one_line, presentable, secrets_of
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import BLANK, Response
 from robustrag_integrations.models.caller import ModelCaller, RetriedCall
@@ -44,7 +45,6 @@ from robustrag_integrations.models.capabilities import PROBE, Capabilities, Prob
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.plans.requests import Ask, ProbeReplies, Reply, Request
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
 from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Piece
 

@@ -23,7 +23,7 @@ from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
-from robustrag_integrations.checks import check_at_least, check_flag
+from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations.defenses.registry import default_method, method_of
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.defenses.voting.options import check_choices

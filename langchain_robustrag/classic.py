@@ -14,7 +14,7 @@ from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.runnable import RobustDocuments
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 
 try:
     from langchain_classic.chains.combine_documents.base import BaseCombineDocumentsChain

@@ -11,7 +11,7 @@ from langchain_core.messages import BaseMessage
 from langchain_core.prompts import BasePromptTemplate, PromptTemplate
 
 from langchain_robustrag.retrieved import UnreadableError, documents_in
-from robustrag_integrations.answer import as_answer
+from robustrag_integrations.answers.answer import as_answer
 from robustrag_integrations.grouping.passages import (
     GroupBy,
     Passage,

@@ -20,7 +20,7 @@ from langchain_core.runnables.retry import RunnableRetry
 from pydantic import BaseModel
 
 from langchain_robustrag.replies import text_of
-from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.reply_text.reasoning import parts_of
 

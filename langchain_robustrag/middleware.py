@@ -19,7 +19,7 @@ from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.questions import last_human_text, question_inputs
 from langchain_robustrag.tool import hidden
 from langchain_robustrag.tool_results import ToolCall, ToolResults
-from robustrag_integrations.checks import check_flag
+from robustrag_integrations._util.checks import check_flag
 
 try:
     from langchain.agents.middleware import AgentMiddleware, ToolCallRequest

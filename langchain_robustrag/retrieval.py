@@ -42,8 +42,8 @@ from langchain_robustrag.questions import (
     usual_question,
 )
 from langchain_robustrag.runnable import RobustDocuments
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.checks import check_flag
+from robustrag_integrations._util.checks import check_flag
+from robustrag_integrations.answers.answer import RobustAnswer
 
 
 class RobustRetrievalChain(OneRun[dict[str, Any]]):

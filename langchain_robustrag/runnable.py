@@ -33,10 +33,11 @@ from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, as_langchain, check_inputs, shown_names
 from langchain_robustrag.questions import Question, find_question, shown_conversation, unseen_conversation
 from langchain_robustrag.structured import Structured
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import method_of
-from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules
@@ -48,7 +49,6 @@ from robustrag_integrations.plans.performers import DecodingPerformer, Performer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
-from robustrag_integrations.words import count_of
 
 _LOG = logging.getLogger(__name__)
 _DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find

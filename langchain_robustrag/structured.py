@@ -23,8 +23,8 @@ from pydantic import BaseModel, ValidationError
 
 from langchain_robustrag.language_models import rebuilt, wrapped_models
 from langchain_robustrag.replies import ending_of, text_of
-from robustrag_integrations.abstained import Abstained
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.abstained import Abstained
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.replies.structured import SCHEMA
 
 _INSTRUCTIONS = "Reply with one JSON object that fits this JSON schema, and nothing else:\n"

@@ -22,8 +22,8 @@ from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.questions import question_inputs
 from langchain_robustrag.retrieval import check_retriever
-from robustrag_integrations.checks import check_flag
-from robustrag_integrations.redaction import in_one_line
+from robustrag_integrations._util.checks import check_flag
+from robustrag_integrations._util.redaction import in_one_line
 
 _LOG = logging.getLogger(__name__)
 

@@ -16,9 +16,9 @@ from langchain_core.tools.retriever import RetrieverInput
 
 from langchain_robustrag.retrieved import UnreadableError, blocks_in, documents_in, parsed_texts, records_in, text_of
 from langchain_robustrag.tool import RobustRetrieverTool, content_and_artifact, unread
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.determinism import UNKNOWN
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.determinism import UNKNOWN
 
 _LOG = logging.getLogger(__name__)
 # Arguments of tools that look something up: what these return, others wrote.

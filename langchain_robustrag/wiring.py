@@ -41,7 +41,15 @@ from langchain_robustrag.prompts import shown_names
 from langchain_robustrag.retrieval import RobustRetrievalChain
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.tool import RobustRetrieverTool
-from robustrag_integrations.wiring import Findings, constants_of, directly_held, held_by, is_library, parts_of, trusting
+from robustrag_integrations.audit.wiring import (
+    Findings,
+    constants_of,
+    directly_held,
+    held_by,
+    is_library,
+    parts_of,
+    trusting,
+)
 
 _CHAIN = "create_robust_documents_chain(llm, prompt)"
 _CLASSIC = "langchain_classic"

@@ -24,8 +24,8 @@ from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
 from llamaindex_robustrag.wiring import assert_defended, find_undefended
-from robustrag_integrations.abstained import Abstained
-from robustrag_integrations.audit import Finding
+from robustrag_integrations.answers.abstained import Abstained
+from robustrag_integrations.audit.prompts import Finding
 from robustrag_integrations.errors import UndefendedError
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from robustrag_integrations.checks import refuse_unknown
+from robustrag_integrations._util.checks import refuse_unknown
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.registry import METHODS, Method, default_method, method_of
 

@@ -21,7 +21,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llamaindex_robustrag.grouping import source_of
 from llamaindex_robustrag.message_text import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
-from robustrag_integrations.audit import Audit, Finding, On, texts_in
+from robustrag_integrations.audit.prompts import Audit, Finding, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 
 _MOST_SPANS = 10_000

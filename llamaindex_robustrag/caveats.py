@@ -12,9 +12,9 @@ from llama_index.core.schema import MetadataMode
 
 from llamaindex_robustrag.grouping import NODE
 from llamaindex_robustrag.local import TextModelLLM
+from robustrag_integrations._util.display import printable
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.conversations import condensed_warnings, shown_warnings
-from robustrag_integrations.determinism import Repeats
-from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.models.base import repeats_of

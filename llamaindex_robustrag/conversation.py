@@ -9,7 +9,7 @@ from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from llamaindex_robustrag.message_text import MessageText
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.plans.asking import ask_final
 from robustrag_integrations.plans.requests import Emit, Plan, Relay, Reply, Request, relayed

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
-from robustrag_integrations.answer import as_answer
+from robustrag_integrations.answers.answer import as_answer
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
     PASSAGE,

@@ -23,7 +23,7 @@ from llamaindex_robustrag.caveats import llm_repeats
 from llamaindex_robustrag.message_text import MessageText, as_messages
 from llamaindex_robustrag.parameters import parameters_sent, without_parameters, without_system
 from llamaindex_robustrag.replies import Streamed, response_of
-from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
 from robustrag_integrations.models.client_errors import SYSTEM

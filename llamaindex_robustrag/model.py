@@ -17,8 +17,8 @@ from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_calls import FoundAnswer, PlainCalls, StructuredCalls
 from llamaindex_robustrag.local import TextModelLLM
 from llamaindex_robustrag.parameters import retries_itself
-from robustrag_integrations.checks import check_at_least
-from robustrag_integrations.determinism import Repeats
+from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Probed, Response, Role, TextModel, Until
 from robustrag_integrations.models.callable import TRANSIENT, CalledModel
 from robustrag_integrations.models.caller import ModelCaller

@@ -12,9 +12,9 @@ from llama_index.core.bridge.pydantic import BaseModel, PrivateAttr, ValidationE
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import NodeWithScore
 
-from robustrag_integrations.abstained import Abstained
-from robustrag_integrations.answer import SCHEMA, RobustAnswer
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations.answers.abstained import Abstained
+from robustrag_integrations.answers.answer import SCHEMA, RobustAnswer
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 

@@ -57,11 +57,11 @@ from llamaindex_robustrag.reports import (
     structured,
 )
 from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTemplate, check_template, shown_as_template
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.checks import check_flag, refuse_unknown
+from robustrag_integrations._util.checks import check_flag, refuse_unknown
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
-from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.grouping.votes import Below, Copies, VoteRules, Weights
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.callable import TRANSIENT

@@ -51,7 +51,7 @@ from llamaindex_robustrag.chat_engines import (
 )
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
-from robustrag_integrations.wiring import Findings, held_by, is_library, parts_of, trusting
+from robustrag_integrations.audit.wiring import Findings, held_by, is_library, parts_of, trusting
 
 _ENGINE = "RobustRAGQueryEngine.from_args(retriever, llm=llm)"
 _OURS = (

@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from robustrag_integrations.answer import GroupReport, RobustAnswer
+    from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
     from robustrag_integrations.certification import Certification
     from robustrag_integrations.defenses.consensus.defense import ConsensusAggregation
     from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
@@ -69,7 +69,7 @@ __all__ = [
 # Where each public name is made. It is imported when it is first used, so that `import robustrag_integrations` costs
 # next to nothing, and a program pays for what it uses.
 _HOMES = {
-    "answer": ("GroupReport", "RobustAnswer"),
+    "answers.answer": ("GroupReport", "RobustAnswer"),
     "certification": ("Certification",),
     "defenses.consensus.defense": ("ConsensusAggregation",),
     "defenses.decoding.defense": ("DecodingAggregation",),

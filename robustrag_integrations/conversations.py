@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robustrag_integrations.words import count_of
+from robustrag_integrations._util.words import count_of
 
 
 def shown_warnings(answers: int, tool_results: int) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from robustrag_integrations.audit import SHORTEST, Audit, folded
+from robustrag_integrations.audit.prompts import SHORTEST, Audit, folded
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.passages import Passage
 
@@ -130,7 +130,7 @@ def test_every_span_of_thirty_characters_is_seen() -> None:
 
 
 def test_texts_are_forgotten_in_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("robustrag_integrations.audit.MOST_CHARACTERS", 3_500)
+    monkeypatch.setattr("robustrag_integrations.audit.prompts.MOST_CHARACTERS", 3_500)
     texts = [Passage(" ".join(f"w{i}x{j}" for j in range(150)), source=str(i)) for i in range(30)]
     audit = audit_of(*texts)
     assert len(audit._known) == len(audit._texts) <= 3

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, Passage, VanillaRAG
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.citations import Citation, marked_text
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.citations import Citation, marked_text
 
 
 def cite(number: int, *words: str) -> Citation:

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from robustrag_integrations._util.entry_points import PluginWarning, Table, names_added
 from robustrag_integrations.attacks import ATTACKS
 from robustrag_integrations.defenses.registry import METHODS
-from robustrag_integrations.entry_points import PluginWarning, Table, names_added
 from robustrag_integrations.evaluation.data.datasets import DATASETS, DatasetError, load_dataset
 from robustrag_integrations.metrics import METRICS
 

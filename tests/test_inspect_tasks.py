@@ -39,7 +39,7 @@ def believes(messages: list[Any], tools: Any, choice: Any, config: Any) -> Any:
 def scores(task_args: dict[str, Any]) -> dict[str, float]:
     from inspect_ai.model import get_model
 
-    from robustrag_integrations.inspect_tasks import attacked
+    from robustrag_integrations.evaluation.inspect_tasks import attacked
 
     model = get_model("mockllm/model", custom_outputs=believes)
     [log] = inspect_ai.eval(attacked(**task_args), model=model, display="none", log_dir="logs")
@@ -67,7 +67,7 @@ def test_accuracy_and_attack_success_are_scored_on_inspects_model(
     ],
 )
 def test_wrong_arguments_are_named(data: str, wrong: dict[str, Any], message: str) -> None:
-    from robustrag_integrations.inspect_tasks import attacked
+    from robustrag_integrations.evaluation.inspect_tasks import attacked
 
     with pytest.raises((ValueError, TypeError), match=message):
         attacked(**{"data": data, **wrong})
@@ -76,7 +76,7 @@ def test_wrong_arguments_are_named(data: str, wrong: dict[str, Any], message: st
 def test_inspect_finds_the_task_by_its_name(data: str) -> None:
     [log] = inspect_ai.eval(
         "robustrag_integrations/attacked",
-        task_args={"data": data, "reader": "python:robustrag_integrations.words:repeats_in_words"},
+        task_args={"data": data, "reader": "python:robustrag_integrations._util.words:repeats_in_words"},
         model="none",
         display="none",
         log_dir="logs",

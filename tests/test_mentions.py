@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from robustrag_integrations.mentions import _kept_patterns, _patterns, mentions
+from robustrag_integrations.answers.mentions import _kept_patterns, _patterns, mentions
 
 
 @pytest.mark.parametrize(

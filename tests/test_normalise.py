@@ -6,9 +6,9 @@ import time
 
 import pytest
 
+from robustrag_integrations._util.normalise import few_marks, plain_words
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
 from robustrag_integrations.keywords.normalise import as_keyword
-from robustrag_integrations.normalise import few_marks, plain_words
 
 
 @pytest.mark.parametrize(

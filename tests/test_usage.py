@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.usage import (
+from robustrag_integrations.answers.usage import (
     Prices,
     Spending,
     Usage,

@@ -87,9 +87,9 @@ def _reports() -> str:
                 "`answer.to_dict()`, `robustrag ask --json`, LangChain's event and LlamaIndex's metadata hold the "
                 "same, as JSON; `RobustAnswer.from_dict` reads it back. Of eight passages, one of which lies:",
                 f"```json\n{json.dumps(answer.to_dict(), indent=2, ensure_ascii=False)}\n```",
-                "::: robustrag_integrations.answer.RobustAnswer",
-                "::: robustrag_integrations.answer.GroupReport",
-                "::: robustrag_integrations.citations.Citation",
+                "::: robustrag_integrations.answers.answer.RobustAnswer",
+                "::: robustrag_integrations.answers.answer.GroupReport",
+                "::: robustrag_integrations.answers.citations.Citation",
                 "::: robustrag_integrations.certification.result.Certification",
             ]
         )

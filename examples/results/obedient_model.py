@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import quote_plus
 
-from robustrag_integrations.closing import closed_after
+from robustrag_integrations._util.closing import closed_after
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response, Role, TextModel
 from robustrag_integrations.models.wrappers import AroundModel
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
-from robustrag_integrations.usage import Usage
 
 _LOOKED_AT = 200_000  # characters of a context
 _MOST_PROBLEMS = 1000

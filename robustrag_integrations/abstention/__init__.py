@@ -15,6 +15,7 @@ import unicodedata
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
+from robustrag_integrations._util.normalise import compatible
 from robustrag_integrations.abstention.languages import (
     LATIN,
     Language,
@@ -24,7 +25,6 @@ from robustrag_integrations.abstention.languages import (
     languages_of,
     turns_of,
 )
-from robustrag_integrations.normalise import compatible
 from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
 
 _LOOKED_AT = 2000  # characters; an abstention is short, and a hostile response may be long

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from robustrag_integrations.checks import check_at_least
+from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.grouping.passages import Passage, as_passages
 
 REPEAT = 10  # the paper's number of repetitions for question answering; 3 for long answers

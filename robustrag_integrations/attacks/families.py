@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from robustrag_integrations._util.entry_points import Table
 from robustrag_integrations.attacks import lies, orders
 from robustrag_integrations.attacks.canned import REPEAT, false_statement, poisoning, prompt_injection
 from robustrag_integrations.attacks.orders import COLLECTOR, known_answer
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, incorrect_of
-from robustrag_integrations.entry_points import Table
 from robustrag_integrations.prompts import ABSTENTION
 
 LONG_REPEAT = 3  # the paper's number of repetitions for long answers

@@ -15,9 +15,9 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from robustrag_integrations._util.display import printable
 from robustrag_integrations.attacks.orders import cover
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer, incorrect_of
-from robustrag_integrations.display import printable
 
 PREFIX = "payloads:"
 LARGEST = 16 * 1024 * 1024  # bytes of a file

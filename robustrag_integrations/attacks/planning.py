@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING
 
+from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.attacks.plugins import attack_of
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Goal, Scene, Writer
 from robustrag_integrations.certification.cases import AttackMode as Mode
 from robustrag_integrations.certification.cases import check_attack
-from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.metrics import Metric, contains_answer
 

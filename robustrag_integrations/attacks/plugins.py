@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations.attacks.families import ATTACKS, custom_attack
 from robustrag_integrations.attacks.payloads import PREFIX, payload_attack
 from robustrag_integrations.attacks.scene import Attack, Writer
-from robustrag_integrations.plugins import load_object
 
 
 def attack_of(name: str | Writer) -> Attack:

@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.attacks.strategies import Crafted, crafted_texts, obeys
 from robustrag_integrations.certification.cases import AttackMode, check_attack
-from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import Passage, as_passages

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain, zip_longest
 from typing import Literal, get_args
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.attacks.canned import false_statement, poisoning, prompt_injection
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import ABSTENTION, option_label

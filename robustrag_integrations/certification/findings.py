@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.certification.cases import AttackMode, BenignCase, benign_group_cases, check_size
 from robustrag_integrations.certification.requests import Asking, Score
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
-from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.grouping.passages import PASSAGE, GroupBy, Passage, as_passages, grouping_of, isolate
 from robustrag_integrations.grouping.warnings import keyless_warnings
 from robustrag_integrations.plans.keeping import Kept

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Protocol, TypeAlias
 
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import (
     NO_QUORUM,
@@ -29,7 +30,6 @@ from robustrag_integrations.plans.asking import (
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reading import reply_warnings
-from robustrag_integrations.words import count_of
 
 NOTHING = PassageGroup(0, ())  # stands for a corrupted group where a batch must have as many rows as at inference
 

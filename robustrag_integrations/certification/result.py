@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from robustrag_integrations._util.display import printable, table
+from robustrag_integrations._util.json_values import plain
+from robustrag_integrations._util.words import count_of, standing_in_words
 from robustrag_integrations.certification.cases import AttackMode
-from robustrag_integrations.display import printable, table
-from robustrag_integrations.json_values import plain
-from robustrag_integrations.words import count_of, standing_in_words
 
 SCHEMA = "robustrag/certification/1"
 

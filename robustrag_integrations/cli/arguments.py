@@ -8,11 +8,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from robustrag_integrations.checks import nearest_of
+from robustrag_integrations._util.checks import nearest_of
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.cli.output import EXIT_USAGE
-from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.votes import MOST_VOTES
-from robustrag_integrations.json_values import valid_text
 from robustrag_integrations.models.providers import DTYPES, check_name, described, forms_that_take
 
 _NUMBER = re.compile(r"-\d|-\.\d")
@@ -173,7 +173,7 @@ def add_prices(parser: Any) -> None:
 
 
 def _prices(text: str) -> dict[str, float]:
-    from robustrag_integrations.usage import prices_of
+    from robustrag_integrations.answers.usage import prices_of
 
     parts = text.split(",")
     try:

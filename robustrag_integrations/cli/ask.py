@@ -5,8 +5,11 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.ask_report import ask_report
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.ask_report import ask_report
+from robustrag_integrations.answers.usage import cost_in_words, prices_of
 from robustrag_integrations.cli.arguments import (
     add_model,
     add_prices,
@@ -35,14 +38,11 @@ from robustrag_integrations.cli.output import (
     show_json,
 )
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
-from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE, SITE, Passage
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.prompts import Task
-from robustrag_integrations.usage import cost_in_words, prices_of
-from robustrag_integrations.words import count_of
 
 DESCRIPTION = """\
 Read documents, retrieve the passages that fit a question, ask the model about each

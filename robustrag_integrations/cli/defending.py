@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+from robustrag_integrations._util.display import printable
 from robustrag_integrations.cli.output import UsageError
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Setting, default_method, entry_of
 from robustrag_integrations.defenses.settings_file import VOTES, SavedSettings, SettingsError, load_settings
-from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.votes import HASTE, VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.prompts import Task

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations._util.display import printable, table
+from robustrag_integrations._util.words import loss_in_words
 from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
 from robustrag_integrations.cli.defending import add_settings
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, show, show_json
-from robustrag_integrations.display import printable, table
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.words import loss_in_words
 
 if TYPE_CHECKING:
     from robustrag_integrations.cli.demonstration import Outcome, Planting
@@ -118,8 +118,8 @@ def _prepare(args: argparse.Namespace) -> tuple[EvalQuestion, list[Passage]]:
 
 def _case(args: argparse.Namespace, known: Sequence[EvalQuestion]) -> EvalQuestion:
     """The chosen question of the list, or the one that the user typed, whose answer is not known."""
+    from robustrag_integrations._util.normalise import plain_words
     from robustrag_integrations.evaluation.data.questions import EvalQuestion
-    from robustrag_integrations.normalise import plain_words
 
     if args.question is None:
         position: int = args.seed % len(known)

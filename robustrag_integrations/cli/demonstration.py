@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations._util.normalise import plain_words
+from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
 from robustrag_integrations.attacks import inject, planted_texts
 from robustrag_integrations.cli.output import UsageError
 from robustrag_integrations.defenses.base import Defense
@@ -15,7 +16,6 @@ from robustrag_integrations.defenses.settings_file import SavedSettings, from_se
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.normalise import plain_words
 
 PLANTED = "planted"  # the id of the attacker's passages
 

@@ -11,9 +11,9 @@ from importlib import metadata
 from typing import Any
 
 from robustrag_integrations import __version__
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, Progress, show, show_json
-from robustrag_integrations.display import printable
-from robustrag_integrations.redaction import redacted
 
 PACKAGE = "robustrag-integrations"
 # What the files of this version hash to; `tests/cli/test_doctor.py` holds it.

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.usage import prices_of
 from robustrag_integrations.cli.eval_options import EPILOG, given_config
 from robustrag_integrations.cli.eval_options import add_options as add
 from robustrag_integrations.cli.output import (
@@ -23,8 +25,6 @@ from robustrag_integrations.cli.output import (
 )
 from robustrag_integrations.cli.running import exit_code, run_evaluation
 from robustrag_integrations.evaluation.run.presets import PRESETS
-from robustrag_integrations.usage import prices_of
-from robustrag_integrations.words import count_of
 
 _MOST_COMPARISONS = 20  # on a terminal
 

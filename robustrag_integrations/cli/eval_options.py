@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations._util.entry_points import names_added
 from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.attacks.payloads import PREFIX
 from robustrag_integrations.cli.arguments import (
@@ -25,7 +26,6 @@ from robustrag_integrations.cli.output import UsageError, add_latex
 from robustrag_integrations.cli.running import add_how
 from robustrag_integrations.defenses.registry import METHODS, VANILLA, methods_that
 from robustrag_integrations.defenses.settings_file import SavedSettings
-from robustrag_integrations.entry_points import names_added
 from robustrag_integrations.evaluation.run.config import (
     DEFAULTS,
     TASK_OF,

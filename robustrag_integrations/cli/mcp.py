@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations import __version__
+from robustrag_integrations._util.display import printable
 from robustrag_integrations.cli.arguments import add_model, whole_number
 from robustrag_integrations.cli.defending import (
     add_settings,
@@ -19,7 +20,6 @@ from robustrag_integrations.cli.documents import add_documents, add_retrieval, p
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, complain
 from robustrag_integrations.defenses.registry import METHODS
-from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.display import printable
-from robustrag_integrations.redaction import redacted
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.redaction import redacted
 
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.show.tables import Table

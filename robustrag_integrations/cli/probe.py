@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations._util.display import printable
 from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import (
@@ -20,7 +21,6 @@ from robustrag_integrations.cli.output import (
     show_json,
     write_result,
 )
-from robustrag_integrations.display import printable
 
 if TYPE_CHECKING:
     from robustrag_integrations.models.determinism_probe import Compared, RepeatFindings
@@ -124,7 +124,7 @@ def _keep(finding: Mapping[str, Any], path: str) -> None:
 
 
 def _in_words(found: RepeatFindings) -> str:
-    from robustrag_integrations.display import table
+    from robustrag_integrations._util.display import table
 
     rows = [_row(c) for c in (found.alone, found.under_load)]
     lines = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from robustrag_integrations._util.display import printable
 from robustrag_integrations.cli.arguments import existing, whole_number
 from robustrag_integrations.cli.output import (
     EXIT_ANSWERED,
@@ -15,7 +16,6 @@ from robustrag_integrations.cli.output import (
     show,
     write_latex,
 )
-from robustrag_integrations.display import printable
 
 DESCRIPTION = """\
 Show a run of `robustrag eval` as one page: tables, figures, and for each question what

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.cli.arguments import whole_number
 from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, UsageError, complain
-from robustrag_integrations.display import printable
-from robustrag_integrations.words import count_of
 
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.run.engine import LocalEngine

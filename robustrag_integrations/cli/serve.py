@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations.answers.usage import prices_of
 from robustrag_integrations.cli.arguments import add_model, add_prices, existing, some_text, whole_number
 from robustrag_integrations.cli.defending import (
     add_settings,
@@ -29,7 +30,6 @@ from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA
 from robustrag_integrations.errors import ModelError, RobustRAGError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.serve.limits import Limits, checked_origins
-from robustrag_integrations.usage import prices_of
 
 if TYPE_CHECKING:
     from robustrag_integrations.serve.service import Served, Service

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations import __version__
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.cli.arguments import (
     add_model,
     add_model_settings,
@@ -34,11 +36,9 @@ from robustrag_integrations.cli.output import (
 from robustrag_integrations.cli.running import add_how, engine_of, watched
 from robustrag_integrations.defenses.registry import METHODS, Method, Setting
 from robustrag_integrations.defenses.settings_file import SCHEMA, settings_text
-from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.config import CertifySpec, EvalConfig, read_config
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
-from robustrag_integrations.words import count_of
 
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.tune.tuning import Tuned, Tuning, Wish

@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import islice
 
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.corpus.documents import CorpusError, Skipped
-from robustrag_integrations.display import printable
-from robustrag_integrations.json_values import valid_text
 
 SUFFIXES = (".txt", ".text", ".md", ".markdown", ".pdf", ".jsonl")
 MOST_FILES = 100_000  # of a folder, and of all together

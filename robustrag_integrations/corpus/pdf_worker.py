@@ -12,11 +12,11 @@ import sys
 from contextlib import suppress
 from dataclasses import asdict
 
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.corpus import pdf_text
 from robustrag_integrations.corpus.extras import needed
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
-from robustrag_integrations.display import printable
-from robustrag_integrations.json_values import valid_text
 
 _CLOCK = 4  # seconds by the clock for each of processor time, as others use the machine too
 _GRACE = 10.0  # more seconds that a process has to start and to reply

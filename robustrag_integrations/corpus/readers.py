@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import time
 
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
 from robustrag_integrations.corpus.files import SourceFile
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
 from robustrag_integrations.corpus.pdf_worker import PDFWorker
-from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.metadata import origin_in
-from robustrag_integrations.json_values import valid_text
 
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
 MOST_ROWS = 500_000  # of one JSONL file

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
 from robustrag_integrations.corpus.files import SUFFIXES, Found, SourceFile, find_files
 from robustrag_integrations.corpus.readers import FileReader
-from robustrag_integrations.display import printable
-from robustrag_integrations.words import count_of
 
 _MOST_KINDS = 6
 LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together

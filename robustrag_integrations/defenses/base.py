@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations._util.checks import check_at_least, check_flag, nearest_of
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.determinism import Promise, Repeats
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.checks import check_at_least, check_flag, nearest_of
 from robustrag_integrations.defenses.registry import METHODS, methods_that
 from robustrag_integrations.defenses.rehearsal import CHOICES, QUESTION, made_up_groups, rehearse, said_by_no_model
-from robustrag_integrations.determinism import Promise, Repeats
 from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGroup, as_passages
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of

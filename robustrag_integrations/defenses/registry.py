@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from robustrag_integrations.entry_points import Table
+from robustrag_integrations._util.entry_points import Table
 
 if TYPE_CHECKING:
     from robustrag_integrations.prompts import Task

@@ -15,12 +15,12 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.sections import Section, shown
 from robustrag_integrations.defenses.registry import METHODS, Method, method_of
-from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.sections import Section, shown
 
 if TYPE_CHECKING:
     from robustrag_integrations.defenses.base import Defense

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.registry import VANILLA
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option, shown_options

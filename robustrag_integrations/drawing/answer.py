@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from robustrag_integrations._util.words import count_of, loss_in_words, radius_in_words, repeats_in_words
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
-from robustrag_integrations.words import count_of, loss_in_words, radius_in_words, repeats_in_words
 
 _DISSENT = 10
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from robustrag_integrations._util.words import standing_in_words
 from robustrag_integrations.drawing.answer import facts, known, warnings
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.drawing.tree import tree_drawing
-from robustrag_integrations.words import standing_in_words
 
 _RESPONSES = 10
 

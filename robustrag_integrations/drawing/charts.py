@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from robustrag_integrations._util.rounding import decimals
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.text import one_line
-from robustrag_integrations.rounding import decimals
 
 WIDTH, HEIGHT = 360, 220  # of a panel's drawing
 COLOURS = (

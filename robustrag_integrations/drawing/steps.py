@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from robustrag_integrations._util.rounding import decimals
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.tree import token_in_words
-from robustrag_integrations.rounding import decimals
-from robustrag_integrations.words import count_of
 
 _NOTE = "no-retrieval token"
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.normalise import compatible, few_marks
+from robustrag_integrations._util.normalise import compatible, few_marks
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,8 +11,8 @@ import unicodedata
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+from robustrag_integrations._util.normalise import few_marks
 from robustrag_integrations.grouping.addresses import address_of, resolved, without_page
-from robustrag_integrations.normalise import few_marks
 
 _WEB = re.compile(r"(?:https?|wss?|ftps?):(?=[/\\]*[^/\\])", re.IGNORECASE)
 _FILE = re.compile(r"file:(?://(?:localhost(?=/))?|(?=/|[a-z]:[/\\]))", re.IGNORECASE)  # file:///a, file:/a

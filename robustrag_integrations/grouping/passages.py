@@ -9,13 +9,13 @@ from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
 
-from robustrag_integrations.checks import check_at_least
+from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.lazily import kept_property
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.keys import Keys, keys_of, label
 from robustrag_integrations.grouping.metadata import entry_in, origin_in
 from robustrag_integrations.grouping.origins import Origin
 from robustrag_integrations.grouping.sites import site_extractor, site_of
-from robustrag_integrations.lazily import kept_property
 
 ORIGIN, SITE, PASSAGE = _WORDS = ("origin", "site", "passage")
 

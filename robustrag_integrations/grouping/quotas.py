@@ -11,10 +11,10 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from robustrag_integrations.checks import check_at_least
+from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.warnings import FEW
-from robustrag_integrations.words import count_of
 
 T = TypeVar("T")
 

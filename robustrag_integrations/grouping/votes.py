@@ -6,13 +6,13 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from robustrag_integrations.checks import check_at_least, check_flag, is_whole_number
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.checks import check_at_least, check_flag, is_whole_number
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.grouping.copies import first_of_same
 from robustrag_integrations.grouping.origins import origin_named
 from robustrag_integrations.grouping.passages import SITE, GroupBy, Passage, PassageGroup, grouping_of, isolate
 from robustrag_integrations.grouping.sites import site_of
-from robustrag_integrations.words import count_of
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict

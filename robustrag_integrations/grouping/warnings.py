@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.grouping.copies import first_of_same, near_copies
 from robustrag_integrations.grouping.keys import label
 from robustrag_integrations.grouping.metadata import FIELDS
@@ -20,7 +21,6 @@ from robustrag_integrations.grouping.passages import (
     is_blank,
     readable_origin,
 )
-from robustrag_integrations.words import count_of
 
 FEW = 3  # groups: of two, neither can be outvoted
 

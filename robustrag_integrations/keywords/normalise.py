@@ -10,7 +10,7 @@ import html
 import re
 import unicodedata
 
-from robustrag_integrations.normalise import MONEY, compatible, few_marks
+from robustrag_integrations._util.normalise import MONEY, compatible, few_marks
 
 MAX_CHARACTERS = 20_000
 MAX_LINES = 400

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 
+from robustrag_integrations._util.normalise import MONEY
 from robustrag_integrations.keywords.closed_classes import MONTHS, ONES, ORDINALS, TEENS, TENS, listed
-from robustrag_integrations.normalise import MONEY
 
 _MONTH = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"

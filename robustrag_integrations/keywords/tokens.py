@@ -18,13 +18,13 @@ from typing import NamedTuple
 
 import snowballstemmer
 
+from robustrag_integrations._util.normalise import MONEY, compatible, few_marks
 from robustrag_integrations.keywords.closed_classes import listed
 from robustrag_integrations.keywords.han import simplified
 from robustrag_integrations.keywords.languages import NEGATIONS, VERDICTS, language_of, stop_words
 from robustrag_integrations.keywords.normalise import without_accents
 from robustrag_integrations.keywords.quantities import Quantity, find_quantities
 from robustrag_integrations.keywords.unspaced import TOKENS, is_denial, is_filler, korean_stem
-from robustrag_integrations.normalise import MONEY, compatible, few_marks
 
 QUOTES, STOPS = "\"'`“”‘’„«»「」『』《》", ".,;:!?…。，、！？；：।॥،؛؟۔"
 _LONGEST_LINE = 1_000  # characters of a line that is searched for amounts

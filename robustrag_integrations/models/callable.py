@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from typing import Any, TypeAlias
 
-from robustrag_integrations.checks import check_at_least
-from robustrag_integrations.determinism import Repeats
+from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.redaction import in_one_line, presentable, secrets_of
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until
 from robustrag_integrations.models.caller import ModelCaller, RetriedCall
@@ -18,7 +19,6 @@ from robustrag_integrations.models.client_errors import checked_errors, is_busy
 from robustrag_integrations.models.event_loops import LoopThread
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.redaction import in_one_line, presentable, secrets_of
 from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Ending, Piece
 

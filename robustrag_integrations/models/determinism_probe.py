@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from robustrag_integrations.checks import check_at_least
+from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response, TextModel
-from robustrag_integrations.normalise import plain_words
 from robustrag_integrations.prompts import Prompt
 
 SCHEMA = "robustrag/repeat-probe/1"

@@ -15,10 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from robustrag_integrations.checks import check_at_least
+from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.plugins import load_object, see_working_folder
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.plugins import load_object, see_working_folder
 
 _COUNTS = ("max_context_tokens", "max_new_tokens", "max_concurrency")
 DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
-from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import FinalAnswers, Probed, Response, Role, TextModel, Until, repeats_of
 from robustrag_integrations.models.capabilities import described_together
 from robustrag_integrations.prompts import Prompt

@@ -10,15 +10,15 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
-from robustrag_integrations.answer import GroupReport
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.redaction import in_one_line, redacted
+from robustrag_integrations.answers.answer import GroupReport
 from robustrag_integrations.errors import INTERRUPTS, ModelError, QuorumError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import BLANK, Response, Until
 from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, responses_of
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.redaction import in_one_line, redacted
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.reply_text.reasoning import parts_of

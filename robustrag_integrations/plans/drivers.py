@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeGuard, TypeVar
 
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.closing import closed_after
+from robustrag_integrations._util.closing import closed_after
+from robustrag_integrations._util.normalise import few_marks
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.normalise import few_marks
 from robustrag_integrations.plans.performers import Performer
 from robustrag_integrations.plans.requests import Ask, Brief, Emit, Plan, Reply, Request, responses_of
 from robustrag_integrations.plans.streams import atrimmed, trimmed

@@ -6,18 +6,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.determinism import Determinism, Promise, Repeats
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.determinism import Determinism, Promise, Repeats
+from robustrag_integrations.answers.links import link_warning, unsupported_in_groups
 from robustrag_integrations.errors import ModelError, TooFewVotesError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings
-from robustrag_integrations.links import link_warning, unsupported_in_groups
 from robustrag_integrations.plans.asking import report
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Relay, Request, relayed
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.words import count_of
 
 
 def with_late_findings(

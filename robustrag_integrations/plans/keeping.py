@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
 from robustrag_integrations.grouping.passages import GroupBy, Passage
 from robustrag_integrations.models.base import Distributions, Opening, Response
 from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Plan, Reply, Request, noted

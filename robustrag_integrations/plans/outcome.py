@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 
 _CANCELLED = (asyncio.CancelledError, GeneratorExit)  # the caller went away: not a failure
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations.models.base import Until
 from robustrag_integrations.plans.requests import Ask, Plan, Relay, Request, relayed
 from robustrag_integrations.prompts import Prompt

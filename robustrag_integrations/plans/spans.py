@@ -9,8 +9,8 @@ from typing import Any
 from opentelemetry import metrics, trace
 from opentelemetry.trace import Span, StatusCode
 
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.closing import closed_after
+from robustrag_integrations._util.closing import closed_after
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.outcome import attributes_of, tally, was_cancelled
 from robustrag_integrations.replies.reply import Piece

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, together, told
 from robustrag_integrations.models.base import Distributions, Opening
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, noted, responses_of
-from robustrag_integrations.usage import UNTOLD, Spending, Usage, together, told
 
 
 def with_spending(plan: Plan) -> Plan:

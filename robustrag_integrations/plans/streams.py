@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from types import TracebackType
 
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.closing import closed_after
+from robustrag_integrations._util.closing import closed_after
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.replies.reply import Ending, Piece
 
 _NOT_YET = "the answer is complete only after the last piece: iterate over the stream to its end"

@@ -15,8 +15,8 @@ from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from robustrag_integrations import forks
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations._util import forks
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.plans.outcome import tally, was_cancelled
 from robustrag_integrations.plans.requests import Ask, OpenSession
 from robustrag_integrations.replies.reply import Piece

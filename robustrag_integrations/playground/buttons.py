@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.ask_report import SCHEMA as REPORT
-from robustrag_integrations.ask_report import ask_report
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.ask_report import SCHEMA as REPORT
+from robustrag_integrations.answers.ask_report import ask_report
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.models.base import TextModel

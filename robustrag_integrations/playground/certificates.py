@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.checks import is_whole_number
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES
 from robustrag_integrations.playground.answering import choices_of

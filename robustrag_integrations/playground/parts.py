@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.drawing.answer import answer_parts
 from robustrag_integrations.drawing.certificate import certificate_parts

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.attacks import ATTACKS, Attack, plan_attack, planted_texts
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.evaluation.data.questions import EvalQuestion

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, cast, get_args
 
-from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations._util.checks import is_whole_number
+from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, Setting, entry_of
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE, SITE, Passage
-from robustrag_integrations.json_values import valid_text
 from robustrag_integrations.prompts import Task
 
 SCHEMA = "robustrag/playground/1"

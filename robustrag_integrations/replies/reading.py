@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import BLANK, Response
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.redaction import redacted
 from robustrag_integrations.reply_text import complete_form
 from robustrag_integrations.reply_text.reasoning import parts_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeVar
 
-from robustrag_integrations.redaction import redacted, secrets_of
+from robustrag_integrations._util.redaction import redacted, secrets_of
 from robustrag_integrations.replies.reply import Ending
 
 AnyEnding = TypeVar("AnyEnding", bound=Ending)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from types import NoneType
 from typing import Literal, TypeAlias, get_args
 
-from robustrag_integrations.usage import UNTOLD, Usage
+from robustrag_integrations.answers.usage import UNTOLD, Usage
 
 __all__ = ["Ending", "FinishReason", "Piece", "Usage"]
 

@@ -19,8 +19,8 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import replace
 from typing import Any, Literal, get_args
 
+from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.json_values import valid_text
 from robustrag_integrations.models.base import Probed, Response
 from robustrag_integrations.models.client_errors import status_of
 from robustrag_integrations.models.event_loops import PerLoop

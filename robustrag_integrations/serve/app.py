@@ -14,7 +14,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.routing import Route
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
 from robustrag_integrations.serve.access import HEALTH, AccessMiddleware
 from robustrag_integrations.serve.chat_request import chat_request
 from robustrag_integrations.serve.chat_response import ChatResponse, report_of

@@ -7,13 +7,13 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from robustrag_integrations.answer import RobustAnswer
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import plain
+from robustrag_integrations._util.redaction import redacted
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.usage import Prices, Spending
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.json_values import plain
-from robustrag_integrations.redaction import redacted
 from robustrag_integrations.serve.errors import call_failure
-from robustrag_integrations.usage import Prices, Spending
 
 SCHEMA = "robustrag/serve/1"
 

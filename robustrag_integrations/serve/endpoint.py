@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from robustrag_integrations.json_values import valid_text
+from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.serve.errors import RequestError, request_error
 from robustrag_integrations.serve.limits import Limits
 

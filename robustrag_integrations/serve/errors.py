@@ -7,9 +7,9 @@ import logging
 import re
 from typing import Any
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError
-from robustrag_integrations.redaction import redacted
 
 _LOG = logging.getLogger(__name__)
 # How failed calls are told: the exception's name and, after it, words that may quote the prompt, which holds passages.

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from robustrag_integrations._util.display import printable
+from robustrag_integrations.answers.usage import Prices
 from robustrag_integrations.corpus.retrieval import BM25Index
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA
-from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.passages import ORIGIN, Passage
 from robustrag_integrations.serve.errors import RequestError
 from robustrag_integrations.serve.limits import Limits
-from robustrag_integrations.usage import Prices
 
 if TYPE_CHECKING:
     from robustrag_integrations.serve.chat_request import ChatRequest

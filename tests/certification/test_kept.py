@@ -21,7 +21,7 @@ from robustrag_integrations import (
     MajorityVoting,
     VanillaRAG,
 )
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.evaluation.run.cache import MeteredModel
 from robustrag_integrations.grouping.passages import Passage

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import pytest
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.determinism import Repeats
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.models.base import Response, Role
 from robustrag_integrations.prompts import Prompt

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustrag_integrations.answer import STATUSES, GroupReport, RobustAnswer
+from robustrag_integrations.answers.answer import STATUSES, GroupReport, RobustAnswer
 from robustrag_integrations.drawing.answer import Limits, answer_parts, passages_of
 from robustrag_integrations.drawing.certificate import certificate_parts
 from robustrag_integrations.drawing.counts import counts_table

@@ -6,7 +6,7 @@ import json
 import unicodedata
 from typing import Any
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
 
 _UNSAFE = {"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"}
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import answer, display
+from robustrag_integrations._util import display
+from robustrag_integrations.answers import answer
 from robustrag_integrations.drawing import elements
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 from tests.fuzz import scaling

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting, Passage
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, Passage, VanillaRAG
+from robustrag_integrations.answers.usage import Prices
 from robustrag_integrations.corpus.retrieval import BM25Index
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.serve.limits import Limits
 from robustrag_integrations.serve.service import Library, Served, Service
-from robustrag_integrations.usage import Prices
 
 TEXTS = [f"Secret page {n}: the mill is run by Anna Lind." for n in range(5)]
 QUESTION = "Who runs the mill?"

@@ -7,13 +7,13 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession
 from robustrag_integrations.models.server.completions import Continuation
 from robustrag_integrations.models.server.session import RemoteSession, Wanted
 from robustrag_integrations.models.server.token_lists import TokenList
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.usage import Usage
 from tests.helpers.scripted import LetterCodec, context_of
 
 Rows = Callable[[str, tuple[int, ...]], Sequence[float] | None]

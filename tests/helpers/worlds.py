@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question

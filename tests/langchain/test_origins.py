@@ -8,7 +8,7 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_robustrag import create_robust_documents_chain
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import TooFewVotesError
 from tests.langchain.fakes import PROMPT, QUESTION, Reader
 

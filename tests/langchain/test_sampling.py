@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from langchain_robustrag import create_robust_documents_chain, create_robust_node, create_robust_retrieval_chain
+from robustrag_integrations.answers.determinism import PREMISES
 from robustrag_integrations.defenses.registry import METHODS
-from robustrag_integrations.determinism import PREMISES
 from tests.defenses.test_registry import THE_LINE
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truthful
 

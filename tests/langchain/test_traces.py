@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from langchain_robustrag import create_robust_documents_chain
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from tests.langchain.fakes import PROMPT, QUESTION, Reader, Recorder, truthful
 
 

@@ -11,7 +11,7 @@ from llama_index.core.schema import QueryBundle, TextNode
 
 from llamaindex_robustrag import Abstained, RobustRAGSynthesizer
 from robustrag_integrations import ModelError, QuorumError
-from robustrag_integrations.answer import SCHEMA
+from robustrag_integrations.answers.answer import SCHEMA
 from robustrag_integrations.prompts import ABSTENTION
 from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, Capital, FactReader, nodes_of, truthful
 

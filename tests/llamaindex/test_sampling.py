@@ -9,7 +9,7 @@ import pytest
 
 from llamaindex_robustrag import RobustRAGSynthesizer
 from robustrag_integrations import CallableModel
-from robustrag_integrations.determinism import PREMISES
+from robustrag_integrations.answers.determinism import PREMISES
 from tests.llamaindex.fakes import FactReader, nodes_of, truthful
 from tests.llamaindex.library import ASKED
 

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import pytest
 
-from robustrag_integrations.redaction import HIDDEN, in_one_line, presentable, redacted, secrets_of
+from robustrag_integrations._util.redaction import HIDDEN, in_one_line, presentable, redacted, secrets_of
 
 KEY = "my+very/secret:key=17"
 

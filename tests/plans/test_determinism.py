@@ -8,10 +8,10 @@ from typing import Any, Literal
 import pytest
 
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.determinism import PREMISES, UNKNOWN, Determinism, Promise, Repeats
 from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method
 from robustrag_integrations.defenses.vanilla import VanillaRAG
-from robustrag_integrations.determinism import PREMISES, UNKNOWN, Determinism, Promise, Repeats
 from robustrag_integrations.grouping.passages import Passage
 from tests.defenses.test_registry import THE_LINE
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel

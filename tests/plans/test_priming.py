@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, RobustAnswer, VanillaRAG
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans import priming
-from robustrag_integrations.usage import Usage
 
 PASSAGES = ["Anna Lind runs the mill.", "The mill is run by Anna Lind.", "Bo Ek runs it.", "Anna Lind has the mill."]
 QUERY = "Who runs the mill?"

@@ -18,9 +18,9 @@ from robustrag_integrations import (
     RobustAnswer,
     VanillaRAG,
 )
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.reply import Ending, Piece
-from robustrag_integrations.usage import Usage
 from tests.helpers.demo_questions import demo_question
 
 PASSAGES = ["Anna Lind runs the mill.", "The mill is run by Anna Lind.", "Bo sold it.", "Anna Lind has the mill."]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.attacks import ATTACKS
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.errors import ModelError

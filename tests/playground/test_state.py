@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.ask_report import ask_report
+from robustrag_integrations.answers.ask_report import ask_report
 from robustrag_integrations.defenses.registry import BASELINES, METHODS
 from robustrag_integrations.playground.links import LONGEST_LINK, link_of, state_of_link
 from robustrag_integrations.playground.state import (

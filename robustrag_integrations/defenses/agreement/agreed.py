@@ -15,10 +15,10 @@ from functools import lru_cache
 
 import numpy as np
 
+from robustrag_integrations._util.normalise import compatible
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes
 from robustrag_integrations.keywords.runs import ReplyKeys, longest
 from robustrag_integrations.keywords.tokens import without_punctuation
-from robustrag_integrations.normalise import compatible
 
 
 def deciding_keys(agreed: Collection[str]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations._util.checks import is_whole_number
 
 
 def exact_number(name: str, given: float | Fraction, allowed: str) -> Fraction:

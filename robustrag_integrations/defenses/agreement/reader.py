@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.abstention import Abstention, is_abstention
-from robustrag_integrations.checks import check_at_least
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
 from robustrag_integrations.keywords.lists import items_of_lists

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from robustrag_integrations.answer import Dissent
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations.answers.answer import Dissent
 from robustrag_integrations.keywords.runs import ReplyKeys, longest
 
 _MOST_COUNTS = 200

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from robustrag_integrations.answer import GroupReport
+from robustrag_integrations.answers.answer import GroupReport
 from robustrag_integrations.defenses.agreement.agreed import Worded
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords.runs import ReplyKeys, is_part

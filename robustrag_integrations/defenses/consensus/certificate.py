@@ -12,6 +12,7 @@ from functools import partial
 from itertools import combinations, product
 from math import prod
 
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
@@ -32,7 +33,6 @@ from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.keywords.runs import ReplyKeys, is_part
 from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.words import count_of
 
 _MOST_TEXTS = 20_000
 _MOST_CONTESTED = 14  # keys that may or may not be agreed on: 2^14 sets

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Literal
 
+from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
@@ -13,7 +14,6 @@ from robustrag_integrations.defenses.consensus.certificate import consensus_cert
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.settings_file import SettingsLike, reads_settings
-from robustrag_integrations.determinism import Promise
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel

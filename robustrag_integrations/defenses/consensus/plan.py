@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robustrag_integrations.answer import Dissent, RobustAnswer
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.answer import Dissent, RobustAnswer
 from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, text_of
 from robustrag_integrations.defenses.agreement.asking import ask_for_keys, settled
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes, largest_radius
@@ -32,7 +33,6 @@ from robustrag_integrations.plans.asking import (
 from robustrag_integrations.plans.requests import Emit, Plan
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import reply_warnings
-from robustrag_integrations.words import count_of
 
 
 def consensus_plan(

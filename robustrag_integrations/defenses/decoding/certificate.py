@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import NOTHING_BENIGN, Findings, Ledger, Question, smaller_size_fails
 from robustrag_integrations.certification.isolated import NOTHING
@@ -38,7 +39,6 @@ from robustrag_integrations.models.base import Opening, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.plans.asking import truncation_warnings
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.words import count_of
 
 if TYPE_CHECKING:
     import numpy as np

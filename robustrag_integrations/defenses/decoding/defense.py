@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
@@ -16,7 +17,6 @@ from robustrag_integrations.defenses.decoding.certifier import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings, check_eta
 from robustrag_integrations.defenses.settings_file import SettingsLike, reads_settings
-from robustrag_integrations.determinism import Promise
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import DecodingModel

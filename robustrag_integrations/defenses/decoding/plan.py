@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.step import (
     DecodingStep,

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
-from robustrag_integrations.checks import check_at_least
+from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.defenses.decoding.token_choice import ONE
 from robustrag_integrations.defenses.registry import DECODING
 from robustrag_integrations.grouping.passages import PassageGroup

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations._util.checks import is_whole_number
+from robustrag_integrations._util.subset_sums import bits, smallest_from, subset_sums
 from robustrag_integrations.defenses.agreement.numbers import exact_number
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan, Reach
-from robustrag_integrations.subset_sums import bits, smallest_from, subset_sums
 
 _NEVER = 1 << 62
 

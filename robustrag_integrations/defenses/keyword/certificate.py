@@ -16,6 +16,7 @@ from itertools import islice
 from random import Random
 from typing import Any
 
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
@@ -35,7 +36,6 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.words import count_of
 
 _WAVE = 32  # final prompts asked at once, after the first and likeliest
 

@@ -14,7 +14,9 @@ import math
 from collections.abc import Generator, Sequence
 from typing import Any, NamedTuple
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations._util.redaction import redacted
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.asking import ask_for_keys, settled
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.reports import counts_shown, dissent_warnings, unread_warnings
@@ -30,9 +32,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import ask_final, calls_made, naming_groups, truncation_warnings
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.redaction import redacted
 from robustrag_integrations.replies.reading import ending_warnings, final_answer, reply_warnings
-from robustrag_integrations.words import count_of
 
 
 class Wording(NamedTuple):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
@@ -18,7 +19,6 @@ from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.words import count_of
 
 
 def possible_winners(votes: Sequence[int | None], options: int, corrupted: int) -> list[int | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from robustrag_integrations.subset_sums import bits, smallest_from, subset_sums
+from robustrag_integrations._util.subset_sums import bits, smallest_from, subset_sums
 
 
 @dataclass(frozen=True)

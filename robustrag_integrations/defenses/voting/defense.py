@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.base import PlanInput, TextDefense
@@ -13,7 +14,6 @@ from robustrag_integrations.defenses.voting.certificate import voting_certificat
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.defenses.voting.plan import voting_plan
 from robustrag_integrations.defenses.voting.settings import VotingSettings
-from robustrag_integrations.determinism import Promise
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.requests import Plan

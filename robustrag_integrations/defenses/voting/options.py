@@ -18,11 +18,11 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
+from robustrag_integrations._util.normalise import compatible, few_marks, plain_words, signed_words
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.voting.statements import stated
 from robustrag_integrations.keywords.closed_classes import listed
 from robustrag_integrations.keywords.languages import NEGATIONS
-from robustrag_integrations.normalise import compatible, few_marks, plain_words, signed_words
 from robustrag_integrations.prompts import NO_INFORMATION, Options, PromptSet, format_choices, option_label
 from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations._util.display import printable
+from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_radius
 from robustrag_integrations.defenses.voting.options import is_unclear
 from robustrag_integrations.defenses.voting.settings import VotingSettings
-from robustrag_integrations.display import printable
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from robustrag_integrations._util.normalise import plain_words, signed_words
 from robustrag_integrations.keywords.closed_classes import listed
-from robustrag_integrations.normalise import plain_words, signed_words
 from robustrag_integrations.prompts import NO_INFORMATION
 
 _LOOKED_AT = 4_000  # characters, of the end: where a reply reasons aloud, it decides there

@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
+from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.registry import Method
 from robustrag_integrations.defenses.vanilla import ask_once, in_one_prompt
@@ -28,7 +29,6 @@ from robustrag_integrations.plans.asking import (
     truncation_warnings,
 )
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
-from robustrag_integrations.plugins import load_object
 from robustrag_integrations.prompts import (
     ABSTENTION,
     PromptSet,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from robustrag_integrations.checks import check_at_least
+from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.registry import MIS, MIS_SAMPLING
 from robustrag_integrations.defenses.vanilla import in_one_prompt

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import Any
 
-from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations._util.checks import is_whole_number
+from robustrag_integrations._util.entry_points import Table
+from robustrag_integrations._util.redaction import in_one_line
 from robustrag_integrations.corpus.documents import CorpusError
-from robustrag_integrations.entry_points import Table
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.evaluation.data.files import BadRow, DatasetError, RawRow, read_rows
 from robustrag_integrations.evaluation.data.questions import (
@@ -25,7 +26,6 @@ from robustrag_integrations.evaluation.data.questions import (
     layout_names,
     question_of,
 )
-from robustrag_integrations.redaction import in_one_line
 
 __all__ = ["TASKS", "BadRow", "Dataset", "DatasetError", "EvalQuestion", "EvalTask", "load_dataset"]
 

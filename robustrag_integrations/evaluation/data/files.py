@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import parsed
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.json_values import parsed
 
 LARGEST_FILE = 256 * 1024 * 1024  # bytes, unpacked
 LARGEST_LIST = 64 * 1024 * 1024  # bytes of a JSON list, which has to be read as a whole

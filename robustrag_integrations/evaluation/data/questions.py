@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
-from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations._util.checks import is_whole_number
+from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.evaluation.data import field_layouts
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.json_values import valid_text
 
 EvalTask = Literal["qa", "mc", "long"]
 TASKS: tuple[EvalTask, ...] = get_args(EvalTask)

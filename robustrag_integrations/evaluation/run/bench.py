@@ -9,11 +9,14 @@ import time
 from collections.abc import Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import plain
+from robustrag_integrations._util.redaction import redacted
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.usage import together
 from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, method_of
-from robustrag_integrations.display import printable
 from robustrag_integrations.evaluation.run.cache import (
     METER,
     CallCache,
@@ -25,12 +28,9 @@ from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, Certif
 from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
 from robustrag_integrations.evaluation.run.planning import Job, Setup, row_of_job
 from robustrag_integrations.evaluation.score.scoring import metric_for, score_answer
-from robustrag_integrations.json_values import plain
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.prompts import prompts_for
-from robustrag_integrations.redaction import redacted
-from robustrag_integrations.usage import together
 
 if TYPE_CHECKING:
     from robustrag_integrations.certification import Certification

@@ -26,10 +26,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
-from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations._util.checks import is_whole_number
+from robustrag_integrations._util.json_values import plain, restored
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
-from robustrag_integrations.json_values import plain, restored
 from robustrag_integrations.models.base import (
     AskedAlone,
     DecodingModel,
@@ -43,7 +44,6 @@ from robustrag_integrations.models.base import (
 from robustrag_integrations.models.wrappers import AroundModel
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import FinishReason, Piece
-from robustrag_integrations.usage import Usage
 
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)

@@ -27,11 +27,13 @@ from pydantic import (
     model_validator,
 )
 
+from robustrag_integrations._util.checks import is_whole_number, nearest_of
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.sections import shown
+from robustrag_integrations.answers.usage import Prices, prices_of
 from robustrag_integrations.attacks.planning import several_ranks
 from robustrag_integrations.certification.cases import AttackMode
-from robustrag_integrations.checks import is_whole_number, nearest_of
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
-from robustrag_integrations.display import printable
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.score.rows import AttackSpec
@@ -39,8 +41,6 @@ from robustrag_integrations.grouping.votes import HASTE, VoteRules
 from robustrag_integrations.models.determinism_probe import read_summary
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.prompts import Task, check_exemplars
-from robustrag_integrations.sections import shown
-from robustrag_integrations.usage import Prices, prices_of
 
 TaskName = Literal["qa", "mc", "long"]
 Layout = Literal[

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.vanilla import VanillaSettings, ask_once
 from robustrag_integrations.defenses.voting.options import check_choices

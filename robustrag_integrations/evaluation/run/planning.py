@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+from robustrag_integrations._util.plugins import load_object, source_digest
 from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.attacks.payloads import PREFIX, payloads_digest
 from robustrag_integrations.attacks.planning import ranks_to_sweep
@@ -35,7 +36,6 @@ from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.metrics import METRICS, metric_of
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.providers import NamedModel
-from robustrag_integrations.plugins import load_object, source_digest
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import parsed
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, Row, latest_rows
 from robustrag_integrations.evaluation.score.schema import misfit_in_row
-from robustrag_integrations.json_values import parsed
 
 _LONGEST_LINE = 64 * 1024 * 1024  # bytes
 

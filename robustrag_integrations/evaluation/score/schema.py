@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, FailFast, Field, TypeAdapter, ValidationError, create_model
 
-from robustrag_integrations.answer import STATUSES
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations.answers.answer import STATUSES
 
 LARGEST = 1e15  # a larger number is not a count, a score or a time of ours, and formatting it may fail
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from robustrag_integrations._util.words import repeats_in_words
+from robustrag_integrations.answers.usage import UNTOLD, Prices, Usage, told
 from robustrag_integrations.evaluation.score.expected import ExpectedAccuracy, expected_accuracy
 from robustrag_integrations.evaluation.score.intervals import (
     EMPTY,
@@ -31,8 +33,6 @@ from robustrag_integrations.evaluation.score.rows import (
 )
 from robustrag_integrations.evaluation.score.schema import misfit_in_row
 from robustrag_integrations.evaluation.score.warned import warnings_of
-from robustrag_integrations.usage import UNTOLD, Prices, Usage, told
-from robustrag_integrations.words import repeats_in_words
 
 _Value = TypeVar("_Value")
 

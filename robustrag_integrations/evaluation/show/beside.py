@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from robustrag_integrations._util.rounding import decimals
 from robustrag_integrations.evaluation.score.paired import Comparison
 from robustrag_integrations.evaluation.show.lines import with_ends
 from robustrag_integrations.evaluation.show.tables import Table
-from robustrag_integrations.rounding import decimals
 
 _TESTS = (
     "Paired by question; of more than four setups, each is set against the first and no other. alone: questions of "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
 from robustrag_integrations.evaluation.show.tables import Table
 
 _LONGEST_CELL = 200

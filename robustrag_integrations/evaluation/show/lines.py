@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.rounding import decimals, significant
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.evaluation.score.summary import Line
 from robustrag_integrations.evaluation.score.warned import together
 from robustrag_integrations.evaluation.show.tables import Table, fitted_table
-from robustrag_integrations.rounding import decimals, significant
 
 EXPECTED_IN_WORDS = (
     "ecacc k': expected certified accuracy, the share that is right with a radius of at least k' (95% "

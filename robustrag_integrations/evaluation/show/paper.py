@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from robustrag_integrations._util.rounding import decimals
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line
 from robustrag_integrations.evaluation.show.tables import Table, text_table
 from robustrag_integrations.prompts import check_exemplars
-from robustrag_integrations.rounding import decimals
 
 _NONE = "--"
 _TASKS = {"mc": "multiple choice", "qa": "short answers", "long": "long answers"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from robustrag_integrations.display import printable, table
+from robustrag_integrations._util.display import printable, table
 
 _LONGEST_CELL = 48
 _BETWEEN = 2  # columns

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from robustrag_integrations._util.rounding import decimals
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.show.tables import fitted_table
 from robustrag_integrations.evaluation.tune.choice import Candidate
 from robustrag_integrations.evaluation.tune.tuning import Tuned, Wish
-from robustrag_integrations.rounding import decimals
-from robustrag_integrations.words import count_of
 
 FEW = 30  # held-out questions below which the intervals are said to be wide
 

@@ -13,8 +13,9 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from robustrag_integrations.checks import check_at_least, check_flag
-from robustrag_integrations.determinism import Repeats
+from robustrag_integrations._util.checks import check_at_least, check_flag
+from robustrag_integrations.answers.determinism import Repeats
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import (
     DecodingModel,
@@ -29,7 +30,6 @@ from robustrag_integrations.models.local.encoding import Encoded, PromptEncoder
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, ends_in
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece
-from robustrag_integrations.usage import Usage
 
 try:
     import torch

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions, Opening
 from robustrag_integrations.models.local.batch import Batch
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.token_tree import Stem, TokenTree
-from robustrag_integrations.usage import Usage
 
 if TYPE_CHECKING:
     import numpy as np

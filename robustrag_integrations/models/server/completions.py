@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.server.replies import choice_of
 from robustrag_integrations.models.server.token_lists import (
@@ -23,7 +24,6 @@ from robustrag_integrations.models.server.token_lists import (
 )
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec
 from robustrag_integrations.replies.blocks import usage_of
-from robustrag_integrations.usage import Usage
 
 
 @dataclass(frozen=True)

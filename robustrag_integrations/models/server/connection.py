@@ -14,13 +14,13 @@ try:
 except ImportError as error:
     raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
 
+from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.client_errors import is_busy, named_parameter, retry_after
 from robustrag_integrations.models.event_loops import PerLoop
 from robustrag_integrations.models.server.http_client import Client, httpx
 from robustrag_integrations.models.server.replies import Events, parsed, said_by_server
 from robustrag_integrations.models.thread_pool import POOL
-from robustrag_integrations.redaction import redacted
 
 Result = TypeVar("Result")
 

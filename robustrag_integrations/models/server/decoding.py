@@ -20,7 +20,9 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
-from robustrag_integrations.checks import check_at_least
+from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.redaction import redacted
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Response
 from robustrag_integrations.models.caller import ModelCaller, RetriedCall
@@ -34,9 +36,7 @@ from robustrag_integrations.models.server.replies import parsed
 from robustrag_integrations.models.server.session import RemoteSession, ServerRefusal, Wanted
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.redaction import redacted
 from robustrag_integrations.replies.reply import Piece
-from robustrag_integrations.usage import Usage
 
 _BY_NUMBER = {"return_tokens_as_token_ids": True}  # vLLM names tokens by number; other servers ignore it
 _REFUSED = (400, 404, 422)

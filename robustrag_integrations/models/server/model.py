@@ -7,8 +7,8 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-from robustrag_integrations.checks import check_at_least
-from robustrag_integrations.determinism import Repeats
+from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Probed, Response
 from robustrag_integrations.models.callable import CalledModel

@@ -14,13 +14,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from robustrag_integrations.answers.usage import Usage, together
 from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.models.base import DecodingSession, Distributions, Opening
 from robustrag_integrations.models.server.completions import Continuation
 from robustrag_integrations.models.server.row import Row, Tokens, drafted, drift_between
 from robustrag_integrations.models.server.token_lists import TokenList
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec
-from robustrag_integrations.usage import Usage, together
 
 _LONGER = 8  # times as many tokens are asked for where a list leaves a choice open
 _NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further

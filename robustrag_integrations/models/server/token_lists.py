@@ -9,10 +9,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.server.replies import choice_of
 from robustrag_integrations.replies.blocks import usage_of
-from robustrag_integrations.usage import Usage
 
 _BY_ID = "token_id:"
 _LARGEST_ID = 1 << 22

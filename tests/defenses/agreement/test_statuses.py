@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, Passage
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 
 METHODS = [ConsensusAggregation, KeywordAggregation]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.consensus.certificate import ANY_KEY
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from robustrag_integrations import ConsensusAggregation, Passage
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from tests.helpers.brute_force import same
 from tests.helpers.scripted import BARE, ScriptedModel
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robustrag_integrations import CallableModel, KeywordAggregation, Passage
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 
 
 def _answer(replies: Sequence[str], **settings: object) -> RobustAnswer:

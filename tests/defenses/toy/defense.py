@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
-from robustrag_integrations.determinism import Promise
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import Quorum, ask_groups, read_response, report
 from robustrag_integrations.plans.requests import Emit, Plan

@@ -16,10 +16,10 @@ from random import Random
 import pytest
 
 from robustrag_integrations import CallableModel
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.evaluation.run.cache import METER, CacheError, CallCache, Meter, metered
 from robustrag_integrations.models.base import DecodingModel, Response, Role
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.usage import Usage
 from tests.helpers.scripted import ScriptedModel
 from tests.needs import needing
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
+from robustrag_integrations.answers.usage import Prices
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table, plain_cell
-from robustrag_integrations.usage import Prices
 from tests.evaluation.rows import PIA, certificate, failed, row
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from robustrag_integrations.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_json
 from tests.fuzz.hostile import name, text, value

@@ -9,10 +9,10 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, split
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits, text_of_pdf
-from robustrag_integrations.display import printable
-from robustrag_integrations.json_values import valid_text
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, name, text
 from tests.fuzz.scratch import scratch

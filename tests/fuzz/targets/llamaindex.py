@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from llamaindex_robustrag import Abstained
 from llamaindex_robustrag.grouping import group_nodes
 from llamaindex_robustrag.reports import structured
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from tests.fuzz.hostile import json_line, name, text, value
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target

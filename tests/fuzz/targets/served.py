@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
+from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.server.replies import (
     Events,
@@ -17,7 +18,6 @@ from robustrag_integrations.models.server.replies import (
     said_by_server,
 )
 from robustrag_integrations.models.server.token_lists import token_list
-from robustrag_integrations.redaction import redacted
 from tests.fuzz.hostile import damaged, name, spoiled, text, value
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target

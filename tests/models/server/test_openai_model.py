@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel, QuorumError
-from robustrag_integrations.determinism import Repeats
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 from tests.helpers.serving import transformers_server

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("openai", reason="needs the extra openai")
 
 from robustrag_integrations import KeywordAggregation
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.server.model import OpenAIModel
-from robustrag_integrations.usage import Usage
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")

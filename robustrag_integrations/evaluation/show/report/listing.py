@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from robustrag_integrations.answer import STATUSES
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.answer import STATUSES
 from robustrag_integrations.drawing.answer import Limits, answer_parts, facts, passages_of
 from robustrag_integrations.drawing.certificate import attacker_in_words, certificate_parts
 from robustrag_integrations.drawing.elements import Child, Element, h
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
-from robustrag_integrations.words import count_of
 
 COLUMNS = ("Outcome", "Question and answer", "Setup", "Attack", "Groups", "Radius", "τ")
 _STRIP = 40  # groups drawn in a line

@@ -6,14 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from robustrag_integrations._util.rounding import decimals, significant
+from robustrag_integrations.answers.usage import Prices, told
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.planned import Missing, missing_rows
 from robustrag_integrations.evaluation.score.run_file import Run
 from robustrag_integrations.evaluation.score.summary import Line
 from robustrag_integrations.evaluation.show.report.outcomes import spec_label
-from robustrag_integrations.rounding import decimals, significant
-from robustrag_integrations.usage import Prices, told
 
 _IN_HEADLINE = 4  # setups named one by one
 _MODELS_IN_HEADLINE = 3

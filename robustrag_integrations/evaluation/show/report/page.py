@@ -9,7 +9,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from robustrag_integrations.checks import is_whole_number
+from robustrag_integrations._util.checks import is_whole_number
+from robustrag_integrations.answers.usage import Prices, prices_of
 from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.drawing.charts import chart
 from robustrag_integrations.drawing.elements import ATTRIBUTES, DRAWN, TAGS, Element, h, to_data, to_html
@@ -38,7 +39,6 @@ from robustrag_integrations.evaluation.show.report.listing import COLUMNS, detai
 from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
 from robustrag_integrations.evaluation.show.report.overview import Places, heading
 from robustrag_integrations.evaluation.show.tables import Table
-from robustrag_integrations.usage import Prices, prices_of
 
 MEGABYTE = 1_000_000
 _AT_A_TIME = 50  # rows on the screen

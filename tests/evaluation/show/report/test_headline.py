@@ -78,8 +78,8 @@ def test_the_page_has_paired_tests_and_warnings(made_rows: list[dict[str, Any]])
 
 def test_tokens_and_money_in_all_stand_at_the_head_of_the_page() -> None:
     rows = [row(i, metric="contains", certificates=[certificate(1.0)]) for i in range(3)]
+    from robustrag_integrations.answers.usage import Prices
     from robustrag_integrations.evaluation.show.report.overview import _spent  # the page itself needs whole rows
-    from robustrag_integrations.usage import Prices
 
     rows[2]["timing"] |= {"cached_calls": 11, "cached_tokens": rows[2]["cost"] | {"prompt": 100, "completion": 10}}
     assert _spent(summarise(rows), Prices(10.0, 100.0)) == (

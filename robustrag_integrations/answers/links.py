@@ -10,10 +10,10 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
 
 if TYPE_CHECKING:
-    from robustrag_integrations.answer import GroupReport, RobustAnswer
+    from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
     from robustrag_integrations.grouping.passages import Passage, PassageGroup
 
 _LOOKED_AT = 200_000  # characters of an answer

@@ -20,7 +20,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 from urllib.parse import quote, unquote
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 
 HIDDEN = "***"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
-from robustrag_integrations.rounding import significant
+from robustrag_integrations._util.rounding import significant
 
 
 @dataclass(frozen=True)

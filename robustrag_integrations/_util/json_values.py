@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
 
 T = TypeVar("T")
 

@@ -22,10 +22,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.passages import Passage, readable_origin
-from robustrag_integrations.json_values import valid_text
 
 _LOG = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from robustrag_integrations.mentions import mentions
+from robustrag_integrations.answers.mentions import mentions
 
 _MARKER = re.compile(r"[ \t]?(?:\[\^?\d{1,4}(?:[ \t]?[,–-][ \t]?\d{1,4})*\]|【\d{1,4}[^【】\n]{0,40}】)")
 _MOST_PHRASES = 50

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, get_args
 
-from robustrag_integrations.checks import check_at_least
-from robustrag_integrations.citations import Citation, marked_text
-from robustrag_integrations.determinism import UNKNOWN, Determinism
-from robustrag_integrations.display import printable, table
-from robustrag_integrations.json_values import plain, restored
-from robustrag_integrations.usage import UNTOLD, Spending, Usage, tokens_in_words
-from robustrag_integrations.words import count_of, loss_in_words, radius_in_words, repeats_in_words
+from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.display import printable, table
+from robustrag_integrations._util.json_values import plain, restored
+from robustrag_integrations._util.words import count_of, loss_in_words, radius_in_words, repeats_in_words
+from robustrag_integrations.answers.citations import Citation, marked_text
+from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
+from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, tokens_in_words
 
 GroupStatus = Literal["supports", "mentions", "differs", "abstained", "copy", "failed", "not_asked"]
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)

@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Collection, Iterator, Sequence
 from types import CodeType, FunctionType, MethodType, ModuleType
 
-from robustrag_integrations.audit import Finding
+from robustrag_integrations.audit.prompts import Finding
 from robustrag_integrations.errors import UndefendedError
 
 _LOG = logging.getLogger(__name__)

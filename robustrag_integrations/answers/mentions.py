@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from itertools import islice
 
-from robustrag_integrations.normalise import plain_words
+from robustrag_integrations._util.normalise import plain_words
 
 _MOST = 50  # mentions of one phrase
 _SHORTEST_STEM = 4  # characters

@@ -17,6 +17,7 @@ from inspect_ai.model import ChatMessageUser, ModelOutput, get_model
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.attacks.planning import plan_attack, several_ranks
 from robustrag_integrations.attacks.plugins import attack_of
 from robustrag_integrations.defenses.base import Defense
@@ -29,7 +30,6 @@ from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.models.callable import CallableModel
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.replies.reply import FinishReason
-from robustrag_integrations.usage import Usage
 
 _CALLS = 1000  # at a time; Inspect has a limit of its own for each provider
 _FINISH: Mapping[str, FinishReason] = {

@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from robustrag_integrations.answer import RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 
 
 class Abstained(BaseModel):

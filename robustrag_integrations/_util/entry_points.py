@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from importlib import metadata
 from typing import TypeVar
 
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.display import printable
 
 T = TypeVar("T")
 

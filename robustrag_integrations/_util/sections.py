@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, TypeVar
 
-from robustrag_integrations.checks import is_whole_number, nearest_of
-from robustrag_integrations.display import printable
+from robustrag_integrations._util.checks import is_whole_number, nearest_of
+from robustrag_integrations._util.display import printable
 
 Value = TypeVar("Value")
 

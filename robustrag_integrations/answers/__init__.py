@@ -1,0 +1,1 @@
+"""Answers as users get them: text, radius, groups, citations, determinism, spending."""

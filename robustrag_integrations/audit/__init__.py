@@ -1,0 +1,1 @@
+"""Audits of isolation: prompts at run time, and wirings before it."""
