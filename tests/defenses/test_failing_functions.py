@@ -168,14 +168,21 @@ def test_a_model_function_that_raises_whatever_over_one_prompt_costs_its_group_a
             assert answer.groups[0].error.startswith(type(error).__name__)
 
 
-def test_a_stream_that_panics_is_a_failed_final_call() -> None:
+def test_a_stream_that_panics_is_made_up_for_by_a_call_or_is_a_failed_final_call() -> None:
     def pieces(prompt: str) -> Iterator[str]:
         yield "Par"
         raise _Panic("index out of bounds")
 
-    model = CallableModel(lambda prompt: "Paris", stream_fn=pieces)
+    def once_more(prompt: str) -> str:
+        if "say Paris" not in prompt:  # no passage: the final prompt
+            raise _Panic("index out of bounds")
+        return "Paris"
+
+    whole = KeywordAggregation(CallableModel(lambda prompt: "Paris", stream_fn=pieces), final="always")
+    assert "".join(whole.stream("Where?", PASSAGES)) == "Paris"
+    broken = KeywordAggregation(CallableModel(once_more, stream_fn=pieces), final="always")
     with pytest.raises(ModelError, match="_Panic: index out of bounds"):
-        list(KeywordAggregation(model, final="always").stream("Where?", PASSAGES))
+        list(broken.stream("Where?", [f"{n} say Paris" for n in range(4)]))
 
 
 def test_a_final_call_that_panics_gives_way_to_the_kept_words() -> None:
