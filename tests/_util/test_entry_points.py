@@ -59,7 +59,7 @@ def install(
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run Python with the folder's packages installed."""
-    root = Path(__file__).parents[1]
+    root = Path(__file__).parents[2]
     code = f"import sys; sys.path[:0] = [{str(folder)!r}, {str(root)!r}]; {arguments[0]}"
     return subprocess.run(
         [sys.executable, "-c", code, *arguments[1:]], capture_output=True, text=True, cwd=folder, check=False

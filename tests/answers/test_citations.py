@@ -35,7 +35,7 @@ def test_citations_name_the_supporting_passages_and_their_words() -> None:
 
 
 def test_voting_cites_those_who_voted_for_the_option() -> None:
-    model = CallableModel(lambda prompt: "B" if "evil" in prompt else "A")
+    model = CallableModel(lambda prompt: "Oslo" if "evil" in prompt else "Rome")
     answer = MajorityVoting(model).answer("Which?", ["x", "y", "evil"], choices=["Rome", "Oslo"])
     assert [(c.group, c.words) for c in answer.citations] == [(0, ("Rome",)), (1, ("Rome",))]
 
