@@ -1,4 +1,4 @@
-"""What the command lines of the benchmarks take, checked before anything is measured."""
+"""Command-line arguments of the benchmarks, checked before anything is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What certificates cost: decoding trees level by level, five corruption sizes in one walk, keyword finals in packs.
+"""Benchmarks of certificates: decoding trees level by level, five corruption sizes in one walk, batched keyword finals.
 
 The random model is made sure of itself for these runs (its embeddings and last layer are scaled up, and down again), so
 that groups agree and answers repeat as those of a trained model do; an untrained one has ties everywhere.

@@ -1,4 +1,4 @@
-"""What each method asks of a model: `python -m benchmarks.costs` prints the table of docs/guide/costs.md.
+"""Counts what each method asks of a model: `python -m benchmarks.costs` prints the table of docs/guide/costs.md.
 
 Counted, not timed: the bundled reader answers questions of the demo, and every answer says what it spent. The numbers
 are the same on every machine with the same tokenizer, but for answers that float noise moves.

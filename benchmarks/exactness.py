@@ -1,4 +1,4 @@
-"""How many benign rows an attacker's passage moves by a bit: through its words, its length or its rank."""
+"""Counts the benign rows that an attacker's passage changes by a bit: through its words, its length or its rank."""
 
 from __future__ import annotations
 

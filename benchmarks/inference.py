@@ -1,4 +1,4 @@
-"""What an answer costs: prefill and decoding next to vanilla RAG, cold and warm, and next to naive isolation."""
+"""Benchmarks of answers: prefill and decoding next to vanilla RAG, cold and warm, and next to naive isolation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Seconds = Mapping[str, Sequence[float]]
 
 @dataclass(frozen=True)
 class Bench:
-    """What is measured, and how often.
+    """The subject of the measurements, and their number.
 
     Attributes:
         network: a model with random weights.

@@ -31,7 +31,7 @@ from benchmarks.load_askers import ASKERS, STYLES, Asker, question
 
 @dataclass
 class Load:
-    """What one run was like; times in seconds, memory in MiB.
+    """The results of one run; times in seconds, memory in MiB.
 
     Attributes:
         style: what asked, and how it was called.

@@ -13,7 +13,7 @@ from robustrag_integrations import CallableModel, KeywordAggregation, RobustAnsw
 
 @dataclass(frozen=True)
 class Asker:
-    """How to ask question number n, sync and async, and how to close the connections of both.
+    """Callables that ask question number n, sync and async, and close the connections of both.
 
     Attributes:
         ask, aask: the answer to a question; `ask` is None where it can only be awaited.
@@ -89,7 +89,7 @@ _CODE = question(0, 1)[2]
 
 @cache
 def _prompts(documents: int) -> tuple[str, ...]:
-    """What keyword aggregation asks for question 0, the final prompt last."""
+    """Return the prompts of keyword aggregation for question 0, the final prompt last."""
     asked: list[str] = []
 
     def reader(prompt: str) -> str:

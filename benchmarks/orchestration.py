@@ -1,4 +1,4 @@
-"""What the machinery around the model costs: over a simulated API of fixed latency, and in frameworks."""
+"""Benchmarks of the overhead around the model: over a simulated API of fixed latency, and in frameworks."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _overhead(work: Callable[[], Awaitable[None]], *, computing: bool = False) -
 
 
 def _many() -> tuple[int, float]:
-    """What is left over after many questions in one event loop, and how long they took."""
+    """Return the number of leftovers after many questions in one event loop, and the time that they took."""
 
     async def ask_all() -> tuple[int, float]:
         defense = _defense(CallableModel(async_fn=_call, max_concurrency=10 * _AT_ONCE))

@@ -97,7 +97,8 @@ def _module(name: str, path: Path, source: str) -> Any:
 
 @contextmanager
 def _stand_ins() -> Iterator[None]:
-    """What the modules import and do not need here, or what transformers no longer has; only while they are loaded."""
+    """Stand in for modules that the paper's code imports and does not need here, or that transformers dropped; only
+    while that code is loaded."""
     from spacy.lang.en.stop_words import STOP_WORDS
 
     made = {
@@ -135,7 +136,7 @@ class StopAtEnd:
         self._stops = [tuple(map(int, ids[0])) for ids in stop_token_ids]
 
     def __call__(self, input_ids: Any, scores: Any, **more: Any) -> bool:
-        """Whether the first row ends so."""
+        """True if the first row ends with a stop sequence."""
         row = tuple(map(int, input_ids[0]))
         return any(stop and row[-len(stop) :] == stop for stop in self._stops)
 

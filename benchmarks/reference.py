@@ -137,7 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def summary(found: Sequence[Found]) -> str:
-    """How many certificates each code gives, and what became of those that only the paper's gives."""
+    """Count the certificates of each code, and the fate of those that only the paper's gives."""
     lines = [f"{'k':>3} {'k-prime':>7} {'both':>5} {'ours':>5} {'paper':>6} {'broken':>7}"]
     for k, size in sorted({(one.k, one.size) for one in found}):
         lines.append(_line(f"{k:>3} {size:>7}", [one for one in found if (one.k, one.size) == (k, size)]))

@@ -29,7 +29,7 @@ class Ratio:
     note: str = ""
 
     def met(self, device: str) -> bool | None:
-        """Whether the median meets the target; None without one."""
+        """True if the median meets the target; None without a target."""
         if device not in self.targets:
             return None
         sign, bound = self.targets[device]

@@ -1,4 +1,4 @@
-"""What it costs to start: imports, the first answer of a fresh process, and what `warm_up` leaves for it."""
+"""Benchmarks of start-up: imports, the first answer of a fresh process, and what is left of it after `warm_up`."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def _work():
 
 
 def _printed(code: str) -> Any:
-    """What a new Python process that runs this prints as JSON; what it says on standard error is seen here as well."""
+    """Run code in a new Python process, and return the JSON that it prints. Its standard error is passed through."""
     root = Path(__file__).resolve().parents[1]
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, text=True, check=True)  # noqa: S603 - our own code

@@ -13,7 +13,7 @@ Work = Callable[[], object]
 
 @dataclass(frozen=True)
 class Clock:
-    """What is read before and after a piece of work.
+    """A clock that is read before and after a piece of work.
 
     On a GPU, wall time once the device has finished. On a CPU, the time that this process spent computing, which other
     processes on the machine disturb less than wall time; with one thread the two agree on an idle machine.

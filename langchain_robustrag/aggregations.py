@@ -1,4 +1,4 @@
-"""From a factory's keyword arguments to a method of the core, its settings and its prompts."""
+"""Turns a factory's keyword arguments into a method of the core, its settings and its prompts."""
 
 from __future__ import annotations
 

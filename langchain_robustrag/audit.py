@@ -61,7 +61,7 @@ class IsolationAudit(BaseCallbackHandler):
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found so far, each place once."""
+        """The findings so far, each place once."""
         return self._audit.findings
 
     def learn(self, documents: Sequence[Document]) -> None:
@@ -205,7 +205,7 @@ def announced(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:
 
 
 def _pieces_of(prompt: Prompt) -> list[str]:
-    """What a prompt was made of: passages or agreed words, the question, and the words of its template."""
+    """Return the pieces of a prompt: passages or agreed words, the question, and the words of its template."""
     if not isinstance(prompt, FilledPrompt):
         return [prompt.text]
     values: dict[str, Any] = {name: [] if isinstance(v, list) else _GAP for name, v in prompt.values.items()}

@@ -13,7 +13,7 @@ from langchain_robustrag.prompts import BETWEEN
 
 
 def wants_marks(llm: Any) -> bool:
-    """Whether all models inside are `ChatAnthropic`, which takes content in blocks; others may refuse a mark."""
+    """True if all models inside are `ChatAnthropic`, which takes content in blocks; others may refuse a mark."""
     models = [model for model, _ in wrapped_models(llm)]
     return bool(models) and all(any(c.__name__ == "ChatAnthropic" for c in type(m).__mro__) for m in models)
 

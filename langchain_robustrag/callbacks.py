@@ -155,7 +155,7 @@ class _Quiet:
 
 
 def has_handlers(config: RunnableConfig) -> bool:
-    """Whether anybody learns of what runs with this config: handlers in it, in the context or of the environment."""
+    """True if the config, the context or the environment has callback handlers."""
     return bool(get_callback_manager_for_config(config).handlers)
 
 

@@ -57,7 +57,7 @@ ChildRun: TypeAlias = Callable[[BaseCallbackHandler], RunnableConfig]  # from wh
 
 @dataclass(frozen=True)
 class ModelCalls:
-    """How a language model is called.
+    """A language model and the settings of its calls.
 
     Attributes:
         llm: the model.
@@ -86,13 +86,13 @@ class ModelCalls:
 
     @property
     def ways(self) -> tuple[str, ...]:
-        """How the model may be asked for structured replies: chat models may."""
+        """The supported ways of asking for structured replies; only chat models have any."""
         return tuple(REPLY_WAYS) if any(isinstance(m, BaseChatModel) for m, _ in wrapped_models(self.llm)) else ()
 
     def asking(
         self, prompt: Prompt, refused: Refused, *, heard: bool = True, way: str = ""
     ) -> tuple[Runnable[Any, Any], Any]:
-        """What to invoke, and with which input: prompt, model. It streams, if it is `heard`: handlers learn of it."""
+        """Return the runnable to invoke, and its input. If `heard`, it streams, and handlers are told of it."""
         llm = without_parameters(self.llm, refused)
         if prompt.structured and (way := way or self.capabilities.replies.way):
             llm = replying(llm, way)
@@ -109,12 +109,12 @@ class ModelCalls:
 
     @property
     def repeats(self) -> Repeats:
-        """Whether the model repeats itself, as far as is known by now."""
+        """The model's reproducibility, as far as it is known by now."""
         return repeats_of_runnable(self.llm, self.capabilities.refused)
 
     @property
     def described(self) -> dict[str, Any]:
-        """What goes out and what the model refuses, where anything that could be left out is sent; JSON-safe."""
+        """The optional parameters that are sent and those that the model refuses, JSON-safe; empty if it has none."""
         sent = parameters_sent(self.llm)
         refused = self.capabilities.refused
         return described([name for name in sent if name not in refused], refused) if sent else {}
@@ -231,17 +231,17 @@ class CallPerformer:
 
     @property
     def _writer(self) -> CallPerformer:
-        """What performs the final call: another model may."""
+        """The performer of the final call, which may ask another model."""
         return self if self.final_calls is None else replace(self, calls=self.final_calls, final_calls=None)
 
     @cached_property
     def _heard(self) -> bool:
-        """Whether anybody learns of the calls' runs."""
+        """True if anything listens to the runs of the calls."""
         config: RunnableConfig = {**self.config, "callbacks": self.run_manager.get_child()}
         return has_handlers(config) or has_listeners(self.calls.llm)
 
     def truncates(self, prompt: Prompt) -> bool:
-        """What LangChain's models cut is not known."""
+        """Return False: LangChain does not tell whether a model truncates its input."""
         return False
 
     def _pieces(self, prompt: Prompt, refused: Refused) -> Iterator[Piece]:
@@ -312,7 +312,7 @@ class CallPerformer:
 
     @property
     def _probe(self) -> Probe[Any]:
-        """How to find out what the model refuses."""
+        """Return the probe for parameters that the model refuses."""
 
         def ask(refused: Refused) -> Any:
             return without_parameters(self.calls.llm, refused).invoke(PROBE, self._aside("probe")(Seen()))
@@ -414,7 +414,7 @@ def _of_a_step(config: RunnableConfig | None) -> RunnableConfig:
 
 
 def steers(error: BaseException) -> bool:
-    """Whether an exception is no failure: a cancellation, the audit's, or one of LangGraph's interrupts."""
+    """True if an exception is no failure: a cancellation, one of the audit, or a LangGraph interrupt."""
     graph = sys.modules.get("langgraph.errors")
     bubble = (graph.GraphBubbleUp,) if graph else ()
     return isinstance(error, (*INTERRUPTS, concurrent.futures.CancelledError, *bubble))

@@ -62,7 +62,7 @@ def drawable(llm: Any) -> Any:
 
 
 def model_name(llm: Any) -> str:
-    """What the models inside are, for what is remembered of them: their classes, names and addresses."""
+    """Return the classes, names and addresses of the models inside, as a key for what is remembered of them."""
     names = ("model", "model_name", "model_id", "openai_api_base", "base_url", "deployment_name", "thinking")
     return "; ".join(
         f"{type(model).__qualname__} {[str(getattr(model, name, None))[:200] for name in names]}"
@@ -72,7 +72,7 @@ def model_name(llm: Any) -> str:
 
 
 def parameters_sent(llm: Any) -> tuple[str, ...]:
-    """Which of the parameters that can be left out the models inside send."""
+    """Return the optional parameters that the models inside send."""
     found: set[str] = set()
     for model, bound in wrapped_models(llm):
         holders = [bound, *(bound.get(name) for name in _HOLDERS)]

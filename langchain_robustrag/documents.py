@@ -27,7 +27,7 @@ DEFAULT_DOCUMENT_PROMPT = PromptTemplate.from_template("{page_content}")
 
 @dataclass(frozen=True)
 class Isolation:
-    """How documents become groups.
+    """The rules for putting documents into groups.
 
     Attributes:
         group_size: omega, adjacent documents per group.
@@ -120,7 +120,7 @@ def _formatted(document: Document, template: BasePromptTemplate[Any]) -> str:
 
 
 def unisolated_documents(inputs: Mapping[str, Any], name: str) -> list[str]:
-    """What to say where the prompts show documents under another input than the one that is isolated.
+    """Return warnings for prompts that show documents under another input than the isolated one.
 
     Args:
         inputs: what the prompts show, without the documents that are isolated.
@@ -135,7 +135,7 @@ def unisolated_documents(inputs: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _holds_documents(value: Any) -> bool:
-    """Whether there is a document in a value, however deep; one too deep to be looked through counts as one."""
+    """True if a value holds a document at any depth; a value too deep to search counts as holding one."""
     try:
         return bool(documents_in(_said(value)))
     except UnreadableError:

@@ -102,27 +102,27 @@ def rebuilt(runnable: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def is_open_model(runnable: Any) -> bool:
-    """Whether `init_chat_model` made it such that configs choose the model; looking at its attributes makes one."""
+    """True for an `init_chat_model` whose model configs choose. Reading an attribute of it would create a model."""
     return type(runnable).__name__ == "_ConfigurableModel"
 
 
 def is_pipeline(model: Any) -> bool:
-    """Whether it is a `HuggingFacePipeline` (of langchain-huggingface, or the older one of langchain-community)."""
+    """True for a `HuggingFacePipeline` (of langchain-huggingface, or the older one of langchain-community)."""
     return any(cls.__name__ == "HuggingFacePipeline" for cls in type(model).__mro__)
 
 
 def has_pipeline(runnable: Any) -> bool:
-    """Whether a `HuggingFacePipeline` is inside."""
+    """True if a `HuggingFacePipeline` is inside."""
     return any(is_pipeline(model) for model, _ in wrapped_models(runnable))
 
 
 def is_synchronous(runnable: Any) -> bool:
-    """Whether a `ChatHuggingFace` around a pipeline is inside, whose asynchronous calls are not implemented."""
+    """True if a `ChatHuggingFace` around a pipeline is inside; its asynchronous calls are not implemented."""
     return _is_chat_pipeline(runnable) or any(map(is_synchronous, _inside(runnable)))
 
 
 def has_listeners(runnable: Any) -> bool:
-    """Whether something inside may learn of runs, besides who is named in a call's config; False only for known kinds.
+    """True if something inside may listen to runs, apart from a call's config; False only for known kinds.
 
     These are models without callbacks of their own, also with arguments bound to them or tried again.
     """
@@ -132,7 +132,7 @@ def has_listeners(runnable: Any) -> bool:
 
 
 def retries_itself(runnable: Any) -> bool:
-    """Whether a model inside, or what is around it, tries again by itself (`max_retries`, `with_retry`)."""
+    """True if a model inside, or a wrapper around it, retries by itself (`max_retries`, `with_retry`)."""
     return (
         isinstance(runnable, RunnableRetry)
         or any(
@@ -144,7 +144,7 @@ def retries_itself(runnable: Any) -> bool:
 
 
 def repeats_of_runnable(runnable: Any, refused: Collection[str] = ()) -> Repeats:
-    """What the settings of the models inside say about whether their answers differ between runs.
+    """Return what the settings of the models inside say about reproducible answers.
 
     Args:
         runnable: the model with whatever is around it.
@@ -269,7 +269,7 @@ class _Watched:
 
     @property
     def cut(self) -> bool:
-        """Whether the reply has no end of its own."""
+        """True if the reply does not end with an end token."""
         return self._last is not None and self._ends is not None and self._last not in self._ends
 
 
@@ -278,7 +278,7 @@ def _is_chat_pipeline(runnable: Any) -> bool:
 
 
 def _is_inside_chat(runnable: Any) -> bool:
-    """Whether the first pipeline inside is part of a chat model, whose chat template goes around the prompt."""
+    """True if the first pipeline inside is part of a chat model, whose chat template goes around the prompt."""
     if is_pipeline(runnable):
         return False
     return _is_chat_pipeline(runnable) or any(map(_is_inside_chat, _inside(runnable)))
@@ -298,7 +298,7 @@ def _sampling(model: Any, arguments: Mapping[str, Any]) -> str | None:
 
 
 def _takes_temperature(model: Any) -> bool:
-    """Whether it is known that the model's temperature can be chosen; models that reason mostly refuse one."""
+    """True if the model is known to take a temperature; models that reason mostly refuse one."""
     if any(getattr(model, name, None) for name in ("thinking", "reasoning", "reasoning_effort")):
         return False
     profile = getattr(model, "profile", None)
@@ -306,7 +306,7 @@ def _takes_temperature(model: Any) -> bool:
 
 
 def _pipeline_samples(pipeline: Any, asked: Mapping[str, Any]) -> bool:
-    """Whether a text-generation pipeline samples; it does unless somebody said otherwise."""
+    """True if a text-generation pipeline samples; it does unless told otherwise."""
     for settings in (asked, getattr(pipeline, "_generate_kwargs", {}), getattr(pipeline, "_forward_params", {})):
         if "do_sample" in settings:
             return bool(settings["do_sample"])

@@ -85,7 +85,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
 
     @property
     def results(self) -> ToolResults:
-        """What becomes of which tool's results, and which tools' results have passed."""
+        """The rules for each tool's results, and the record of tools whose results have passed."""
         return self._results
 
     def wrap_tool_call(
@@ -145,7 +145,7 @@ def _messages(state: Any) -> Any:
 
 
 def _question(request: ToolCallRequest) -> str:
-    """What the agent asked the tool: its `query`, or its only text argument; else what the user asked the agent."""
+    """Return the question to a tool: its `query` or only text argument; otherwise the user's question to the agent."""
     arguments = request.tool_call["args"]
     texts = [value for value in arguments.values() if isinstance(value, str) and value.strip()]
     if isinstance(query := arguments.get("query"), str) and query.strip():

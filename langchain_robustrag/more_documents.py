@@ -42,7 +42,7 @@ def asked_for(
 
 
 def finds_all(retriever: object) -> bool:
-    """Whether fewer documents than were asked for mean that there are no more.
+    """True if fewer documents than requested mean that there are no more.
 
     Wrappers may drop or merge documents, and some stores filter what they have found; no more is known of a store
     than what its own retriever asks it.
@@ -100,7 +100,7 @@ def _behind(value: Any, k: int) -> Any:
 
 
 def _is_inside(name: str, value: Any) -> bool:
-    """Whether a field holds what the retriever asks: retrievers, or under a name of wrappers other Runnables."""
+    """True if a field holds something that retrieves: a retriever, or any Runnable in a wrapper's field."""
     kind = Runnable if name in _INSIDE else BaseRetriever
     if isinstance(value, (str, bytes)):
         return False

@@ -21,7 +21,7 @@ _SLOT = "\ue000robustrag-context\ue001"  # private characters: nothing a prompt 
 
 @dataclass(frozen=True)
 class FilledPrompt(Prompt):
-    """What one LangChain call is asked.
+    """The prompt of one LangChain call.
 
     Attributes:
         text: the one part that passages can reach: a group's passages, or the keywords.
@@ -36,7 +36,7 @@ class FilledPrompt(Prompt):
 
     @property
     def shared(self) -> int:
-        """How many characters of its messages come before the passages; 0 where the template does not tell."""
+        """The number of characters of its messages before the passages; 0 where the template does not tell."""
         try:
             text = as_text(self.template.format_prompt(**{**self.values, self.slot: _SLOT}))
         except Exception:

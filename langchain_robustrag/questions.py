@@ -120,7 +120,7 @@ def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:
 
 
 def unseen_conversation(inputs: Mapping[str, Any], shown: Collection[str]) -> list[str]:
-    """What to say where a conversation is given that the prompt does not show.
+    """Return warnings for a conversation that is given and not shown by the prompt.
 
     Either the question was made from it, or it is part of nothing that is asked.
 
@@ -144,7 +144,7 @@ def unseen_conversation(inputs: Mapping[str, Any], shown: Collection[str]) -> li
 
 
 def shown_conversation(inputs: Mapping[str, Any]) -> tuple[str, ...]:
-    """What to say of the messages that the prompts show: earlier answers, and what tools returned.
+    """Return warnings for the messages that the prompts show: earlier answers and tool results.
 
     Args:
         inputs: what the prompts show, without the documents.
@@ -168,7 +168,7 @@ def _messages(value: Any) -> list[BaseMessage]:
 
 
 def _is_conversation(value: Any) -> bool:
-    """Whether it is messages: objects, pairs of role and text, or dicts of them."""
+    """True for a sequence of messages: objects, pairs of role and text, or dicts of them."""
     if not isinstance(value, Sequence) or isinstance(value, (str, bytes)) or not value:
         return False
     return all(

@@ -41,7 +41,7 @@ class Seen(BaseCallbackHandler):
 
 
 def response_of(said: Any, seen: Ending) -> Response:
-    """What a model, or a parser behind it, gave.
+    """Return the response of a model, or of a parser behind it.
 
     Args:
         said: a message, a text, or what a parser made of it.
@@ -64,7 +64,7 @@ def text_of(said: Any) -> str:
 
 
 def ending_of(message: BaseMessage) -> Ending:
-    """How a message, or a piece of one, ended."""
+    """Return the ending of a message or of a message chunk."""
     parts, extra = _parts(message), message.additional_kwargs
     if isinstance(refusal := extra.get("refusal"), str):
         parts.refusals.append(refusal)
@@ -108,14 +108,14 @@ class Streamed:
             yield text
 
     def end(self) -> Iterator[Piece]:
-        """What comes after the last chunk."""
+        """Yield the pieces that follow the last chunk."""
         if self._whole is not None:
             yield text_of(self._whole)
         yield _completed(self._own, self.seen.ending)
 
 
 def _completed(own: Ending, seen: Ending) -> Ending:
-    """What a message says of its end, and what it leaves out as the model's own reply has it."""
+    """Return a message's ending, with gaps filled from the model's own reply."""
     return Ending(
         finish=own.finish if own.finish != "unknown" else seen.finish,
         refusal=own.refusal if own.refusal is not None else seen.refusal,

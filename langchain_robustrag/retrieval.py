@@ -122,7 +122,7 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
         return (self.retriever | self.answering).get_graph(config)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """What the prompt names besides the documents: the question, and other inputs."""
+        """Return the schema of the prompt's inputs other than the documents: the question, and any others."""
         asked = self.answering.get_input_schema(config).model_fields
         given = {name: field for name, field in asked.items() if name != self.answering.document_variable_name}
         fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in given.items() if name != STANDALONE}
@@ -154,7 +154,7 @@ class _Turn:
 
     @property
     def query(self) -> Any:
-        """What the retriever is asked: the question, or all inputs where it is another Runnable."""
+        """The input of the retriever: the question, or all inputs where it is another Runnable."""
         if _takes_text(self.chain.retriever):
             return asked_question(self.inputs, self.chain.answering.question)
         return self._under_every_name(self.inputs)
@@ -166,7 +166,7 @@ class _Turn:
         return config
 
     def take(self, documents: Any) -> dict[str, Any]:
-        """What the robust chain is given, now that there are documents."""
+        """Take the retrieved documents, and return the input of the robust chain."""
         answering = self.chain.answering
         self.found[answering.document_variable_name] = documents
         asked = self._under_every_name({**self.inputs, **self.found})
@@ -179,12 +179,12 @@ class _Turn:
 
     @property
     def before_the_answer(self) -> AddableDict:
-        """What a stream shows when the documents are there."""
+        """Return what a stream shows once the documents are there."""
         late = self.chain.answering.document_variable_name if self.chain.supporting_only else None
         return AddableDict({name: value for name, value in self.found.items() if name != late})
 
     def shown(self, answered: dict[str, Any]) -> AddableDict:
-        """What the robust chain gave; where there is a report, with the documents that support it, if these are all."""
+        """Return the robust chain's output; with a report and `supporting_only`, also the documents that support it."""
         answer: RobustAnswer | None = answered.get("robustness")
         if answer is None or not self.chain.supporting_only:
             return AddableDict(answered)
@@ -267,7 +267,7 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _takes_text(retriever: Runnable[Any, Any]) -> bool:
-    """Whether a retriever is asked first, whatever is around it or behind it: retries, fallbacks, settings, steps."""
+    """True if the first step is a retriever, with retries, fallbacks, settings or further steps around or behind it."""
     while not isinstance(retriever, BaseRetriever):
         if isinstance(retriever, RunnableBindingBase):
             retriever = retriever.bound

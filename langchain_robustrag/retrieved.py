@@ -106,7 +106,7 @@ def sourced_records_in(value: Any) -> list[Document]:
 
 
 def parsed_texts(value: Any, depth: int = 0) -> list[Any]:
-    """What the JSON texts in a value say, JSON texts inside of JSON texts included.
+    """Return the contents of the JSON texts in a value, JSON texts inside of JSON texts included.
 
     Raises:
         UnreadableError: the value is too deep or too large.
@@ -121,7 +121,7 @@ def parsed_texts(value: Any, depth: int = 0) -> list[Any]:
 
 
 def _parsed(text: str) -> Any:
-    """What a JSON text says; None if it is not the text of an object or a list."""
+    """Return the content of a JSON text; None unless it is an object or a list."""
     if len(text) > _LONGEST_JSON or not text.lstrip().startswith(("{", "[")):
         return None
     try:
@@ -178,7 +178,7 @@ def _inside(part: Any) -> list[Any]:
 
 
 def _fields(part: Any) -> dict[str, Any]:
-    """What an object holds; nothing for functions, classes and modules, which LangChain makes no text of."""
+    """Return the fields of an object; none for functions, classes and modules, which LangChain makes no text of."""
     if isinstance(part, BaseModel):
         return {name: getattr(part, name, None) for name in type(part).model_fields}
     if isinstance(part, (type, ModuleType)) or callable(part):

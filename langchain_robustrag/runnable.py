@@ -64,7 +64,7 @@ class _Call:
 
     @property
     def failure(self) -> Exception | None:
-        """What the first failed call raised."""
+        """The exception of the first failed call."""
         return getattr(self.perform, "failure", None)
 
 
@@ -302,7 +302,7 @@ class RobustDocuments(OneRun[Any]):
         return calls.repeats if final is None else calls.repeats.with_other(final.repeats)
 
     def _final_calls(self, config: RunnableConfig) -> ModelCalls | None:
-        """How the final prompt is asked, if not like all others."""
+        """Return the calls for the final prompt, where they differ from all others."""
         if self.final_llm is None and self.structured is None:
             return None
         calls = self._calls(self.llm if self.final_llm is None else self.final_llm, config)
@@ -362,11 +362,11 @@ class RobustDocuments(OneRun[Any]):
 
     @property
     def _asks_finally(self) -> bool:
-        """Whether what was agreed on goes into a final prompt."""
+        """True if the method puts what was agreed on into a final prompt."""
         return "keyword" in method_of(self.aggregation).prompts
 
     def _inputs_shown(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """What the prompts show of this call's input, and what they hold already."""
+        """Return the inputs of this call that the prompts show, with the values that the prompts hold already."""
         held = {name: value for prompt in self.all_prompts() for name, value in prompt.partial_variables.items()}
         names = shown_names(*self.all_prompts()) | frozenset(held)
         return {name: value for name, value in {**held, **given}.items() if name in names}
@@ -387,7 +387,7 @@ class RobustDocuments(OneRun[Any]):
 
     @property
     def OutputType(self) -> Any:
-        """What the output parser gives, or a dict with the report."""
+        """The type of the output parser's result, or a dict with the report."""
         if self.return_robustness:
             return dict[str, Any]
         return self._answer_type

@@ -83,7 +83,7 @@ class Structured:
 
     @property
     def output_type(self) -> Any:
-        """What is given when there is an answer."""
+        """The type of an answer."""
         return self.schema if not isinstance(self.schema, Mapping) else dict[str, Any]
 
     def _valid(self, text: str) -> Any:

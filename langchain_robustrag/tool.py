@@ -115,7 +115,7 @@ def hidden(config: RunnableConfig) -> RunnableConfig:
 
 
 def unread(error: Exception) -> str:
-    """What an agent is told of a reader that failed.
+    """Return the message to an agent about a failed reader.
 
     Only what sort of failure it was: messages of exceptions may quote what was read. The rest goes to the log.
     """
@@ -126,7 +126,7 @@ def unread(error: Exception) -> str:
 def content_and_artifact(
     answered: dict[str, Any], documents: Any, supporting_only: bool = False
 ) -> tuple[str, dict[str, Any]]:
-    """What a tool message holds: the answer, and what never reaches the agent's model."""
+    """Return the parts of a tool message: the answer, and the artifact, which never reaches the agent's model."""
     answer = answered["robustness"]
     if supporting_only:
         documents, answer = answer.supporting(documents), answer.over_supporting()

@@ -1,4 +1,4 @@
-"""What an agent may read of a tool's result: an answer from its documents, the result as it is, or an error."""
+"""Decides what an agent reads of a tool's result: an answer from its documents, the result as it is, or an error."""
 
 from __future__ import annotations
 
@@ -100,13 +100,13 @@ class ToolResults:
     passed: set[str] = field(default_factory=set)
 
     def retrieves(self, name: str, tool: Any) -> bool:
-        """Whether a tool's results are retrieved text whatever they look like."""
+        """True if a tool's results are retrieved text whatever they look like."""
         if name in self.named or getattr(tool, "args_schema", None) is RetrieverInput:
             return True
         return not self.strict and name not in self.trusted and _looks_up(tool)
 
     def passes(self, name: str, tool: Any) -> bool:
-        """Whether a tool's results need no reading: they are robust answers already, or trusted."""
+        """True if a tool's results need no reading: they are robust answers already, or trusted."""
         return name in self.trusted or (name not in self.named and type(tool) is RobustRetrieverTool)
 
     def read(self, call: ToolCall, result: Any) -> Asking:
@@ -233,7 +233,7 @@ class ToolResults:
 
 
 def _looks_up(tool: Any) -> bool:
-    """Whether a tool takes a question, search terms or an address."""
+    """True if a tool takes a question, search terms or an address."""
     try:
         names = {str(name).lower() for name in tool.args} if isinstance(tool, BaseTool) else set()
     except Exception:  # a schema of a kind that cannot be read: it may look up anything

@@ -68,7 +68,7 @@ _OF_THE_PROGRAM = frozenset({"function", "input_schema", "parameters", "args_sch
 
 @dataclass(frozen=True)
 class Flow:
-    """What a step is given: where retrieved text in it came from.
+    """The sources of the retrieved text in a step's input.
 
     Attributes:
         whole: the source, if the value itself is retrieved text; empty if not.
@@ -88,7 +88,7 @@ class Flow:
         return self.whole or next((source for key, source in self.keys.items() if key in names), "")
 
     def joined(self, other: Flow) -> Flow:
-        """What may be either."""
+        """Return the sources of both flows together."""
         return Flow(self.whole or other.whole, {**other.keys, **self.keys})
 
 
@@ -165,7 +165,7 @@ class _Walk:
                     self._function(function, CLEAN, f"{path}.{hook}", shows=True)
 
     def flow(self, thing: Any, given: Flow, path: str) -> Flow:
-        """What a step gives, given this; findings are added on the way."""
+        """Return the output flow of a step for this input; add findings on the way."""
         if self.trusted(thing):
             return CLEAN
         if id(thing) in self._under_way:
@@ -318,7 +318,7 @@ class _Walk:
         return Flow(sources[0] if sources else named)
 
     def _held(self, function: Any, path: str) -> list[tuple[str, str, object]]:
-        """What a function holds, each with its source of retrieved text, if it is one, and its place."""
+        """Return the objects that a function holds, each with its source of retrieved text, if any, and its place."""
         found: list[tuple[str, str, object]] = []
         for at, value in held_by(function):
             source = ""
@@ -332,7 +332,7 @@ class _Walk:
         return found
 
     def _source_of(self, tool: BaseTool, path: str) -> str:
-        """Where the retrieved text comes from that a tool gives; empty if it is not known to give any."""
+        """Return the source of the retrieved text that a tool gives; empty if it is not known to give any."""
         functions = [f for name in ("func", "coroutine") if (f := getattr(tool, name, None)) is not None]
         if self.trusted(tool) or any(map(self.trusted, functions)) or type(tool) is RobustRetrieverTool:
             return ""
@@ -460,7 +460,7 @@ _RULES: dict[Any, Callable[[_Walk, Any, Flow, str], Flow]] = {
 
 
 def _is_ours(value: object) -> bool:
-    """Whether it answers from documents robustly. A subclass may do anything, so only the classes themselves count."""
+    """True for our own components, which answer from documents robustly. A subclass may do anything, so none counts."""
     ours = (RobustDocuments, RobustNode, RobustRetrievalChain, RobustRetrieverTool)
     return type(value) in (*ours, *_loaded(_OUR_MIDDLEWARE, _OUR_CLASSIC))
 
@@ -476,7 +476,7 @@ def _loaded(*places: tuple[str, str]) -> tuple[Any, ...]:
 
 
 def _behind(thing: object, depth: int = 0) -> Iterator[object]:
-    """What the framework's own closures hold, one in another."""
+    """Yield the objects in the framework's own closures, nested ones included."""
     yield thing
     if depth < 6 and isinstance(thing, (FunctionType, MethodType, functools.partial, list, tuple)):
         for _, value in directly_held(thing):

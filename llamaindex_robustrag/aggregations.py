@@ -1,4 +1,4 @@
-"""Which of the core's methods a synthesizer runs, and with which settings."""
+"""Chooses the core's method that a synthesizer runs, and its settings."""
 
 from __future__ import annotations
 

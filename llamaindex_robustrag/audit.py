@@ -37,7 +37,7 @@ _ASKED: ContextVar[str | None] = ContextVar("robustrag_asked", default=None)
 
 @contextmanager
 def asked(prompt: str) -> Iterator[None]:
-    """What an LLM is asked in here is this prompt of ours, and what the LLM puts around it."""
+    """Mark LLM calls in this context as asking this prompt of ours, with whatever the LLM adds around it."""
     token = _ASKED.set(prompt)
     try:
         yield
@@ -74,7 +74,7 @@ class IsolationAudit(BaseCallbackHandler):
 
     @property
     def findings(self) -> list[Finding]:
-        """What was found so far, each place once."""
+        """The findings so far, each place once."""
         return self._audit.findings
 
     def learn(self, nodes: Iterable[NodeWithScore | BaseNode]) -> None:
@@ -207,7 +207,7 @@ def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
 
 
 def _root() -> Any:
-    """What all dispatchers pass their events on to."""
+    """Return the root dispatcher, to which all others pass their events on."""
     return instrumentation.get_dispatcher()  # type: ignore[attr-defined]
 
 

@@ -23,7 +23,7 @@ _LONG_METADATA = 2_000  # characters of one node's, from which it is told
 
 
 def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any], refused: Collection[str] = ()) -> Repeats:
-    """What the settings of an LLM say about whether its answers differ between runs.
+    """Return what the settings of an LLM say about reproducible answers.
 
     Args:
         llm: a plain LLM.
@@ -63,7 +63,7 @@ def llm_caveats(llm: LLM) -> tuple[str, ...]:
 
 
 def decoding_caveats(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
-    """What decoding aggregation, which asks the model itself and not the LLM around it, leaves out."""
+    """Return warnings for what decoding aggregation leaves out: it asks the model itself, not the LLM around it."""
     found = []
     if llm.system_prompt:
         found.append("decoding aggregation does not read the LLM's system_prompt; put it into prompts=")
@@ -73,21 +73,21 @@ def decoding_caveats(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[str
 
 
 def conversation_caveats(conversation: Sequence[ChatMessage], *, condensed: bool = False) -> tuple[str, ...]:
-    """What a conversation means for the radius: one in front of every prompt, or one that the question was made of."""
+    """Return warnings for a conversation before every prompt, or one that the question was condensed from."""
     roles = [message.role for message in conversation]
     tools = sum(map(roles.count, (MessageRole.TOOL, MessageRole.FUNCTION)))
     return (condensed_warnings if condensed else shown_warnings)(roles.count(MessageRole.ASSISTANT), tools)
 
 
 def few_nodes_caveats(groups: Sequence[PassageGroup]) -> tuple[str, ...]:
-    """What to say where a retriever found as few nodes as LlamaIndex's do by default, or one source alone."""
+    """Return warnings where a retriever found only LlamaIndex's default number of nodes, or a single source."""
     how = "as_retriever(similarity_top_k=10)"
     found = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, how)
     return tuple(filter(None, (found, _long_metadata(groups))))
 
 
 def _long_metadata(groups: Sequence[PassageGroup]) -> str | None:
-    """What to say where the model reads more of a node's metadata than of its text, which is cut first."""
+    """Return a warning where the model reads more of a node's metadata than of its text, which is truncated first."""
     nodes = [found.node for g in groups for p in g.passages if (found := p.metadata.get(NODE)) is not None]
     longest = max((len(n.get_metadata_str(MetadataMode.LLM)), n.node_id) for n in nodes) if nodes else (0, "")
     if longest[0] < _LONG_METADATA:
@@ -99,7 +99,7 @@ def _long_metadata(groups: Sequence[PassageGroup]) -> str | None:
 
 
 def _temperature(llm: LLM, call_kwargs: Mapping[str, Any]) -> float | None:
-    """What the next call samples with; None if it has a temperature that nobody set, 0 if it has none."""
+    """Return the temperature of the next call; None if it has one that nobody set, 0 if it has none."""
     if hasattr(llm, "generate_kwargs"):  # local transformers ignore a temperature unless they sample
         return 0.0
     for value in (

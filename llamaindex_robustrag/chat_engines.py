@@ -92,7 +92,7 @@ class ReportingChatEngine(BaseChatEngine):
 
     @property
     def response_synthesizer(self) -> RobustRAGSynthesizer:
-        """How the engine answers."""
+        """The synthesizer of the engine's answers."""
         if self._synthesizer is None:  # made without `from_defaults`
             self._synthesizer = RobustRAGSynthesizer(self._llm)
         return self._synthesizer

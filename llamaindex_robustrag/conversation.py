@@ -27,13 +27,13 @@ _INSTRUCTIONS = (
 
 
 def aside_prompt(history: Sequence[ChatMessage], message: str) -> Prompt:
-    """What the model is asked when no document answers: the conversation and the message, and no document."""
+    """Return the prompt for a question that no document answers: the conversation and the message alone."""
     said = [(m.role, m.content or "") for m in history if m.role in (MessageRole.USER, MessageRole.ASSISTANT)]
     return Prompt(MessageText.of([(MessageRole.SYSTEM, _INSTRUCTIONS), *said, (MessageRole.USER, message)]))
 
 
 def from_conversation(answer: RobustAnswer) -> bool:
-    """Whether an answer comes from the conversation, without documents."""
+    """True if an answer comes from the conversation, without documents."""
     return answer.evidence.get("answered_from") == "conversation"
 
 

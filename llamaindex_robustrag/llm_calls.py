@@ -42,7 +42,7 @@ def plain_llm(llm: LLM) -> LLM:
 
 
 def blocks_the_loop(llm: LLM, method: str) -> bool:
-    """Whether the LLM's asynchronous method is `CustomLLM`'s, which calls the synchronous one on the event loop."""
+    """True if the LLM's asynchronous method is `CustomLLM`'s, which calls the synchronous one on the event loop."""
     return next((c for c in type(llm).__mro__ if method in c.__dict__), None) is CustomLLM
 
 
@@ -78,12 +78,12 @@ class PlainCalls:
 
     @property
     def repeats(self) -> Repeats:
-        """Whether the model repeats itself, as far as is known by now."""
+        """The model's reproducibility, as far as it is known by now."""
         return llm_repeats(self._llm, self._kwargs, self.refused)
 
     @property
     def described(self) -> dict[str, Any]:
-        """What goes out and what the model refuses, where anything that could be left out is sent; JSON-safe."""
+        """The optional parameters that are sent and those that the model refuses, JSON-safe; empty without any."""
         sent = self.sent(self.refused)
         return described(sent, self.refused) if sent or self.refused else {}
 
@@ -95,12 +95,12 @@ class PlainCalls:
 
     @property
     def blocks(self) -> bool:
-        """Whether the asynchronous calls would block the event loop."""
+        """True if asynchronous calls would block the event loop."""
         return blocks_the_loop(self._llm, "achat" if self._chats else "acomplete")
 
     @property
     def blocks_streaming(self) -> bool:
-        """Whether asynchronous streaming would block the event loop."""
+        """True if asynchronous streaming would block the event loop."""
         return blocks_the_loop(self._llm, "astream_chat" if self._chats else "astream_complete")
 
     def ask(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
@@ -161,7 +161,7 @@ class PlainCalls:
         yield streamed.ending
 
     def _parsed(self, response: Response) -> Response:
-        """What the LLM's own parser makes of the answer; reasoning around it is not the parser's to read."""
+        """Return the answer as the LLM's own parser reads it; the parser is not shown the reasoning around it."""
         parser, parts = self._llm.output_parser, parts_of(response.text or "")
         is_whole = response.refusal is None and response.finish not in _CUT and not parts.unfinished
         if parser is None or not is_whole:

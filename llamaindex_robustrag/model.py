@@ -31,7 +31,7 @@ from robustrag_integrations.replies.reply import Piece
 
 @dataclass(frozen=True)
 class CallPolicy:
-    """How calls to the LLM are made.
+    """The settings of calls to the LLM.
 
     Attributes:
         num_workers: isolated calls under way at a time, over all questions that are being answered.
@@ -63,7 +63,7 @@ class CallPolicy:
     known: dict[int, Capabilities] = field(init=False, repr=False, compare=False)
 
     def capabilities_of(self, llm: LLM) -> Capabilities:
-        """What this LLM, which lives as long as the policy, was found to refuse."""
+        """Return what this LLM, which lives as long as the policy, was found to refuse."""
         return self.known.setdefault(id(llm), Capabilities())
 
     def plain(self, llm: LLM, prefix: Sequence[ChatMessage]) -> PlainCalls:
@@ -138,13 +138,13 @@ class LlamaIndexModel(TextModel):
 
     @property
     def repeats(self) -> Repeats:
-        """What the settings of the LLMs say, and what these were found to refuse."""
+        """The models' reproducibility, from the LLMs' settings and the parameters that they were found to refuse."""
         found = [calls.repeats for calls in self._calls]
         return found[0].with_other(found[-1])
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """Which parameters go out, and which the models were found to refuse; empty if there are none."""
+        """The parameters that are sent, and those that the models were found to refuse; empty if there are none."""
         return described_together(*(calls.described for calls in self._calls))
 
     @property
@@ -164,7 +164,7 @@ class LlamaIndexModel(TextModel):
                 llm.warm_up()
 
     def probe_replies(self) -> Probed:
-        """Whether the LLM fills in a schema; one without tools, and without a way of its own, is not asked."""
+        """Find out whether the LLM fills in a schema; one without tools, and without a way of its own, is not asked."""
         return self._mode.settled(self._ways, lambda way: self._objects.ask_alone(Prompt(PROBE)))
 
     async def aprobe_replies(self) -> Probed:

@@ -1,4 +1,4 @@
-"""What an LLM sends beside the prompt, and the same LLM without the parameters that its model refuses."""
+"""Lists the parameters that an LLM sends beside the prompt, and copies an LLM without those that its model refuses."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIELDS = tuple(name for name in PARAMETERS if name not in (*LIMITS, SYSTEM, "st
 
 
 def parameters_sent(llm: LLM, call_kwargs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Which of the parameters that can be left out a call holds."""
+    """Return the optional parameters that a call holds."""
     for name in _BUILDERS:
         build = getattr(llm, name, None)
         if callable(build):
@@ -63,7 +63,7 @@ def without_system(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
 
 
 def retries_itself(llm: LLM) -> bool:
-    """Whether the LLM's client tries again by itself."""
+    """True if the LLM's client retries by itself."""
     return getattr(llm, "max_retries", 0) != 0
 
 

@@ -108,7 +108,7 @@ def check_retriever(retriever: object) -> None:
 
 
 def checked_postprocessors(given: Sequence[BaseNodePostprocessor] | None) -> list[BaseNodePostprocessor]:
-    """What engines are given for their nodes.
+    """Return the postprocessors given to an engine, as a list.
 
     Raises:
         TypeError: it is no list, or one of them is no postprocessor.

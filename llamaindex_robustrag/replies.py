@@ -33,7 +33,7 @@ def text_of(said: ChatResponse | CompletionResponse) -> str:
 
 
 def ending_of(said: ChatResponse | CompletionResponse) -> Ending:
-    """How a response, or the last part of a stream, ended."""
+    """Return the ending of a response, or of the last part of a stream."""
     if isinstance(said.raw, Ending):
         return said.raw
     message = said.message if isinstance(said, ChatResponse) else None
@@ -70,7 +70,7 @@ class Streamed:
 
     @property
     def ending(self) -> Ending:
-        """How the response ended, once the last part is there."""
+        """The ending of the response, known once the last part is there."""
         return replace(self._ending, reasoning_chars=max(self._ending.reasoning_chars, self._deltas))
 
     def _note(self, found: Ending, part: ChatResponse | CompletionResponse) -> None:

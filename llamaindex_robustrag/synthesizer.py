@@ -302,7 +302,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     @property
     def group_by(self) -> GroupNodesBy:
-        """What the nodes of a group have in common."""
+        """The rule that puts nodes into groups."""
         return self._group_by
 
     @property
@@ -312,17 +312,17 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     @property
     def supporting_only(self) -> bool:
-        """Whether the nodes alone are shown that support the answer."""
+        """True if only the nodes that support the answer are shown."""
         return self._supporting_only
 
     @property
     def takes_asides(self) -> bool:
-        """Whether it can be asked something without documents: it gives text, and asks a model for it."""
+        """True if it answers without documents, too: it gives text, and asks a model for it."""
         return self._structure is None and self._local is None
 
     @property
     def streams(self) -> bool:
-        """Whether responses are streamed."""
+        """True if responses are streamed."""
         return self._flag.get()
 
     # The base class and CondenseQuestionChatEngine read and write this name.
@@ -560,14 +560,14 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._conversation = tuple(conversation)
 
     def _caveats(self) -> tuple[str, ...]:
-        """What is known of the model and the conversation that weakens every answer."""
+        """Return the known weaknesses of every answer, from the model and the conversation."""
         condensed = conversation_caveats(self._condensed, condensed=True)
         if self._local is not None:
             return (*self._local.warnings, *decoding_caveats(self._plain, self._conversation), *condensed)
         return (*self._model.warnings, *conversation_caveats(self._conversation), *condensed)
 
     def _repeats(self) -> Repeats:
-        """Whether the model repeats itself, as far as that is known."""
+        """Return the model's reproducibility, as far as it is known."""
         return repeats_of(self._local if self._local is not None else self._model)
 
     def _streamed(
@@ -655,7 +655,7 @@ def _check_kinds(output_cls: object, llm_kwargs: object, callback_manager: objec
 
 
 def _completed(report: Report, answer: RobustAnswer) -> None:
-    """What becomes of a streamed answer when its last piece is out."""
+    """Complete the report of a streamed answer after its last piece."""
     report.answer = answer
     answer_sent(answer)
 

@@ -41,7 +41,7 @@ class UserTemplate(CoreTemplate):
 
     @property
     def has_messages(self) -> bool:
-        """Whether it is more than one text."""
+        """True if it is more than one text."""
         return not (len(self.messages) == 1 and self.messages[0][0] is None)
 
     def render(self, **values: str) -> Prompt:
@@ -81,7 +81,7 @@ class UserPrompts:
 
     @property
     def given(self) -> bool:
-        """Whether there are any."""
+        """True if there are any."""
         return self.isolated is not None or self.final is not None
 
     def applied_to(self, shipped: PromptSet, task: Task, llm: LLM) -> PromptSet:

@@ -135,7 +135,7 @@ def assert_defended(engine: object, *, trusted: Collection[object] = ()) -> None
 
 @dataclass(frozen=True)
 class _Rule:
-    """What to say of a class, and which parts of it to visit."""
+    """The finding to report for a class, and its parts to visit."""
 
     parts: tuple[str, ...] = ()
     wrong: tuple[str, str, str] | None = None  # kind, problem, fix

@@ -1,4 +1,4 @@
-"""What a conversation means for the radius of an answer: one wording for all integrations."""
+"""Warnings about what a conversation means for an answer's radius: one wording for all integrations."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from robustrag_integrations._util.words import count_of
 
 
 def shown_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
-    """What to say where every prompt shows a conversation.
+    """Return warnings where every prompt shows a conversation.
 
     Args:
         answers: how many earlier answers are in it.
@@ -27,7 +27,7 @@ def shown_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
 
 
 def condensed_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
-    """What to say where the question was made from a conversation; the arguments are those of `shown_warnings`."""
+    """Return warnings where the question was condensed from a conversation; arguments as in `shown_warnings`."""
     shown = [count_of(n, what) for n, what in ((answers, "earlier answer"), (tool_results, "tool result")) if n]
     if not shown:
         return ()

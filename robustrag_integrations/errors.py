@@ -1,4 +1,4 @@
-"""What can go wrong while an answer is made. Bad arguments raise ValueError or TypeError instead."""
+"""Errors raised while an answer is made. Bad arguments raise ValueError or TypeError instead."""
 
 from __future__ import annotations
 

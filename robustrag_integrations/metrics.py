@@ -1,4 +1,4 @@
-"""How good a response is, given reference answers: what certificates and evaluations score with.
+"""Metrics: the score of a response, given reference answers. Certificates and evaluations use them.
 
 A metric is any function from a response and its references to a number of at least 0, where 0 is the worst. A metric
 may say more about itself with attributes: `monotone = True` promises that a response never scores lower than any of its
@@ -50,7 +50,7 @@ def contains_answer(response: str, references: Sequence[str]) -> float:
 
 
 def holds_answer(text: str, references: Sequence[str]) -> bool:
-    """Whether one of the references stands in a text as whole words, be the text a response or a passage."""
+    """True if one of the references stands in a text as whole words, whether the text is a response or a passage."""
     plain = normalised(text)
     return any(wanted and _holds(plain, wanted) for wanted in map(normalised, references))
 
@@ -77,7 +77,7 @@ def _holds(text: str, wanted: str) -> bool:
 
 
 def _glued(left: str, right: str) -> bool:
-    """Whether two neighbouring characters belong to one word; scripts written without spaces have no such thing."""
+    """True if two neighbouring characters belong to one word; never in scripts that are written without spaces."""
     pair = left + right
     return len(pair) == 2 and " " not in pair and not any(unicodedata.east_asian_width(c) in "WF" for c in pair)
 
@@ -166,7 +166,7 @@ class LLMJudge:
 
     @property
     def unreadable(self) -> int:
-        """How many responses, to any question, the judge gave no readable score."""
+        """The number of responses, to any question, that the judge gave no readable score."""
         with self._lock:
             return sum(score is None for score in self._cache.values())
 

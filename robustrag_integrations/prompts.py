@@ -54,7 +54,7 @@ class Prompt:
 
     @property
     def shared(self) -> int:
-        """How many characters at its start are the same for every group."""
+        """The number of characters at its start that are the same for every group."""
         return self.context[0] if self.context else 0
 
     def without_context(self) -> Prompt:
@@ -182,7 +182,7 @@ _AGREED = {
 
 
 def agreed_context(task: Task) -> str:
-    """What stands in a final prompt in place of the passages: a template's body with the field `keywords`.
+    """Return the text that replaces the passages in a final prompt: a template's body with the field `keywords`.
 
     Raises:
         ValueError: a task without a final prompt.
@@ -341,7 +341,7 @@ def _query_first(template: PromptTemplate) -> PromptTemplate:
 
 
 def check_exemplars(exemplars: object) -> int:
-    """How many worked examples are meant: False is none, True two.
+    """Return the number of worked examples: False is none, True two.
 
     Raises:
         ValueError: it is not such a number.
@@ -385,7 +385,7 @@ def prompts_for(
 
 
 def check_options(options: object) -> Options:
-    """How options are asked for, checked.
+    """Check how options are asked for, and return it.
 
     Raises:
         ValueError: it is neither "words" nor "letters".
@@ -396,7 +396,7 @@ def check_options(options: object) -> Options:
 
 
 def final_is_ours(prompts: PromptSet) -> bool:
-    """Whether the final prompt of a set is the project's own, as it is or as a framework's template."""
+    """True if the final prompt of a set is the project's own, as it is or as a framework's template."""
     template = prompts.keyword
     if not prompts.ours or template is None or type(template) is not PromptTemplate:
         return prompts.ours

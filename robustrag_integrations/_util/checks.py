@@ -10,7 +10,7 @@ MOST = 2**53  # no larger number counts anything here, and floats hold every one
 
 
 def is_whole_number(value: object, least: int, most: int = MOST) -> TypeGuard[int]:
-    """Whether this is a whole number from `least` to `most`; True and False are not."""
+    """True for a whole number from `least` to `most`; True and False are not whole numbers."""
     return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 

@@ -17,7 +17,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 
 
 class PluginWarning(UserWarning):
-    """What another package adds is left out; the message names the package and why."""
+    """Warning that an add-on of another package is left out; the message names the package and why."""
 
 
 class Table(MutableMapping[str, T]):
@@ -59,7 +59,7 @@ class Table(MutableMapping[str, T]):
         return iter(tuple(self._entries))
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Return the number of entries."""
         self._look()
         return len(self._entries)
 

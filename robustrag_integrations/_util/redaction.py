@@ -177,7 +177,7 @@ def _words(error: BaseException) -> str:
 
 
 def _said(error: BaseException | None) -> Iterator[str]:
-    """What is to be read in an exception and those that it is chained to: their words, and their attributes'."""
+    """Yield the texts of an exception and of those that it is chained to: their messages, and their attributes'."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -205,7 +205,7 @@ def _secrets(name: str, value: Any, depth: int, seen: dict[int, Any]) -> Iterato
 
 
 def _credentials(name: str, value: Any) -> list[str]:
-    """What is secret in a single value of that name."""
+    """Return the secrets in a single value of that name."""
     if isinstance(value, (bytes, str)):
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         named = _SECRET_NAME.search(name) or (name.endswith(_HEADER) and not _HARMLESS_HEADER.match(name))
@@ -217,7 +217,7 @@ def _credentials(name: str, value: Any) -> list[str]:
 
 
 def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
-    """What is inside a value, by name; nothing is computed for it."""
+    """Return the items inside a value, by name; computes nothing to get them."""
     if isinstance(value, Mapping):
         suffix = _HEADER if "headers" in name else ""
         return [(f"{key}{suffix}", held) for key, held in value.items() if isinstance(key, str)]

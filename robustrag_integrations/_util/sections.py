@@ -59,7 +59,7 @@ class Section:
                 raise self.wrong(f"unknown key{of}; {hint}known are {', '.join(sorted(keys))}", printable(str(key), 60))
 
     def optional(self, key: str, read: Callable[[], Value]) -> Value | None:
-        """What `read` reads; None where nothing is given."""
+        """Return what `read` reads; None where nothing is given."""
         return None if self._given.get(key) is None else read()
 
     def text(self, key: str) -> str:

@@ -1,4 +1,4 @@
-"""Which totals a choice of weighted groups can have, as the bits of a whole number: bit s for the total s."""
+"""Subset sums of weighted groups, as the bits of a whole number: bit s is set if some subset has the total s."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What numbers of an answer or a certificate mean, in words: one wording for terminals, notebooks and pages."""
+"""The numbers of an answer or a certificate in words: one wording for terminals, notebooks and pages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ def count_of(count: int, noun: str) -> str:
 
 
 def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
-    """What a radius says about an answer from this many groups, or from groups with this many votes."""
+    """Put a radius into words, for an answer from this many groups, or from groups with this many votes."""
     if unit == "votes":
         if radius == 0:
             return "no guarantee: replacing one group might change the answer"
@@ -21,17 +21,17 @@ def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
 
 
 def repeats_in_words(model: str, why: str) -> str:
-    """Whether a model repeats itself, and how that is known."""
+    """Say whether a model is reproducible, and how that is known."""
     return f"{'not known whether it repeats itself' if model == 'unknown' else model} ({why})"
 
 
 def loss_in_words(margin: float, unit: str) -> str:
-    """How an outvoted group lost."""
+    """Say by how much an outvoted group lost."""
     return f"lost by {margin:.3g} {unit.removesuffix('s') if margin == 1 else unit}"
 
 
 def standing_in_words(tau: float, certified: bool) -> str:
-    """What tau means; an undecided one is never called a guarantee."""
+    """Put tau into words; an undecided one is never called a guarantee."""
     if not certified:
         return "not decided: no proof, and no attack found"
     if tau > 0:

@@ -54,7 +54,7 @@ _LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ"
 
 @dataclass(frozen=True)
 class Abstention:
-    """Whether a reply abstains, with phrases of your own beside what `is_abstention` recognises.
+    """A test for abstentions, with phrases of your own beside those that `is_abstention` recognises.
 
     Args:
         phrases: a reply of which one sentence or clause is such a phrase, and the rest says nothing, abstains. Case,
@@ -72,17 +72,17 @@ class Abstention:
             raise TypeError(f"abstention phrases must be non-empty str, got {self.phrases!r:.80}")
 
     def __call__(self, response: str) -> bool:
-        """Whether this response abstains."""
+        """True if this response abstains."""
         return _abstains(response, frozenset(_bare(phrase) for phrase in self.phrases))
 
     @property
     def fingerprint(self) -> str:
-        """What certificates and answers name."""
+        """The name of this test in certificates and answers."""
         return "meaning" + (f" and {list(self.phrases)!r}" if self.phrases else "")
 
 
 def is_abstention(response: str) -> bool:
-    """Whether a response says that it does not know, or that what it was given does not say.
+    """True if a response says that it does not know, or that what it was given does not say.
 
     It is read as a whole: every clause that says something of its own makes the response an answer, so that "Karl
     Gross, although I don't know his title" answers. What is empty abstains, as does a model's reasoning that never
@@ -151,7 +151,7 @@ def _bare(text: str) -> str:
 
 
 def _said(sentence: str, spoken: tuple[Language, ...], phrases: Collection[str]) -> str:
-    """What a sentence says: "content", "denial" or "nothing"."""
+    """Classify a sentence as "content", "denial" or "nothing"."""
     sentence = _LEAD.sub("", sentence.strip())
     if phrases and _bare(sentence) in phrases:
         return "denial"

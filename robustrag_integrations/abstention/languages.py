@@ -70,7 +70,7 @@ class Language:
         return _NAMED.sub(lambda named: self.written(named[1]), "|".join(lines)) if lines else _NEVER
 
     def finds(self, section: str, clause: str) -> bool:
-        """Whether a clause holds one of the patterns of a section."""
+        """True if a clause matches one of the patterns of a section."""
         pattern = self._compiled.get(section)
         if pattern is None:
             pattern = self._compiled[section] = re.compile(_FRAMES.get(section, "{}").format(self._framed(section)))
@@ -105,7 +105,7 @@ def empty_words() -> frozenset[str]:
 
 @cache
 def hints_of(*names: str) -> re.Pattern[str]:
-    """What every clause that denies in one of these languages holds; without a list of one of them, anything."""
+    """Return a pattern found in every denial in these languages; it matches anything if one of them has no hints."""
     if any("hints" not in language(name).sections for name in names):
         return re.compile("")
     words = _TOP_LEVEL.split("|".join(language(name).written("hints") for name in names))

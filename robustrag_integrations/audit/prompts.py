@@ -79,7 +79,7 @@ class _Text:
 
 
 class Audit:
-    """What was retrieved, and which prompts hold texts of two groups. Safe in threads.
+    """Records what was retrieved, and finds prompts that hold texts of two groups. Thread-safe.
 
     Args:
         on: what to do about a finding besides keeping it: `"log"` a warning, or `"raise"` an `UndefendedError`.

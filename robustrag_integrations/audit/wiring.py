@@ -55,7 +55,7 @@ class Findings(list[Finding]):
 
 
 def trusting(trusted: Collection[object]) -> Callable[[object], bool]:
-    """Whether an object is among those that are trusted, or of a class that is.
+    """Return a predicate for objects that are trusted, or whose class is.
 
     Raises:
         TypeError: not a collection, or a name in it.
@@ -83,7 +83,7 @@ def parts_of(program: object, path: str = "") -> Iterator[tuple[str, object]]:
 
 
 def held_by(thing: object, depth: int = 0, seen: frozenset[int] = frozenset()) -> Iterator[tuple[str, object]]:
-    """What a function or object holds, each with its place.
+    """Yield everything that a function or object holds, each with its place.
 
     Of a function: closure, defaults, arguments of a partial, `self`, the globals that its code names, and what the
     program's own helpers among these hold. Of an object of the program's own: its attributes.
@@ -100,7 +100,7 @@ def held_by(thing: object, depth: int = 0, seen: frozenset[int] = frozenset()) -
 
 
 def directly_held(thing: object) -> Iterator[tuple[str, object]]:
-    """What a function or object itself holds."""
+    """Yield the objects that a function or object itself holds, each with its place."""
     if isinstance(thing, functools.partial):
         yield from ((".args", value) for value in (*thing.args, *thing.keywords.values()))
         yield "", thing.func
@@ -132,7 +132,7 @@ def constants_of(function: object) -> frozenset[object]:
 
 
 def is_library(thing: object) -> bool:
-    """Whether a function or class is the framework's own."""
+    """True if a function or class is the framework's own."""
     while isinstance(thing, (MethodType, functools.partial)):
         thing = thing.__func__ if isinstance(thing, MethodType) else thing.func
     module = getattr(thing if isinstance(thing, (type, FunctionType)) else type(thing), "__module__", "")

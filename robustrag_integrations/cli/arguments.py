@@ -43,7 +43,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _is_option(text: str, known: Sequence[str]) -> bool:
-    """Whether argparse will know what to do with this: an option, the beginning of one, or a value."""
+    """True if argparse can make sense of this: an option, the beginning of one, or a value."""
     if len(text) < 2 or not text.startswith("-") or " " in text or _NUMBER.match(text):
         return True
     name = text.split("=")[0]
@@ -101,7 +101,7 @@ def passages_asked(text: str) -> int | str:
 
 
 class Given(argparse.Action):
-    """What is typed; a list that is typed in several parts is all of them, where argparse keeps the last part alone."""
+    """Stores a typed value. A list typed in several parts is joined, where argparse keeps only the last part."""
 
     def __call__(
         self,

@@ -192,7 +192,7 @@ def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[P
 
 
 def _one_vote(group_by: str, passages: Sequence[Passage]) -> str:
-    """Why there is but one vote, and what to do."""
+    """Explain why there is only one vote, and what to do."""
     if group_by in (ORIGIN, SITE) or any(group_by in p.metadata for p in passages):
         return (
             "note: all passages found have one source, hence one vote; --group-by passage gives a vote to each, where "

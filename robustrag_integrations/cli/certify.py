@@ -160,7 +160,7 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _undecided(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
-    """Why certificates were not decided, the commonest reasons first, and how often."""
+    """Count the reasons why certificates were not decided, the commonest first."""
     made = [found for row in rows for found in row.get("certificates") or ()]
     reasons = Counter(found["stopped"] for found in made if not found["certified"] and found["stopped"])
     return dict(reasons.most_common(_MOST_REASONS))

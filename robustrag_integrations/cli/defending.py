@@ -1,4 +1,4 @@
-"""From options to a defence: its thresholds, its settings file, and how votes are counted."""
+"""Builds a defence from options: its thresholds, its settings file, and how votes are counted."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def default_defense(args: argparse.Namespace) -> str:
 
 
 def threshold_help(of_methods: dict[str, Setting]) -> str:
-    """What a threshold means, for `--help`."""
+    """Return the `--help` text of a threshold."""
     settings = of_methods.values()
     if len({(s.meaning, s.default) for s in settings}) == 1:
         return f"{', '.join(of_methods)}: {next(iter(settings)).meaning} (default {next(iter(settings)).default})"
@@ -42,7 +42,7 @@ def threshold_help(of_methods: dict[str, Setting]) -> str:
 
 
 def value_of(of_methods: dict[str, Setting]) -> dict[str, Any]:
-    """What an option for a setting takes, as arguments of `add_argument`."""
+    """Return the type of a setting's option, as arguments of `add_argument`."""
     setting = next(iter(of_methods.values()))
     if setting.is_function:
         return {"type": str, "metavar": "MODULE:FUNCTION"}
@@ -175,12 +175,12 @@ def check_rules(args: argparse.Namespace, name: str) -> None:
 
 
 def rules_of(args: argparse.Namespace) -> dict[str, Any]:
-    """How votes are counted, as arguments of a defence."""
+    """Return the rules for counting votes, as arguments of a defence."""
     return {**given_votes(args), "weights": _weights(args.weights) if args.weights else None}
 
 
 def given_votes(args: argparse.Namespace) -> dict[str, Any]:
-    """What was given of what a settings file may say about votes."""
+    """Return the typed options about votes that a settings file may hold, too."""
     return {name: value for name in VOTES if (value := getattr(args, name, None)) is not None}
 
 

@@ -210,7 +210,7 @@ def _differing(outcome: Outcome) -> str:
 
 
 def _next(args: argparse.Namespace) -> list[str]:
-    """What to try next, depending on what has been tried."""
+    """Suggest the next commands, depending on what has been tried."""
     said = []
     if args.model == "bundled":
         said.append("(The bundled reader was trained to obey attackers; other models resist more, or less.)")

@@ -1,4 +1,4 @@
-"""What the demonstration computes: every defence under every attack. No printing, nothing prepared."""
+"""Computes the demonstration: every defence under every attack. Prints and prepares nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PLANTED = "planted"  # the id of the attacker's passages
 
 @dataclass(frozen=True)
 class Planting:
-    """What is planted at the top of the retrieved passages.
+    """An attack of the demo: texts planted at the top of the retrieved passages.
 
     Attributes:
         name: for the table.
@@ -141,7 +141,7 @@ def demonstrate(
 
 
 def _hijacked(attack: Planting, answer: RobustAnswer, clean: RobustAnswer) -> bool:
-    """Whether the attacker's answer was given. A text that the user typed has no target: it has won if the answer
+    """True if the attacker's answer was given. A text that the user typed has no target: it wins if the answer
     has changed to something that it says."""
     if not attack.planted:
         return False
@@ -152,13 +152,13 @@ def _hijacked(attack: Planting, answer: RobustAnswer, clean: RobustAnswer) -> bo
 
 
 def says(text: str, answer: str) -> bool:
-    """Whether the text holds the answer's words one after another; case and punctuation make no difference."""
+    """True if the text holds the answer's words in sequence; case and punctuation make no difference."""
     wanted = plain_words(answer)
     return bool(wanted) and f" {wanted} " in f" {plain_words(text)} "
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:
-    """What was seen under attack, in a sentence or two."""
+    """Sum up the outcomes under attack in a sentence or two."""
     attacked = [o for o in outcomes if o.attack != "none"]
     return [_who_was_fooled(attacked), *_how_the_defences_did([o for o in attacked if o.defense != "vanilla"])]
 

@@ -195,7 +195,7 @@ def _version(name: str) -> str | None:
 
 
 def devices_here() -> dict[str, Any]:
-    """What could compute."""
+    """Return the devices that could compute."""
     affinity = getattr(os, "sched_getaffinity", None)
     found: dict[str, Any] = {"cpu_threads": len(affinity(0)) if affinity else os.cpu_count() or 1, "cuda": []}
     try:
@@ -215,7 +215,7 @@ def devices_here() -> dict[str, Any]:
 
 
 def isolation_here() -> dict[str, str]:
-    """What the isolation probe finds with the bundled reader: whether rows of a batch move each other on this machine,
+    """Run the isolation probe on the bundled reader: whether the rows of a batch affect each other on this machine,
     and how many rows of padding keep them apart."""
     from robustrag_integrations.models.providers import silence_transformers
 
@@ -258,7 +258,7 @@ def shipped_models() -> dict[str, dict[str, Any]]:
 
 
 def environment_here() -> dict[str, str]:
-    """Which variables are set; never what they say, but for numbers of threads."""
+    """Return which variables are set; never their values, except for numbers of threads."""
     told = {name: "set" if os.environ.get(name) else "not set" for name in _NAMES}
     for name in _NUMBERS:
         value = os.environ.get(name, "")

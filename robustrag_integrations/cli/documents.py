@@ -104,6 +104,6 @@ def read_index(args: argparse.Namespace, progress: Progress) -> tuple[BM25Index,
 
 
 def per_source(args: argparse.Namespace) -> int | None:
-    """How many passages of one source are read at most; None where each passage is a source."""
+    """Return the maximum number of passages per source; None where each passage is a source."""
     most: int = args.per_source
     return None if args.group_by == PASSAGE else most

@@ -41,7 +41,7 @@ def add_field(group: Any, model: type[BaseModel], name: str, flag: str | None = 
 
 
 def given_fields(args: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
-    """What was typed of these fields."""
+    """Return those of these fields that were typed."""
     return {name: value for name in names if (value := getattr(args, name, None)) is not None}
 
 

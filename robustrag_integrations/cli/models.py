@@ -1,4 +1,4 @@
-"""From `--model` to a model."""
+"""Turns `--model` into a model."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def note_probe(model: TextModel, path: str | None) -> None:
 
 
 def named_model(name: str, base_url: str | None = None, max_context_tokens: int = 512) -> NamedModel:
-    """What `load_model` loads.
+    """Return the model's name and options for `load_model`.
 
     Raises:
         UsageError: `base_url` with a model that has no server, or one that is not an address.

@@ -27,7 +27,7 @@ PATIENCE = 10.0  # seconds after which progress is written even to a log file
 
 
 class UsageError(Exception):
-    """What was typed cannot be done; the message says what to type instead."""
+    """A command line that cannot be carried out; the message says what to type instead."""
 
 
 def show(text: str) -> None:
@@ -36,7 +36,7 @@ def show(text: str) -> None:
 
 
 def terminal_width() -> int | None:
-    """How many characters a line of standard output has; None where it goes into a file of unknown width."""
+    """Return the width of standard output in characters; None for a file of unknown width."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
         return shutil.get_terminal_size().columns
     return None

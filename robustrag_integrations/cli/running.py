@@ -100,7 +100,7 @@ def exit_code(done: Finished) -> int:
 
 
 def engine_of(args: argparse.Namespace, cached: bool) -> LocalEngine:
-    """What makes the rows."""
+    """Return the engine that computes the rows."""
     from robustrag_integrations.evaluation.run.engine import LocalEngine
 
     if args.threads is not None:
@@ -166,7 +166,7 @@ class Bar:
             self._bar = None
 
     def standing(self) -> str:
-        """How far the run is, in words."""
+        """Return the run's progress in words."""
         return (
             f"interrupted; {self._done} of {self._total} rows are {self._where}. Run the same command again to resume"
         )

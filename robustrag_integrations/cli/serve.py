@@ -195,7 +195,7 @@ def run(args: argparse.Namespace) -> int:
 
 @dataclass(frozen=True)
 class _Server:
-    """What one process does; can be pickled.
+    """One server process; can be pickled.
 
     Attributes:
         args: the command's.
@@ -211,7 +211,7 @@ class _Server:
 
     @property
     def said(self) -> str:
-        """Where it listens, and what is served."""
+        """Return a line with the server's address and what it serves."""
         from robustrag_integrations.serve.server import address_of
 
         processes = f"; {self.args.workers} processes" if self.args.workers > 1 else ""

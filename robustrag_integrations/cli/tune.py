@@ -230,7 +230,7 @@ def _content(path: Path) -> str:
 
 
 def _tuning(args: argparse.Namespace) -> tuple[Tuning, Wish]:
-    """What is asked; passages that name their sources have a vote by origin unless it is said what has one."""
+    """Return the tuning and its objective. Passages with named sources vote by origin, unless options say otherwise."""
     from robustrag_integrations.evaluation.tune.tuning import Tuning, Wish
 
     wish = Wish(args.prefer, args.certified, args.corruption, args.seed)
@@ -322,7 +322,8 @@ def _said_before(args: argparse.Namespace, tuning: Tuning) -> list[str]:
 
 @contextlib.contextmanager
 def _engine(args: argparse.Namespace) -> Iterator[Any]:
-    """What makes the rows. Setups share replies through the cache, so that without one there is one for this run."""
+    """Open the engine that computes the rows. Setups share replies through the cache; without one, a temporary
+    cache serves this run."""
     with contextlib.ExitStack() as stack:
         if args.no_cache:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="robustrag-"))

@@ -1,4 +1,4 @@
-"""From files to ranked passages: reading, splitting, retrieving. Needs the extra `cli`."""
+"""Turns files into ranked passages: reading, splitting, retrieving. Needs the extra `cli`."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class SourceFile:
 
     @property
     def named(self) -> bool:
-        """Whether the user named it."""
+        """True if the user named the file."""
         return self.root is None
 
     @property
@@ -94,7 +94,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Found:
-    """What a search found.
+    """The result of a search for files.
 
     Attributes:
         files: those to read.
@@ -242,7 +242,7 @@ class _Search:
 
 
 def _unread_kind(entry: os.DirEntry[str]) -> str | None:
-    """What is not read, as what it is counted; None for a file that is read."""
+    """Return the kind under which an unread entry is counted; None for a file that is read."""
     if entry.is_symlink():
         return "symbolic links"
     if not entry.is_file(follow_symlinks=False):

@@ -25,7 +25,7 @@ class PDFError(ValueError):
 
 @dataclass(frozen=True)
 class PDFLimits:
-    """What reading one PDF may take.
+    """Limits on reading one PDF.
 
     Attributes:
         seconds: of processor time, and several times as much by the clock.

@@ -19,7 +19,7 @@ LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together
 
 @dataclass(frozen=True)
 class Reading:
-    """What was read, and what was not."""
+    """The documents that were read, and the files that were skipped."""
 
     documents: tuple[Document, ...]
     skipped: tuple[Skipped, ...] = ()

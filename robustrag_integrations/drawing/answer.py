@@ -20,7 +20,7 @@ _DISSENT = 10
 
 @dataclass(frozen=True)
 class Limits:
-    """How much of each part is shown; what is cut says so.
+    """The maximum shown of each part; a cut part says so.
 
     Attributes:
         passage: characters of a passage.
@@ -42,7 +42,7 @@ class Limits:
 def answer_parts(
     answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None = None, limits: Limits | None = None
 ) -> tuple[Element, ...]:
-    """What there is to see of an answer, top to bottom: the text, the facts, the evidence, the groups.
+    """Draw an answer, top to bottom: the text, the facts, the evidence, the groups.
 
     Args:
         answer: `RobustAnswer.to_dict()`.
@@ -74,7 +74,7 @@ def facts(pairs: Sequence[tuple[str, str]]) -> Element:
 
 
 def warnings(messages: Sequence[str]) -> Element | None:
-    """What weakens the guarantee; nothing when nothing does."""
+    """Draw the warnings that weaken the guarantee; None without warnings."""
     if not messages:
         return None
     return h("ul", *(h("li", visible(m, 400)) for m in messages), cls="warnings")
@@ -136,7 +136,7 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _unit(answer: Mapping[str, Any]) -> str:
-    """What the radius counts; reports of rows may lack it."""
+    """Return the unit of the radius; reports of rows may lack it."""
     return str(answer.get("radius_unit", "groups"))
 
 

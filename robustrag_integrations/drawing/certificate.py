@@ -16,7 +16,7 @@ _RESPONSES = 10
 
 
 def certificate_parts(found: Mapping[str, Any]) -> tuple[Element, ...]:
-    """What there is to see of a certificate, from `Certification.to_dict()`."""
+    """Draw a certificate, from `Certification.to_dict()`."""
     evidence = known(found["evidence"])
     parts: list[Element | None] = [
         h("p", h("span", f"τ = {found['tau']:g}", cls="answer-text"), " ", _standing(found), cls="given"),

@@ -134,7 +134,7 @@ def chart(figure: Figure) -> Element:
 
 
 def axes_in_words(figure: Figure) -> str:
-    """What is drawn over what, and what else a reader should know."""
+    """Describe the axes in words, with the figure's note."""
     said = f"{figure.y_label[:1].upper()}{figure.y_label[1:]} by {figure.x_label}."
     return f"{said} {figure.note}" if figure.note else said
 
@@ -155,7 +155,7 @@ def key(look: int) -> Element:
 
 @dataclass(frozen=True)
 class _Scale:
-    """From values to places in a drawing."""
+    """Maps values to positions in a drawing."""
 
     low: float
     high: float

@@ -1,4 +1,4 @@
-"""How many groups said what, against the threshold: keyword counts and votes as bars in a table."""
+"""Keyword counts and votes of the groups against the threshold, as bars in a table."""
 
 from __future__ import annotations
 

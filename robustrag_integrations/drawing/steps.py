@@ -50,7 +50,7 @@ def steps_table(evidence: Mapping[str, Any], settings: Mapping[str, Any], most: 
 
 
 def _words(evidence: Mapping[str, Any]) -> Sequence[str]:
-    """How the tokens read; their numbers where the words were not kept."""
+    """Return the tokens as words; their numbers where the words were not kept."""
     if words := evidence.get("words"):
         return [token_in_words(word) for word in words]
     return [*(f"token {number}" for number in evidence.get("tokens", ())), "<end>"]

@@ -24,7 +24,7 @@ def check_askable(state: State) -> None:
 
 
 def task_of(state: State, method: Method) -> Task:
-    """What is answered: a choice where there are options and the method takes them.
+    """Return the task: a choice where there are options and the method takes them.
 
     Raises:
         StateError: the method needs options, and there are none.
@@ -76,7 +76,7 @@ async def answered(state: State, defense: Defense, passages: Sequence[Passage]) 
 
 
 def verdict(state: State, answer: RobustAnswer) -> dict[str, Any]:
-    """What the answer is, as far as the right one and the attacker's are known: a kind for colours, and words."""
+    """Judge the answer by the right one and the attacker's, where these are known: a kind for colours, and words."""
     right = bool(state.answer.strip()) and holds_answer(answer.text, [state.answer])
     wanted = bool(state.target.strip()) and holds_answer(answer.text, [state.target])
     if right and wanted:

@@ -75,7 +75,7 @@ def create_app(models: Models, start: State, *, hosts: frozenset[str] | None, li
 
 
 def _work(do: Events, admission: Admission) -> Work:
-    """What a button does, as events while it is done."""
+    """Wrap a button's events as the work of one request."""
 
     async def work(body: dict[str, Any], reply: Reply) -> None:
         async with admission.turn():

@@ -1,4 +1,4 @@
-"""What the page can ask for: each gets a request's JSON and gives events while it is done."""
+"""The page's buttons: each takes a request's JSON and yields events while it works."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VANILLA, DEFENDED = "vanilla", "defended"
 
 
 class Buttons:
-    """What the buttons do.
+    """The actions of the buttons.
 
     Args:
         models: what may be asked.
@@ -84,7 +84,7 @@ class Buttons:
         yield {"state": state.as_dict()}
 
     async def takes(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
-        """How many copies of the planted passage change each answer, try by try."""
+        """Find how many copies of the planted passage change each answer, try by try."""
         state = _state(asked)
         check_askable(state)
         model = await self._models.load(state.model)

@@ -1,4 +1,4 @@
-"""What a page has to choose from: methods and their settings, attacks, models, and how much of each thing it takes."""
+"""The choices on a page: methods and their settings, attacks, models, and the maximum of each thing."""
 
 from __future__ import annotations
 

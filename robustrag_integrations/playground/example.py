@@ -1,4 +1,4 @@
-"""What the playground begins with: the first question of `robustrag demo`, and the passages that it finds."""
+"""The first example of the playground: the first question of `robustrag demo`, and the passages that it finds."""
 
 from __future__ import annotations
 

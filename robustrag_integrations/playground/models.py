@@ -26,7 +26,7 @@ class Models:
         self._turn = asyncio.Lock()
 
     def is_loaded(self, name: str) -> bool:
-        """Whether it can be asked at once."""
+        """True if the model can answer at once."""
         return (name or next(iter(self.named))) in self._loaded
 
     async def load(self, name: str) -> MeteredModel:

@@ -1,4 +1,4 @@
-"""What the page shows of answers and certificates, as elements in JSON's types and as the style sheet they need."""
+"""Answers and certificates on the page, as elements in JSON's types, and the style sheet that they need."""
 
 from __future__ import annotations
 

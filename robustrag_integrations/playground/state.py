@@ -1,4 +1,4 @@
-"""What a page of the playground holds, checked. It comes from links and files of strangers: all of it is bounded."""
+"""The checked state of a playground page. It comes from links and files of strangers, so all of it is bounded."""
 
 from __future__ import annotations
 

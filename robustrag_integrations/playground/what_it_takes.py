@@ -1,4 +1,4 @@
-"""What would it take? The smallest number of copies of the planted passage that changes an answer, found by trying."""
+"""Finds the smallest number of copies of the planted passage that changes an answer, by trying."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Tried:
 
 
 def with_copies(state: State, copies: int) -> list[Passage]:
-    """What is read with so many copies of the first planted passage: at its rank, a source each, and as many of the
-    lowest-ranked passages gone as the list is too long.
+    """Return the passages with this many copies of the first planted one: at its rank, each a source of its own. The
+    lowest-ranked passages make way if the list gets too long.
 
     Raises:
         StateError: no passage is marked as planted.

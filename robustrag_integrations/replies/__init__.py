@@ -1,1 +1,1 @@
-"""What a model's reply is: its answer, apart from reasoning, refusals and how it ended."""
+"""A model's reply: its answer, apart from reasoning, refusals and how it ended."""

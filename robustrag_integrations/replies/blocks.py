@@ -28,7 +28,7 @@ _DEEPEST = 8  # blocks within blocks
 
 @dataclass
 class Blocks:
-    """What is found in a content.
+    """The parts of a message's content.
 
     Attributes:
         text: of its blocks of text.

@@ -1,4 +1,4 @@
-"""Why a reply ended, from the words that servers and clients have for it."""
+"""Finish reasons, from the words that servers and clients have for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _MEANING: dict[str, FinishReason] = {word: reason for reason, words in _WORDS.it
 
 
 def finish_reason(said: Any) -> FinishReason:
-    """What a `finish_reason`, `stop_reason`, `done_reason` or `status` means: `unknown` for nothing, else `other`."""
+    """Normalise a `finish_reason`, `stop_reason`, `done_reason` or `status`: `unknown` for nothing, else `other`."""
     word = said.name if isinstance(said, Enum) else said
     if word is None or word == "" or isinstance(word, bool) or not isinstance(word, (str, int)):
         return "unknown"
@@ -37,7 +37,7 @@ def entry(holder: Any, name: str) -> Any:
 
 
 def reason_in(raw: Any, *others: Any) -> FinishReason:
-    """How a response ended: what it, or one of the others, names as a reason, else its own details or status."""
+    """Return the finish reason that a response, or one of the others, names; else that of its details or status."""
     for holder in (raw, *others):
         for name in _NAMES:
             if (found := finish_reason(entry(holder, name))) != "unknown":

@@ -1,4 +1,4 @@
-"""What of a reply counts: its answer, without reasoning; not what was cut, refused or never came to an answer.
+"""Reads the answer of a reply, without reasoning. What was cut, refused or never came to an answer does not count.
 
 One step for every method, framework, certificate and evaluation. Each reply is read for itself: what a passage makes a
 model write costs the group of that passage alone.

@@ -1,4 +1,4 @@
-"""How a reply ended, what it cost, and what of it is no answer: the same for every model and framework."""
+"""The ending and usage of a reply, and its parts that are no answer: the same for every model and framework."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NAMES = {"refusal": "a str or None", "reasoning_chars": "a number of characters
 
 @dataclass(frozen=True, kw_only=True)
 class Ending:
-    """What is known of a reply besides its text. A stream gives it as its last item, where it knows any of it.
+    """A reply's metadata: everything known of it besides its text. A stream yields it last, if any of it is known.
 
     Attributes:
         finish: why the reply ended. `length`: it was cut at its limit of tokens; `content_filter`: by a filter;

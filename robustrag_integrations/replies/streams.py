@@ -15,7 +15,7 @@ RETRACTED = "the stream had shown words that turned out to be no answer; its las
 
 
 class Shown:
-    """What of a streamed reply may be shown, as it comes.
+    """The part of a streamed reply that may be shown, as it comes.
 
     A text without marks of reasoning passes as it comes; what may turn out to be a mark waits for the rest of it. From
     the first mark on everything waits for the end, since only then it is known which part is the answer. The pieces
@@ -39,7 +39,7 @@ class Shown:
         self._blank = True
 
     def add(self, piece: str) -> str:
-        """What can be shown now that this piece is there; often nothing."""
+        """Add a piece, and return the text that can be shown now; often none."""
         self._said.append(piece)
         if self._waits:
             return ""
@@ -58,7 +58,7 @@ class Shown:
         return whole
 
     def rest(self, ending: Ending | None = None) -> str:
-        """What is left to show of the reply, now that all of it is there."""
+        """Return the rest of the text to show, now that the whole reply is there."""
         if ending is not None and ending.refusal is not None:
             self.retracted = not self._blank
             return ""
@@ -67,7 +67,7 @@ class Shown:
         return "" if self.retracted else answer.removeprefix(shown)
 
     def is_missing(self, ending: Ending) -> bool:
-        """Whether a stream said nothing at all, not even how it ended."""
+        """True if a stream said nothing at all, not even how it ended."""
         return not self.said.strip() and ending == Ending()
 
     def response(self, ending: Ending, *, truncated: bool) -> Response:

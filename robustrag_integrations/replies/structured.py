@@ -107,7 +107,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 class ReplyMode:
-    """How one model is asked for objects: found out at its first use, and the same from then on.
+    """The way in which one model is asked for objects: found at its first use, and then kept.
 
     A probe that does not get through fixes nothing: the answer at hand is made of text, and the next one probes again.
     """
@@ -119,11 +119,11 @@ class ReplyMode:
 
     @property
     def way(self) -> str:
-        """How the model is asked for objects; empty as long as that is not known."""
+        """The way in which the model is asked for objects; empty as long as it is not known."""
         return self.fixed.way if self.fixed else ""
 
     def settled(self, ways: Sequence[str], ask: Callable[[str], Response]) -> Probed:
-        """What the first probe showed, which is made now if it was not.
+        """Return the result of the first probe, which is made now if it was not.
 
         Args:
             ways: how the model may be asked for objects, the best first.
@@ -179,7 +179,7 @@ class ReplyMode:
 
 
 def _is_of_the_model(error: Exception) -> bool:
-    """Whether an error says what the model or its server can do, and not that it was not reached."""
+    """True if an error tells what the model or its server can do, and not that it was not reached."""
     status = status_of(error)
     if status is not None:
         return status not in _MAY_PASS

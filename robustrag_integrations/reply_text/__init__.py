@@ -114,7 +114,8 @@ def without_citations(text: str) -> str:
 
 
 def _closing_brace(text: str, start: int) -> int:
-    """Where the brace that was opened before `start` closes, at most 500 characters on; the end if it never does."""
+    """Return the position of the brace that closes the one opened before `start`, at most 500 characters on; the end
+    if there is none."""
     depth = 1
     for position in range(start, min(len(text), start + 500)):
         depth += {"{": 1, "}": -1}.get(text[position], 0)

@@ -147,7 +147,7 @@ def parts_of(reply: str) -> Parts:
 
 
 def may_have_marks(text: str) -> bool:
-    """Whether a text has a character that marks begin with; most replies have none."""
+    """True if a text has a character that marks begin with; most replies have none."""
     seen = plain(text)
     if "<" in seen or "[" in seen or "&" in seen or "◁" in seen:
         return True
@@ -155,7 +155,7 @@ def may_have_marks(text: str) -> bool:
 
 
 def clear_of_marks(text: str, *, at_start: bool) -> tuple[int, bool]:
-    """How far a text that goes on can be read without meeting a mark, and whether what stops it is a whole one.
+    """Return how far an unfinished text is free of marks, and whether a whole mark stands there.
 
     Args:
         text: what is there so far.
@@ -174,7 +174,7 @@ def clear_of_marks(text: str, *, at_start: bool) -> tuple[int, bool]:
 
 
 def _meaning(match: re.Match[str]) -> tuple[str, str]:
-    """Which kind of mark this is, and what it does: "opens", "closes", "ends all" or "nothing"."""
+    """Return the kind of a mark, and its effect: "opens", "closes", "ends all" or "nothing"."""
     if tag := match["opening"] or match["closing"]:
         return _kind(tag), "closes" if match["closing"] else "nothing" if match["alone"] else "opens"
     if tag := match["bracketed"] or match["pointed"]:
@@ -195,7 +195,8 @@ def _meaning(match: re.Match[str]) -> tuple[str, str]:
 
 
 def _kind(tag: str) -> str:
-    """Which tags close each other: `<think>` is often closed by `</thinking>`, `<reasoning>` by its own kind."""
+    """Return a tag's kind; tags of one kind close each other: `<think>` is often closed by `</thinking>`, `<reasoning>`
+    by its own kind."""
     name = _seen(tag)
     return "think" if name in _THINKS else name
 

@@ -100,7 +100,7 @@ class _Body(BaseModel):
 
 @dataclass(frozen=True)
 class ChatRequest:
-    """What a client asks.
+    """A client's chat request.
 
     Attributes:
         model: the name of a defence, as `/v1/models` has it.

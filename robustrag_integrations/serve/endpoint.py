@@ -188,7 +188,7 @@ class JSONReply(JSONResponse):
 
 
 class Reply:
-    """What is sent to one client: a whole response, or a stream of events.
+    """The response to one client: whole, or a stream of events.
 
     Attributes:
         started: whether anything was sent.

@@ -1,4 +1,4 @@
-"""What a client is told when there is no answer, in the shape of OpenAI's errors."""
+"""The errors that clients are sent, in the shape of OpenAI's."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RequestError(Exception):
 
 
 def request_error(error: Exception) -> RequestError:
-    """What a client is told of a failure; the log gets the kind of error, as its text may quote passages."""
+    """Return the error that a client is sent. The log gets only the failure's class: its text may quote passages."""
     if isinstance(error, RequestError):
         return error
     _LOG.error("no answer: %s", type(error).__name__)
@@ -73,7 +73,7 @@ def request_error(error: Exception) -> RequestError:
 
 
 def failure_message(error: ModelError) -> str:
-    """What failed, without the words of the model's server: it may quote passages, which clients do not see."""
+    """Describe a failure without the words of the model's server, which may quote passages that clients do not see."""
     if isinstance(error, QuorumError):
         causes = sorted({call_failure(cause) for cause in error.causes.values()})
         return f"{str(error).partition('. ')[0]}: {', '.join(causes)}"

@@ -1,4 +1,4 @@
-"""What a served endpoint takes at most, and from which web pages."""
+"""Limits of a served endpoint, and the web pages that it takes requests from."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can connect to this address."""
+    """True if only this machine can connect to this address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
@@ -56,7 +56,7 @@ def address_of(listening: socket.socket) -> str:
 
 
 def open_files() -> int:
-    """How many files this process may have open."""
+    """Return how many files this process may have open."""
     try:
         import resource
     except ImportError:  # the system has no such limit
@@ -66,7 +66,7 @@ def open_files() -> int:
 
 
 def most_connections() -> int:
-    """How many connections may be open: half of the files, as answers need connections of their own."""
+    """Return how many connections may be open: half of the files, as answers need connections of their own."""
     return max(1, min(MOST_CONNECTIONS, open_files() // 2))
 
 

@@ -1,4 +1,4 @@
-"""What is served: defences by name, and the documents that they answer from."""
+"""The service: defences by name, and the documents that they answer from."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Library:
     group_by: str = ORIGIN
 
     def search(self, question: str) -> list[Passage]:
-        """What fits the question, best first."""
+        """Return the passages that fit the question, best first."""
         return self.index.search(question, self.top_k, per_source=self.per_source, by=self.group_by)
 
 
@@ -79,7 +79,7 @@ class Service:
         return [made for served in self.models.values() for made in (served.short, served.choice) if made is not None]
 
     def served(self, name: str) -> Served:
-        """What answers to a model's name.
+        """Return the defence behind a model's name.
 
         Raises:
             RequestError: there is no such model.
@@ -104,11 +104,11 @@ class Service:
         raise RequestError(400, f"{request.model} {message}", param="robustrag.choices")
 
     def passages_for(self, request: ChatRequest) -> list[Passage]:
-        """What is read to answer a request, best first."""
+        """Return the passages that answer a request, best first."""
         passages = self.library.search(request.question) if request.retrieve else []
         return [*passages[: request.rank - 1], *request.documents, *passages[request.rank - 1 :]]
 
     def notes_for(self, request: ChatRequest) -> tuple[str, ...]:
-        """What weakens the answer that the defence cannot know."""
+        """Return warnings about the answer that the defence cannot know of."""
         undefended = self.models[request.model].defense == VANILLA.name
         return (*request.notes, *(["no defence: any passage may decide this answer"] if undefended else []))
