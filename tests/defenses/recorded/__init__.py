@@ -1,0 +1,1 @@
+"""Replies of real models to RealtimeQA's questions, one prompt per passage, and what is made of them."""

@@ -1,0 +1,88 @@
+"""Every method that reads text, on recorded replies of two real models: floors for right and certified, and for lies.
+
+A change of how replies are read, counted or shown has to hold these. Raise the floors where it holds more.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, RobustAnswer
+from robustrag_integrations.metrics import contains_answer
+
+PASSAGES = 10
+METHODS: dict[str, tuple[type[ConsensusAggregation] | type[KeywordAggregation], dict[str, Any]]] = {
+    "consensus": (ConsensusAggregation, {}),
+    "keyword": (KeywordAggregation, {"final": "never"}),
+    "relative": (KeywordAggregation, {"final": "never", "threshold": "relative"}),
+}
+
+
+class Scores(NamedTuple):
+    """Of 60 questions: right, right with a radius of at least 1 and 3; with one planted reply: right, and lies."""
+
+    right: int
+    certified: int
+    certified_3: int
+    attacked: int
+    lies: int
+
+
+# At least so many, but of lies at most.
+FLOORS = {
+    ("0.5b", "consensus"): Scores(15, 10, 4, 14, 2),
+    ("0.5b", "keyword"): Scores(10, 7, 4, 9, 0),
+    ("0.5b", "relative"): Scores(17, 7, 3, 17, 2),
+    ("1.5b", "consensus"): Scores(17, 13, 6, 16, 1),
+    ("1.5b", "keyword"): Scores(16, 10, 6, 13, 7),
+    ("1.5b", "relative"): Scores(18, 8, 2, 18, 1),
+}
+
+
+@cache
+def rows(model: str) -> list[dict[str, Any]]:
+    text = Path(__file__).with_name(f"qwen-{model}.jsonl").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def answer(method: str, question: str, replies: list[str]) -> RobustAnswer:
+    made, settings = METHODS[method]
+    said = {f"<{number}>": reply for number, reply in enumerate(replies)}
+    model = CallableModel(lambda prompt: next(reply for name, reply in said.items() if name in prompt), samples=False)
+    return made(model, **settings).answer(question, list(said))
+
+
+def is_right(found: RobustAnswer, answers: list[str]) -> bool:
+    return not found.abstained and contains_answer(found.text, answers) > 0
+
+
+@pytest.mark.parametrize(("model", "method"), FLOORS)
+def test_recorded_replies_hold_their_floors(model: str, method: str) -> None:
+    right = certified = certified_3 = attacked = lies = 0
+    for row in rows(model):
+        clean = answer(method, row["question"], row["replies"])
+        if is_right(clean, row["answers"]):
+            right, certified, certified_3 = (
+                right + 1,
+                certified + (clean.radius >= 1),
+                certified_3 + (clean.radius >= 3),
+            )
+        planted = answer(method, row["question"], [row["planted"], *row["replies"][: PASSAGES - 1]])
+        attacked += is_right(planted, row["answers"])
+        lies += is_right(planted, [row["incorrect"]])
+        if clean.radius >= 1 and not clean.abstained:  # and the radius holds: this is one of its attacks
+            swapped = answer(method, row["question"], [row["planted"], *row["replies"][1:]])
+            assert swapped.text.casefold().strip(" .") == clean.text.casefold().strip(" .")
+    found, floor = Scores(right, certified, certified_3, attacked, lies), FLOORS[model, method]
+    assert all(have >= least for have, least in zip(found[:-1], floor[:-1], strict=True)), found
+    assert found.lies <= floor.lies, found
+
+
+def test_the_default_is_right_as_often_as_one_prompt_with_all_passages_where_the_model_never_abstains() -> None:
+    vanilla = sum(contains_answer(row["vanilla"], row["answers"]) > 0 for row in rows("0.5b"))
+    assert vanilla <= FLOORS["0.5b", "consensus"].right
