@@ -1,4 +1,4 @@
-"""What stands in place of a structured answer that there is none of."""
+"""The abstention that takes the place of a structured answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user gets back: the answer, its radius, and who said what."""
+"""The answer that a user gets: its text, its radius, and who said what."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Record = TypeVar("Record", bound="_Record")
 
 
 class _Record:
-    """What both of the following can do."""
+    """Copying, shared by group reports and answers."""
 
     def changed(self: Record, **values: Any) -> Record:
         """The same with other values: `dataclasses.replace`, whose loop takes three times as long.
@@ -199,7 +199,7 @@ class RobustAnswer(_Record):
 
     @property
     def dissent(self) -> tuple[Dissent, ...]:
-        """What groups answer in place of `text`, those with most votes first; none next to an abstention."""
+        """The answers that groups give in place of `text`, those with most votes first; none next to an abstention."""
         alike: dict[str, list[GroupReport]] = {}
         for group in self.groups:
             if group.status == "differs" and not self.abstained:
@@ -326,7 +326,7 @@ def _dissent(found: Dissent) -> str:
 
 
 def _words(group: GroupReport) -> str:
-    """What a group that differs answers."""
+    """Return the answer of a group that differs."""
     return (", ".join(group.words) or group.response or "").strip()[:_LONGEST_DISSENT]
 
 
@@ -340,7 +340,7 @@ def _spending_lines(spending: Spending) -> list[str]:
 
 
 def _determinism_lines(found: Determinism) -> list[str]:
-    """Whether the model repeats itself, and what that leaves of the radius where it may not."""
+    """Say whether the model is deterministic, and what is left of the radius where it may not be."""
     lines = [f"Model:    {printable(repeats_in_words(found.model, found.why), 400)}"]
     return lines if found.scope == "every_run" else [*lines, f"Holds:    {printable(found.promise, 600)}"]
 

@@ -1,4 +1,4 @@
-"""Which passages an answer rests on, and markers that say so in its text.
+"""Citations: the passages that an answer rests on, and the markers that name them in its text.
 
 Who supports an answer is read off what each group said alone; a model is never asked for it, and what it writes like a
 marker is taken out. The radius is about the answer's text: a replaced group may well change who is cited.

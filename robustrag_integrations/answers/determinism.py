@@ -1,4 +1,4 @@
-"""What a radius promises of an answer when its model may draw at random (proof: docs/internals/proofs.md).
+"""The promise of a radius when the model may draw at random (proof: docs/internals/proofs.md).
 
 Three parties know a part of it each: the model whether it repeats itself (`Repeats`), the method what its radius fixes
 when it does not (`Promise`), and both together make what the answer carries (`Determinism`).
@@ -26,7 +26,7 @@ PREMISES = (
 
 @dataclass(frozen=True)
 class Repeats:
-    """Whether a model gives the same reply to the same prompt again, and how that is known.
+    """A model's determinism: whether it gives the same reply to the same prompt again, and how that is known.
 
     Attributes:
         model: `deterministic`; `samples`, if replies to equal prompts differ, be it that they are drawn at random or
@@ -41,7 +41,7 @@ class Repeats:
     probe: Mapping[str, Any] | None = None
 
     def after(self, probe: Mapping[str, Any] | None) -> Repeats:
-        """What is known after a repeat probe: differences settle it; that none was seen proves nothing."""
+        """Add the findings of a repeat probe: differences settle it; that none was seen proves nothing."""
         if probe is None:
             return self
         said = _seen_by(probe)
@@ -49,23 +49,23 @@ class Repeats:
         return replace(self, model="samples" if probe["differed"] else self.model, why=why, probe=probe)
 
     def with_other(self, other: Repeats) -> Repeats:
-        """What is known of two models that make one answer together: the worse of the two."""
+        """Return the worse of two models that make one answer together."""
         worse = max(self.model, other.model, key=("deterministic", "unknown", "samples").index)
         why = [r.why for r in (self, other) if r.model == worse and r.why]
         return Repeats(worse, "; ".join(dict.fromkeys(why)), self.probe or other.probe)
 
     @property
     def in_doubt(self) -> bool:
-        """Whether answers warn: the model samples, or there is a reason to think that it might.
+        """True if answers warn: the model samples, or there is a reason to think that it might.
 
-        That a probe saw no difference is none.
+        A probe that saw no difference is no such reason.
         """
         seen = "" if self.probe is None else _seen_by(self.probe)
         return self.model == "samples" or (self.model == "unknown" and self.why not in ("", seen))
 
     @property
     def caveat(self) -> str:
-        """What is in doubt, in words; empty if nothing is."""
+        """The doubt, in words; empty if there is none."""
         if not self.in_doubt:
             return ""
         if self.model == "samples":
@@ -79,7 +79,7 @@ def _seen_by(probe: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True)
 class Promise:
-    """What no replacement of `radius` groups changes in a run whose groups drew at random; stated by the method.
+    """A method's promise: what no replacement of `radius` groups changes in a run whose groups drew at random.
 
     Attributes:
         fixed: what stays as it is, to follow "no replacement of any 2 of 10 groups changes".
@@ -96,7 +96,7 @@ class Promise:
 
 @dataclass(frozen=True)
 class Determinism:
-    """What holds of one answer, given what is known of its model.
+    """The reach of one answer's radius, given what is known of its model.
 
     Attributes:
         model: whether the model repeats itself: `deterministic`, `samples`, or `unknown`.
@@ -129,7 +129,7 @@ class Determinism:
         acknowledged: bool = False,
         min_radius: int = 0,
     ) -> Determinism:
-        """What holds of an answer.
+        """Combine what is known of a model with what a method promises.
 
         Args:
             repeats: what is known of the model.

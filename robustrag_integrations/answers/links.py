@@ -94,7 +94,7 @@ def _unsupported(answer: RobustAnswer, texts_of: Callable[[GroupReport], Iterabl
 
 
 def link_warning(links: Sequence[str]) -> str:
-    """What an answer with such links warns of."""
+    """Word the warning of an answer with such links."""
     named = ", ".join(printable(link, 120) for link in links[:_SHOWN])
     more = f" and {len(links) - _SHOWN} more" if len(links) > _SHOWN else ""
     return (

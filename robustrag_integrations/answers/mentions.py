@@ -1,4 +1,4 @@
-"""Where a text mentions a phrase, however it is written: case, hyphens and punctuation between words do not matter."""
+"""Mentions of a phrase in a text: case, hyphens and punctuation between words do not matter."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _plain_words(phrase: str) -> list[str] | None:
 
 
 def _plain_mentions(words: Sequence[str], text: str) -> list[tuple[int, int]]:
-    """What the patterns find of these words in a text of ASCII characters, case-folded."""
+    """Return what the patterns find of these words in a text of ASCII characters, case-folded."""
     whole: list[tuple[int, int]] = []
     longer: list[tuple[int, int]] = []  # with another ending
     first = _parts_of(words[0])[0]
@@ -72,7 +72,7 @@ def _plain_mentions(words: Sequence[str], text: str) -> list[tuple[int, int]]:
 
 
 def _end_of(words: Sequence[str], text: str, start: int) -> int | None:
-    """Where words that begin here end, with up to eight signs between two of them; None if they do not follow."""
+    """Return the end of words that begin here, up to eight signs apart; None if they do not follow."""
     end = _end_of_word(words[0], text, start)
     for word in words[1:]:
         gap = None if end is None else _SIGNS.match(text, end)
@@ -125,7 +125,7 @@ def _spaced(part: str) -> str:
 
 
 def _may_be_grouped(word: str) -> bool:
-    """Whether it is a whole number that may be written with separators between its thousands."""
+    """True if it is a whole number that may be written with separators between its thousands."""
     return word.isdecimal() and _SHORTEST_GROUPED <= len(word) <= _LONGEST_GROUPED
 
 

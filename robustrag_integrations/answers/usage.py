@@ -61,7 +61,7 @@ _NUMBERS = attrgetter(*_KINDS)
 
 @dataclass(frozen=True)
 class Spending:
-    """What an answer asked of its models.
+    """The calls and tokens that an answer took.
 
     Attributes:
         calls: prompts that were sent; of decoding aggregation one per row and step, and what its abstentions took.
@@ -106,7 +106,7 @@ class Prices:
                 raise ValueError(f"{name}={price!r} must be a price per million tokens, a number of at least 0")
 
     def of(self, usage: Usage) -> float | None:
-        """What these tokens cost; None where prompt or reply is unknown.
+        """Return the cost of these tokens; None where prompt or reply is unknown.
 
         Where it is not known how much came from a cache, all of the prompt is charged in full: the cost is then an
         upper bound.
@@ -144,7 +144,7 @@ def tokens_in_words(spending: Spending) -> str:
 
 
 def cost_in_words(spending: Spending, prices: Prices) -> str:
-    """What an answer cost at these prices."""
+    """Describe the cost of an answer at these prices."""
     cost = prices.of(spending.total)
     if cost is not None:
         bound = "at most " if spending.total.cached is None and prices.cached_input is not None else ""

@@ -112,7 +112,7 @@ def _appended(scene: Scene, markup: str) -> str:
 
 
 def cover(scene: Scene) -> str:
-    """What the planted text looks like: the best passage, on one line."""
+    """Return the disguise of the planted text: the best passage, on one line."""
     return " ".join(scene.passages[0].text.split()) if scene.passages else scene.question
 
 

@@ -35,7 +35,7 @@ _SEVERAL = re.compile(r"[0-9]{1,4}(?:\+[0-9]{1,4}){1,99}")
 
 @dataclass(frozen=True)
 class AttackedRetrieval:
-    """What the defence is shown.
+    """The retrieval that the defence is shown.
 
     Attributes:
         passages: the corrupted retrieval, best first.
@@ -118,7 +118,7 @@ def planted_texts(
     corruption_size: int = 1,
     seed: int = 0,
 ) -> tuple[str, ...]:
-    """What an attack writes about a question, before it is placed: one text for all passages, or several.
+    """Return what an attack writes about a question, before it is placed: one text for all passages, or several.
 
     Args:
         name: as for `plan_attack`; none of the attacks that search or do nothing.
@@ -184,7 +184,7 @@ def _scene(
 
 
 def _texts(attack: Attack, scene: Scene) -> tuple[str, ...]:
-    """What the attack writes; nothing for one that does not write."""
+    """Return the texts that the attack writes; none for one that does not write."""
     if attack.write is None:
         return ()
     said = attack.write(scene)
@@ -243,7 +243,7 @@ def _searched(
     metric: Metric,
     tries: int,
 ) -> AttackedRetrieval:
-    """What the adaptive attacker settles on; prompt injection at the top when no try did any harm."""
+    """Return the adaptive attacker's retrieval; prompt injection at the top when no try did any harm."""
     from robustrag_integrations.attacks.search import adaptive
 
     if defense is None:

@@ -1,4 +1,4 @@
-"""What an attacker knows, and what an attack is."""
+"""The type of an attack, and the scene that it sees."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from robustrag_integrations.grouping.passages import Passage
 
 
 class AttackedQuestion(Protocol):
-    """What an attack needs of a question; `evaluation.data.EvalQuestion` has it."""
+    """The parts of a question that an attack needs; `evaluation.data.EvalQuestion` has them."""
 
     @property
     def question(self) -> str:
@@ -24,7 +24,7 @@ class AttackedQuestion(Protocol):
 
     @property
     def incorrect(self) -> str | None:
-        """What the attacker wants to be answered."""
+        """The answer that the attacker wants."""
         ...
 
     @property
@@ -39,13 +39,13 @@ class AttackedQuestion(Protocol):
 
     @property
     def poison_target(self) -> str | None:
-        """What these texts claim, where that is not `incorrect`."""
+        """The claim of these texts, where that is not `incorrect`."""
         ...
 
 
 @dataclass(frozen=True)
 class Scene:
-    """What an attacker sees before writing.
+    """The attacker's view before writing.
 
     Attributes:
         question: the question under attack.
@@ -103,5 +103,5 @@ class Attack:
 
 
 def incorrect_of(question: AttackedQuestion) -> str | None:
-    """What most attacks want to be answered."""
+    """Return the target of most attacks."""
     return question.incorrect

@@ -1,4 +1,4 @@
-"""Which benign groups an attacker leaves untouched (paper, appendix "Generalizing to larger group sizes").
+"""The benign groups that an attacker leaves untouched (paper, appendix "Generalizing to larger group sizes").
 
 A list of retrieved passages has room for `top_k`. Nothing is ejected until it is full: an attacker who adds to a
 shorter list shifts passages into other groups, but removes none. In a list that is full, what is put in pushes the
@@ -34,7 +34,7 @@ _Ranks = tuple[int, ...]
 
 @dataclass(frozen=True)
 class BenignCase:
-    """What an attack leaves over.
+    """One possible outcome of an attack: the untouched groups, and how many others there are.
 
     Attributes:
         groups: the groups that hold no corrupted passage; their `index` is their place here.

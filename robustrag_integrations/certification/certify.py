@@ -99,13 +99,13 @@ def text_run(
 
 
 def numerics_of(model: TextModel | DecodingModel) -> dict[str, Any]:
-    """What the model computes with, for certificates; empty for a model that does not say."""
+    """Return the model's numerics, for certificates; empty for a model that does not say."""
     known = dict(model.numerics)
     return {**known, "shapes": _ALONE} if known else {}
 
 
 def repeat_warnings(model: TextModel | DecodingModel) -> tuple[str, ...]:
-    """What a model that may not repeat itself means for a certificate."""
+    """Warn of a certificate by a model that may not be deterministic."""
     repeats = repeats_of(model)
     if repeats.model == "deterministic":
         return ()
@@ -124,7 +124,7 @@ def refuse_sampling(model: TextModel) -> None:
 
 
 def precision_warnings(numerics: Mapping[str, Any]) -> tuple[str, ...]:
-    """What half precision means for a certificate."""
+    """Warn of a certificate that was computed in half precision."""
     used = [part.get("dtype") for part in (numerics, numerics.get("final_model", {}))]
     half = [dtype for dtype in used if dtype in _HALF]
     if not half:

@@ -52,7 +52,7 @@ class TextCertifier(Scorer):
 
     @cached_property
     def _finals(self) -> FinalAnswers:
-        """What answers final prompts; not every method has some."""
+        """The answers to final prompts; not every method has some."""
         return self._model.finals()
 
     def __call__(self, request: object) -> CertificationReply:
@@ -109,7 +109,7 @@ class TextCertifier(Scorer):
         return {"replies": "structured" if self._probed.way else "text"} if self._probed else {}
 
     def profile(self) -> dict[str, Any]:
-        """How the final answers were computed; JSON-safe."""
+        """Counts of the final answers, by how they were computed; JSON-safe."""
         return self._finals.profile
 
 

@@ -1,4 +1,4 @@
-"""What every certification plan gathers on its way, and the certificate made of it."""
+"""Findings that every certification plan gathers, and the certificate made of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NO_QUORUM = "the attacker's groups fail, and the quorum is missed"
 
 @dataclass(frozen=True)
 class Question:
-    """What is certified, for every defence alike.
+    """The question to certify, for every defence alike.
 
     Attributes:
         query: the question.
@@ -71,7 +71,7 @@ class Question:
         sample: int = 0,
         seed: int = 0,
     ) -> Question:
-        """From user arguments.
+        """Build the question from user arguments.
 
         Raises:
             TypeError, ValueError: an invalid argument; the message names it and the fix.
@@ -107,7 +107,7 @@ class Question:
 
     @property
     def warnings(self) -> list[str]:
-        """What a reader of the certificates should know about how the passages were grouped."""
+        """Warnings for readers of the certificates about how the passages were grouped."""
         if self.group_by == PASSAGE:
             return []
         return keyless_warnings(isolate(self.passages, by=self.group_by), self.group_by)
@@ -115,7 +115,7 @@ class Question:
 
 @dataclass
 class Findings:
-    """What was found for one corruption size so far.
+    """The findings for one corruption size so far.
 
     `done` is set once nothing found later could matter.
     """
@@ -168,7 +168,7 @@ class Findings:
 
 @dataclass
 class Ledger:
-    """What all corruption sizes share: the calls spent and the scores known."""
+    """The calls spent and the scores known, shared by all corruption sizes."""
 
     limit: int
     spent: int = 0
@@ -176,7 +176,7 @@ class Ledger:
 
     @property
     def left(self) -> int:
-        """How many model calls may still be made."""
+        """The number of model calls that may still be made."""
         return self.limit - self.spent
 
     def scored(self, texts: Iterable[str]) -> Asking[list[float]]:
@@ -189,7 +189,7 @@ class Ledger:
 
 
 def smaller_size_fails(size: int) -> str:
-    """Why a larger attacker is not examined."""
+    """Explain why a larger attacker is not examined."""
     return f"tau is 0 at corruption size {size} already, and a larger attacker can do all that a smaller one can"
 
 

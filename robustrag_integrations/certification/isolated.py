@@ -45,7 +45,7 @@ class IsolatedPrompts(Protocol):
 
 
 class CaseOf(Protocol[Found]):
-    """What a method makes of one case."""
+    """A method's evaluation of one case."""
 
     def __call__(
         self, found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[Found]], ledger: Ledger, /
@@ -152,12 +152,12 @@ def _warnings(found: Findings, readings: Readings[Found], same_batches: bool) ->
 
 
 def batch_key(case: BenignCase, same_batches: bool) -> int:
-    """What a group's response may depend on besides the group: the rows of its batch, where batches matter."""
+    """Return the number of rows in a group's batch where its response may depend on that, else 0."""
     return case.total if same_batches else 0
 
 
 def readings_of(case: BenignCase, readings: Readings[Found], *, same_batches: bool) -> list[Reading[Found]]:
-    """What was found in the responses of a case's untouched groups."""
+    """Return the readings of a case's untouched groups."""
     return [readings[batch_key(case, same_batches), ranks] for ranks in case.ranks]
 
 

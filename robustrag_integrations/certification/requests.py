@@ -1,4 +1,4 @@
-"""What a certification plan asks for beyond what an answer's plan does."""
+"""Requests of a certification plan beyond those of an answer's plan."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a certification found."""
+"""The result of a certification."""
 
 from __future__ import annotations
 

@@ -64,12 +64,12 @@ class MethodSettings(Protocol):
 
     @property
     def prompts(self) -> PromptSet:
-        """What the model is asked."""
+        """The prompts that the model is asked."""
         ...
 
     @classmethod
     def of(cls, *args: Any, **kwargs: Any) -> MethodSettings:
-        """From user arguments, by keyword."""
+        """Build the settings from user arguments, by keyword."""
         ...
 
     def as_dict(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class PlanInput:
 
     @property
     def group_by(self) -> GroupBy:
-        """What the passages were grouped by."""
+        """The criterion by which the passages were grouped."""
         return self.rules.by
 
 
@@ -183,12 +183,12 @@ class Defense(ABC):
 
     @property
     def group_by(self) -> GroupBy:
-        """What passages are grouped by."""
+        """The criterion by which passages are grouped."""
         return self.rules.by
 
     @property
     def group_size(self) -> int:
-        """How many adjacent passages share a group."""
+        """The number of adjacent passages in a group."""
         return self.rules.group_size
 
     def plan(self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> Plan:
@@ -300,7 +300,7 @@ class Defense(ABC):
         seed: int = 0,
         answer: RobustAnswer | None = None,
     ) -> Certification | tuple[Certification, ...]:
-        """What the answer is worth at worst: whatever a bounded attacker writes, it scores at least `.tau`.
+        """Certify a question: whatever a bounded attacker writes, its answer scores at least `.tau`.
 
         Args:
             query: the question; trusted.
@@ -598,14 +598,14 @@ class Defense(ABC):
 
 
 def _is_short(inputs: PlanInput, settings: Any) -> bool:
-    """Whether a plan that begins at once does so here: over short passages, with nothing of the user's to be called."""
+    """True if a plan that can begin at once does so here: over short passages, with no user function to call."""
     reader = getattr(settings, "reader", None)
     compares = inputs.rules.copies == "one_vote" or inputs.prime
     return not compares and (reader is None or reader.is_brief) and are_short(inputs.groups)
 
 
 def _is_one(corruption_size: object) -> bool:
-    """Whether a single size was given, valid or not, in place of several."""
+    """True if a single size was given, valid or not, rather than several."""
     return isinstance(corruption_size, (int, str, bytes)) or not hasattr(corruption_size, "__iter__")
 
 

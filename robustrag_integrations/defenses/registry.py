@@ -49,12 +49,12 @@ class Setting:
 
     @property
     def is_number(self) -> bool:
-        """Whether its value is a number, which a config or a flag can hold."""
+        """True if its value is a number, which a config or a flag can hold."""
         return self.kind in (int, float)
 
     @property
     def is_choice(self) -> bool:
-        """Whether its value is one of a few words, which a config or a flag can hold."""
+        """True if its value is one of a few words, which a config or a flag can hold."""
         return bool(self.values)
 
 
@@ -82,12 +82,12 @@ class Method:
 
     @property
     def takes_choices(self) -> bool:
-        """Whether it answers multiple-choice questions."""
+        """True if it answers multiple-choice questions."""
         return "multiple_choice" in self.tasks
 
     @property
     def needs_probabilities(self) -> bool:
-        """Whether it works on next-token probabilities, which not every model gives."""
+        """True if it works on next-token probabilities, which not every model gives."""
         return self.needs == "probabilities"
 
     @property
@@ -171,7 +171,7 @@ class Method:
         raise ValueError(f"task={task!r}: {self.name} does {' and '.join(map(repr, self.tasks))}{fix}")
 
     def check_names(self, names: Collection[str], also: Collection[str] = ()) -> None:
-        """Whether all of these settings are the method's own (or among `also`).
+        """Check that all of these settings are the method's own (or among `also`).
 
         Raises:
             ValueError: one is not; the message lists what the method takes.
@@ -205,7 +205,7 @@ class Method:
 
 
 def _method(name: str, found: object) -> Method:
-    """What another package's entry point names, as an entry of the table.
+    """Check that another package's entry point names a method, and return it as an entry of the table.
 
     Raises:
         TypeError, ValueError: it is none, or may not have this name.
@@ -467,7 +467,7 @@ METHODS: Table[Method] = Table(
 BASELINES: Mapping[str, Method] = {
     method.name: method for method in (VANILLA, MIS, MIS_SAMPLING, RADAR, TRUSTRAG, INSTRUCTION, DETECTOR)
 }
-"""What to compare with, by name; each has the radius 0."""
+"""The baselines to compare with, by name; each has the radius 0."""
 
 
 def entry_of(name: str) -> Method:

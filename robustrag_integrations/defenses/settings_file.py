@@ -51,7 +51,7 @@ class SettingsError(RobustRAGError, ValueError):
 
 @dataclass(frozen=True)
 class SavedSettings:
-    """What a settings file says.
+    """The contents of a settings file.
 
     Attributes:
         path: the file, for messages.

@@ -84,7 +84,7 @@ def ask_once(
 
 @dataclass(frozen=True)
 class VanillaSettings:
-    """What decides vanilla RAG apart from the model."""
+    """Everything that decides vanilla RAG apart from the model."""
 
     task: Task
     prompts: PromptSet
@@ -99,7 +99,7 @@ class VanillaSettings:
         options: Options | None = None,
         cut_replies: CutReplies | None = None,
     ) -> VanillaSettings:
-        """From user arguments; see `VanillaRAG`."""
+        """Build the settings from user arguments, explained at `VanillaRAG`."""
         chosen = VANILLA.check_task(task)
         cut = check_cut_replies(VANILLA.value("cut_replies", cut_replies))
         return cls(chosen, chosen_prompts(prompts, chosen, options), cut)

@@ -1,4 +1,4 @@
-"""Which passages belong together: labels and grouping keys, made out of whatever metadata holds.
+"""Labels and grouping keys, which decide which passages belong together, made from whatever metadata holds.
 
 Metadata is untrusted. A value that cannot be a key (a list, or an object that fails when it is compared) costs its own
 passage its key and nothing else: it raises no error and wins no votes. NaN, in all its forms, is None.
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Keys:
-    """Which of some items share a group.
+    """The assignment of items to groups.
 
     Attributes:
         places: per item the number of its group, by first appearance. All items without a key share one group.

@@ -1,4 +1,4 @@
-"""Which entry of a passage's metadata names its origin."""
+"""The entry of a passage's metadata that names its origin."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def origin_in(metadata: Mapping[str, Any]) -> Origin | None:
 
 
 def entry_in(metadata: Mapping[str, Any], fields: Sequence[str]) -> Origin | None:
-    """What the first of these entries names that names anything.
+    """Return the origin named by the first of these entries that names anything.
 
     Entries are found in other spellings too ("URL", "fileName", "file path"), after the exact ones.
 

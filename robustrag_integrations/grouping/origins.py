@@ -31,7 +31,7 @@ NO_HOST = "an address without a valid host"  # the one name of all of these: who
 
 @dataclass(frozen=True)
 class Origin:
-    """Who controls a text, as its metadata says.
+    """The party that controls a text, as its metadata says.
 
     Attributes:
         name: for an address `host[:port]/path[?query]`, for a file its path with forward slashes, else the label.

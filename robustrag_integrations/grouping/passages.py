@@ -50,8 +50,7 @@ class Passage:
 
     @kept_property
     def origin(self) -> Origin | None:
-        """Who controls the text, as `source` and `metadata` say, else the document it was cut from; None if unknown.
-
+        """The party that controls the text: from `source` and `metadata`, else the text's document; None if unknown.
         Raises:
             Exception: metadata of a kind that fails when it is read.
         """
@@ -61,7 +60,7 @@ class Passage:
         return found
 
     def named(self, field: str) -> Origin | None:
-        """What this entry of the metadata names, if it is one that names anything; `source` is one of them."""
+        """Return the origin that this entry of the metadata names, if any; `source` is one of the entries."""
         return entry_in(self._with_source, (field,))
 
     @property
@@ -103,7 +102,7 @@ class PassageGroup:
 
     @kept_property
     def origins(self) -> tuple[str, ...]:
-        """Where the passages are from, as their metadata spells it, without repeats."""
+        """The origins of the passages, as their metadata spells them, without repeats."""
         found: dict[Origin, str] = {}
         for passage in self.passages:
             if (origin := readable_origin(passage)) is not None:
@@ -112,12 +111,12 @@ class PassageGroup:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to read: such a group abstains."""
+        """True if there is nothing to read: such a group abstains."""
         return all(is_blank(p.text) for p in self.passages)
 
 
 def is_blank(text: str) -> bool:
-    """Whether a text has no character that can be seen."""
+    """True if a text has no character that can be seen."""
     return all(c.isspace() or unicodedata.category(c) in ("Cc", "Cf") for c in text)
 
 
@@ -215,7 +214,7 @@ def _origin_name(passages: Sequence[Passage]) -> str | None:
 
 
 def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
-    """Which of the passages share a group; each passage's key depends on that passage alone."""
+    """Assign the passages to groups; each passage's key depends on that passage alone."""
     if by == PASSAGE:
         return Keys(tuple(range(len(passages))), (None,) * len(passages), (None,) * len(passages))
     keys = keys_of(passages, _key_of(by))
@@ -247,7 +246,7 @@ def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], key
 
 
 def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
-    """What passages are grouped by: `by`, and where that is None by origin, or with a group size by passage.
+    """Return the grouping criterion: `by`, and where that is None by origin, or with a group size by passage.
 
     Raises:
         ValueError: the two settings make no sense together.

@@ -25,7 +25,7 @@ _GROWTH = 4  # times as many passages in the next round: few rounds, since a ret
 
 @dataclass(frozen=True)
 class SourceQuota:
-    """How many sources are wanted, and how hard to look for them.
+    """The number of sources that are wanted, and limits on the search for them.
 
     Attributes:
         sources: how many different origins.
@@ -51,7 +51,7 @@ class SourceQuota:
 
 @dataclass(frozen=True)
 class Gathered(Generic[T]):
-    """What was chosen.
+    """The items that were chosen.
 
     Attributes:
         items: in the order in which they were retrieved.
@@ -66,7 +66,7 @@ Gathering: TypeAlias = Generator[int, Sequence[T], Gathered[T]]
 
 
 def choose(places: Sequence[int], sources: int, per_origin: int) -> list[int]:
-    """Which of ranked passages to take: the best `per_origin` of each of the best `sources` origins.
+    """Choose from ranked passages: the best `per_origin` of each of the best `sources` origins.
 
     Args:
         places: per passage, best first, the number of its origin; equal numbers are one origin.
@@ -141,7 +141,7 @@ async def agathered(gathering: Gathering[T], fetch: Callable[[int], Awaitable[Se
 
 
 class Shortage(str):
-    """Why a retriever found fewer sources than were wanted, as it stands in the metadata of what it found.
+    """The reason why a retriever found fewer sources than were wanted, kept in the metadata of what it found.
 
     A type of its own, so that no text that an attacker put into a store is taken for it.
     """
@@ -150,15 +150,15 @@ class Shortage(str):
 
 
 def shortage_of(groups: Iterable[PassageGroup]) -> str | None:
-    """What the retriever said of a shortage; None if nothing."""
+    """Return the shortage that the retriever reported; None if it reported none."""
     found = (p.metadata.get(SHORTAGE) for group in groups for p in group.passages)
     return next((str(said) for said in found if isinstance(said, Shortage)), None)
 
 
 def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) -> str | None:
-    """What to say of an answer from too few sources to outvote a lie.
+    """Warn of an answer from too few sources to outvote a lie.
 
-    That one group decides alone, and that of two neither can be outvoted, every answer says by itself.
+    Every answer says by itself that one group decides alone, and that neither of two can be outvoted.
 
     Args:
         groups: those that answer.

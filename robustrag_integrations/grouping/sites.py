@@ -1,4 +1,4 @@
-"""From an address to its site: the registrable domain, by the public suffix list that tldextract brings along."""
+"""The site of an address: the registrable domain, by the public suffix list that tldextract brings along."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one vote is, how many votes an origin has, and how many are enough for an answer."""
+"""Votes: what has one, how many an origin has, and how many are enough for an answer."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ MOST_VOTES = 100  # of one origin; more leave nothing to the others
 
 @dataclass(frozen=True)
 class VoteRules:
-    """How passages become votes, and when there are too few.
+    """The rules that turn passages into votes and say when there are too few.
 
     Attributes:
         group_size: omega, how many adjacent passages share a group.
@@ -103,7 +103,7 @@ class VoteRules:
 
     @property
     def unit(self) -> str:
-        """What the radius counts."""
+        """The unit of the radius."""
         return "groups" if self.weights is None else "votes"
 
     def isolate(self, passages: Iterable[str | Passage]) -> tuple[PassageGroup, ...]:
@@ -140,7 +140,7 @@ class VoteRules:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """What differs from the defaults, JSON-safe, as answers name it."""
+        """The fields that differ from the defaults, JSON-safe, as answers name them."""
         found: dict[str, Any] = {}
         if self.copies != "report":
             found["copies"] = self.copies

@@ -1,4 +1,4 @@
-"""What a reader of an answer should know about how its groups came about."""
+"""Warnings about how an answer's groups came about."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> lis
 
 
 def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
-    """How many passages have no origin or key, and why."""
+    """Warn of passages that have no origin or key, with the reasons."""
     reasons = Counter(reason for group in groups for reason in group.keyless)
     if not reasons:
         return []
@@ -72,7 +72,7 @@ def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list
 
 
 def _odd_origin(passage: Passage) -> str:
-    """What stands where an origin is looked for, if that is no name, in words."""
+    """Describe a value that stands where an origin is looked for and is no name."""
     for field in FIELDS:
         if (given := passage.metadata.get(field)) is not None and label(given) is None:
             return f"; the {field!r} of one is a {type(given).__name__}, not a name"
@@ -94,7 +94,7 @@ def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
 
 
 def _blank_warnings(groups: Sequence[PassageGroup]) -> list[str]:
-    """How many passages hold nothing to read."""
+    """Warn of passages that hold nothing to read."""
     blank = [p for group in groups for p in group.passages if is_blank(p.text)]
     if not blank:
         return []
@@ -173,7 +173,7 @@ def _groups_by(origins: Sequence[tuple[int, Origin]], key: Callable[[Origin], st
 
 
 def _named(groups: Sequence[PassageGroup]) -> str:
-    """What the groups are called."""
+    """Name the groups by their origins or passage ids."""
     names = (", ".join(g.origins) or ", ".join(p.id or "?" for p in g.passages) for g in groups[:_NAMED])
     return "; ".join(printable(name, 60) for name in names) + ("; ..." if len(groups) > _NAMED else "")
 

@@ -1,4 +1,4 @@
-"""Which language a reply is in, and that language's small words.
+"""Identification of a reply's language, and each language's small words.
 
 Scripts decide where they can; languages that share a script are told apart by their small words, and a reply without
 any counts as in no known language. Stop words lie in `stop_words`, a file for each language.

@@ -1,4 +1,4 @@
-"""What keyword aggregation needs of an extractor."""
+"""The interface between keyword aggregation and an extractor."""
 
 from __future__ import annotations
 

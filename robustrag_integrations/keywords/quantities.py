@@ -189,7 +189,7 @@ def _begin(line: str, words: Collection[str]) -> int:
 
 
 def _may_hold_number(line: str) -> bool:
-    """Whether a line of ASCII characters holds a digit, or a whole word that is a number."""
+    """True if a line of ASCII characters holds a digit, or a whole word that is a number."""
     return _A_DIGIT(line) is not None or not _SPELLED_WORDS.isdisjoint(_LETTERS(line.lower()))
 
 

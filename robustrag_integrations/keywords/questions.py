@@ -1,4 +1,4 @@
-"""Whether a question asks for something that is not among its own words."""
+"""Rules that tell what a question asks for: something beyond its own words, code, or a yes or no."""
 
 # ruff: noqa: E501 - tables
 
@@ -33,7 +33,7 @@ _ALTERNATIVES = re.compile(
 
 
 def asks_for_something_else(question: str) -> bool:
-    """Whether a question holds a question word and offers no alternatives.
+    """True if a question holds a question word and offers no alternatives.
 
     A yes-or-no question ("Is it effective?") and one that lists its answers ("Which is larger, Rome or Oslo?") hold
     words that an answer may be made of.
@@ -51,12 +51,12 @@ _ASKS_FOR_CODE = re.compile(
 
 
 def is_literal(reply: str, question: str) -> bool:
-    """Whether a reply is a literal such as null, and the question asks for code."""
+    """True if a reply is a literal such as null, and the question asks for code."""
     return _LITERAL.match(reply) is not None and _ASKS_FOR_CODE.search(question[:_LONGEST]) is not None
 
 
 def is_yes_or_no(question: str) -> bool:
-    """Whether it is a question, holds no question word and offers no alternatives."""
+    """True if it is a question, holds no question word and offers no alternatives."""
     asked = question[:_LONGEST]
     return (
         any(mark in asked for mark in "?？؟")

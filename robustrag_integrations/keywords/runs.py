@@ -102,7 +102,7 @@ class RunReader:
         return frozenset(token.key for token in tokens_of(text, self._language))
 
     def comes_with(self, part: str, key: str) -> bool:
-        """Whether every reply that says a key says this part of it, too; False where that is not certain."""
+        """True if every reply that says a key says this part of it, too; False where that is not certain."""
         tokens = part.split(" ")
         if len(tokens) > LONGEST or self._language.is_small(tokens[0]) or self._language.is_small(tokens[-1]):
             return part == key
@@ -148,7 +148,7 @@ def _visible(text: str) -> str:
 
 
 def is_part(run: str, key: str) -> bool:
-    """Whether a run of tokens stands in a key."""
+    """True if a run of tokens stands in a key."""
     return f" {run} " in f" {key} "
 
 

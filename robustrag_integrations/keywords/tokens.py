@@ -80,7 +80,7 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True)
 class Language:
-    """What telling words apart takes in one language.
+    """The small words and the stemmer of one language.
 
     Attributes:
         code: "en", "de", ...
@@ -93,7 +93,7 @@ class Language:
     stem: Callable[[str], str] | None
 
     def is_small(self, token: str) -> bool:
-        """Whether no key begins or ends with this token."""
+        """True if no key begins or ends with this token."""
         if token.isascii():
             return token in self.small
         return not is_denial(token) and (token in self.small or is_filler(token))

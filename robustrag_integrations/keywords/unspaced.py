@@ -50,12 +50,12 @@ _IS_FILLER = re.compile(_FILLERS).fullmatch
 
 
 def is_filler(word: str) -> bool:
-    """Whether a token of a script without spaces is grammar, or said of any answer."""
+    """True if a token of a script without spaces is grammar, or said of any answer."""
     return _IS_FILLER(word) is not None
 
 
 def is_denial(word: str) -> bool:
-    """Whether a token of a script without spaces denies, which no small word does."""
+    """True if a token of a script without spaces denies, which no small word does."""
     return _IS_DENIAL(word) is not None
 
 

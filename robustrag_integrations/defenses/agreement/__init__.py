@@ -1,1 +1,1 @@
-"""What the methods that count keywords share: reading responses, tallies, and who supports an answer."""
+"""Shared parts of the methods that count keywords: reply reading, tallies, and who supports an answer."""

@@ -1,4 +1,4 @@
-"""From the keys that enough groups share to a text, and how long that text stays.
+"""The text of an answer, made from the keys that enough groups share, and the radius within which it stays.
 
 The *deciding* keys are those that are no part of another agreed one. Each is shown in the form that most of its sayers
 write; the text is these forms in the keys' own order. Keys decide, forms are for eyes: two forms that differ in case,
@@ -61,7 +61,7 @@ class Worded:
         return cls(key, min(spelled, key=lambda form: (-votes[form], len(form), form), default=key), written)
 
     def stays(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> Holding:
-        """Whether the folded form, or with `verbatim` the letters, stay the ones that are shown.
+        """Tell for each number of replaced votes whether the shown folded form, or with `verbatim` its letters, stays.
 
         A form s stays ahead of another one t if c(s) - c(t) > 0 after the attack, or >= 0 where s comes first among
         equals; of one that nobody has written yet nothing is known.
@@ -92,7 +92,7 @@ def _stays_ahead(
 
 
 def _votes_of_folds(votes: Counter[str]) -> Counter[str]:
-    """How many votes each folded form has, given those of the forms."""
+    """Count the votes of each folded form, given those of the forms."""
     found: Counter[str] = Counter()
     for form, count in votes.items():
         found[folded(form)] += count

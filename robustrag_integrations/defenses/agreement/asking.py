@@ -17,16 +17,16 @@ from robustrag_integrations.prompts import Prompt
 
 
 class KeyAsking(Protocol):
-    """What a method's settings say of it."""
+    """The settings of a method that asks groups for keys."""
 
     @property
     def reader(self) -> ReplyReader:
-        """A response to its keys."""
+        """The reader that turns a response into keys."""
         ...
 
     @property
     def quorum(self) -> Quorum:
-        """How many groups must be asked with success."""
+        """The quorum of groups that must be asked with success."""
         ...
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:

@@ -36,7 +36,7 @@ class Votes:
         self.total = int(self._weights.sum())
 
     def sums(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """What the groups add up to.
+        """Sum over the groups, each weighted by its votes.
 
         Args:
             values: [..., groups], what each vote of a group adds.

@@ -1,4 +1,4 @@
-"""From a group's response to its keys, or to an abstention: what keyword and consensus aggregation read alike."""
+"""Reading of a group's response as keys or as an abstention, shared by keyword and consensus aggregation."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class ReplyReader:
         cut_replies: CutReplies,
         replies: Replies,
     ) -> ReplyReader:
-        """From user arguments; None stands for the default.
+        """Build the reader from user arguments; None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
@@ -83,7 +83,7 @@ class ReplyReader:
 
     @cached_property
     def runs(self) -> RunReader:
-        """What finds runs of words."""
+        """The reader of word runs."""
         return RunReader(self.question)
 
     @cached_property
@@ -96,15 +96,15 @@ class ReplyReader:
 
     @property
     def is_brief(self) -> bool:
-        """Whether short replies are read in no time to speak of: by nothing of the user's."""
+        """True if reading a short reply takes next to no time: no function of the user's is called."""
         return self.extractor is None and (self.abstention is is_abstention or isinstance(self.abstention, Abstention))
 
     def comes_with(self, part: str, key: str) -> bool:
-        """Whether every reply that says a key says this part of it, too."""
+        """True if every reply that says a key says this part of it, too."""
         return part == key if self.extractor is not None or self.min_words > 1 else self.runs.comes_with(part, key)
 
     def abstains(self, text: str) -> bool:
-        """Whether an answer abstains; a function that raises over it does not say so."""
+        """True if an answer abstains; a function that raises over it counts as a no."""
         if text == ABSTENTION:
             return True
         try:
@@ -139,7 +139,7 @@ class ReplyReader:
         return ReplyKeys(counted, None, frozenset(), {word: find_written(word, text) for word in counted})
 
     def _says_nothing(self, text: str) -> bool:
-        """Whether a reply abstains; "null" and the like are answers where the question asks for code."""
+        """True if a reply abstains; "null" and the like are answers where the question asks for code."""
         if self.abstention is is_abstention and is_literal(text, self.question):
             return False
         return bool(self.abstention(text))
@@ -151,7 +151,7 @@ class ReplyReader:
         return ReplyKeys(frozenset(forms), said.whole, said.rest, forms)
 
     def as_dict(self) -> dict[str, Any]:
-        """What decides the reading, JSON-safe, as answers and certificates name it."""
+        """The settings that decide the reading, JSON-safe, as answers and certificates name them."""
         return {
             "min_words": self.min_words,
             "extractor": "runs" if self.extractor is None else extractor_fingerprint(self.extractor),
@@ -162,7 +162,7 @@ class ReplyReader:
 
 
 def _as_counted(found: Collection[str]) -> frozenset[str]:
-    """What an extractor returned, whoever wrote it.
+    """Return an extractor's keywords as plain str, whoever wrote the extractor.
 
     Raises:
         TypeError: anything but a collection of str.

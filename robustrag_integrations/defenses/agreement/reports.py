@@ -1,4 +1,4 @@
-"""What answers that count keys report: counts, and who says something else."""
+"""Reports of answers that count keys: vote counts and dissent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def counts_shown(
 
 
 def unread_warnings(replies: Sequence[ReplyKeys | None]) -> list[str]:
-    """That an extractor found nothing in replies that answer."""
+    """Warn if an extractor found nothing in replies that answer."""
     answering = [reply for reply in replies if reply is not None]
     unread = sum(not reply.keys and not reply.is_echo for reply in answering)
     if not unread:
@@ -45,7 +45,7 @@ def unread_warnings(replies: Sequence[ReplyKeys | None]) -> list[str]:
 
 
 def dissent_warnings(dissent: Sequence[Dissent], answering: int) -> list[str]:
-    """Who answers something else, with their words."""
+    """Name the groups that answer something else, with their words."""
     if not dissent:
         return []
     groups = sum(len(found.groups) for found in dissent)

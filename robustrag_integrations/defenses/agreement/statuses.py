@@ -1,4 +1,4 @@
-"""Where each group stands towards the answer, read off its own reply and the deciding keys alone.
+"""The status of each group towards the answer, read off its own reply and the deciding keys alone.
 
     supports   its whole answer is the answer, or one of the answers that are listed
     mentions   all agreed words stand in something longer, or it says a part of one and nothing else

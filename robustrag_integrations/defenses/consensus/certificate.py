@@ -146,7 +146,7 @@ def _agreed_sets(core: str, together: Mapping[str, int], added: int, rule: Conse
 
 
 def _texts(answer: Sequence[str], replies: Sequence[ReplyKeys | None], corrupted: int) -> set[str]:
-    """How these deciding keys can be shown."""
+    """Return the texts that can show these deciding keys."""
     shown = [possible_forms(key, replies, corrupted) for key in answer]
     if prod(map(len, shown)) > _MOST_TEXTS:
         raise _TooMany

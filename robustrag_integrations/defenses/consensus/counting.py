@@ -1,4 +1,4 @@
-"""Which keys a consensus agrees on, and the radius of that.
+"""The keys that a consensus agrees on, and the radius of that agreement.
 
     core    = the key that most groups say          (among equals the one of fewer tokens, then the smaller one)
     agreed  = what more than a share of the core's groups say with it, the core among it
@@ -39,7 +39,7 @@ _MOST_CELLS = 100_000  # of an array of many keys beside many
 
 @dataclass(frozen=True)
 class ConsensusRule:
-    """Which keys make the answer.
+    """The rule that chooses an answer's keys.
 
     Attributes:
         share: a key is agreed on if more than this share of the core's groups say it, too; in [1/2, 1).
@@ -50,7 +50,7 @@ class ConsensusRule:
     min_support: int
 
     def reached(self, together: int, strongest: int) -> bool:
-        """Whether this count is more than `share` of the core's, compared exactly."""
+        """True if this count is more than `share` of the core's, compared exactly."""
         return self.share.denominator * together > self.share.numerator * strongest
 
     def agreed(
@@ -72,7 +72,7 @@ class ConsensusRule:
 
 
 def rank(key: str) -> tuple[int, str]:
-    """Which of two keys that equally many groups say is the core: the smaller rank."""
+    """Return the rank that breaks ties: of keys that equally many groups say, the smallest rank is the core."""
     return key.count(" "), key
 
 
@@ -117,7 +117,7 @@ class ConsensusRadius:
         self._echoes = np.array(echoes, np.int64)
 
     def holding(self, most: int, pending: int = 0) -> Holding:
-        """Whether the same keys are agreed on when r votes are replaced, for each r from 0 to `most`.
+        """Tell for each r from 0 to `most` whether the same keys are agreed on when any r votes are replaced.
 
         Args:
             most: the largest r.
@@ -139,7 +139,7 @@ class ConsensusRadius:
         return holds
 
     def _holds_around(self, core: int, most: int, pending: int) -> Holding:
-        """Whether the same is agreed on where this key becomes the core, or it cannot."""
+        """Tell for each r whether the same keys are agreed on if this one is the core, or it cannot be the core."""
         row, keys = self._inner[core], self._inside[core]
         share = among_counts(self._rule.share, self._votes.total + pending)
         p, q = share.numerator, share.denominator

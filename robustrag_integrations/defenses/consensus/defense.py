@@ -115,7 +115,7 @@ class ConsensusAggregation(TextDefense):
         return consensus_plan(inputs.query, inputs.groups, settings, rules=inputs.rules, model_warnings=inputs.caveats)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
-        """What can be said next to corrupted groups, on this defence's model and settings."""
+        """Return the run that certifies a question with this defence's model and settings."""
         refuse_choices(choices, type(self))
         plan = consensus_certification_plan(question, self.settings, same_batches=self.model.shares_batches)
         return text_run("consensus", question, plan, self.model, metric, self.settings.as_dict())

@@ -48,7 +48,7 @@ def consensus_plan(
     reader = settings.reader.for_question(query)
 
     def counted(readings: Sequence[Reading[ReplyKeys]]) -> tuple[Consensus, int, int]:
-        """What is agreed on, and how many votes can be replaced: the answer up to its spelling, and to the letter."""
+        """Return the consensus and two radii: of the answer up to its spelling, and of its letters."""
         weights, pending = votes_counted(groups, readings)
         consensus = Consensus.of(readings, settings, reader, weights)
         quorum = settings.quorum.radius([r.response for r in readings], [g.weight for g in groups])
@@ -91,7 +91,7 @@ def consensus_plan(
 
 @dataclass(frozen=True)
 class Consensus:
-    """What groups agree on.
+    """The keys that groups agree on, with the replies and votes behind them.
 
     Attributes:
         replies: per group what it says; None for an abstention or a failure.
@@ -119,7 +119,7 @@ class Consensus:
         reader: ReplyReader,
         weights: Sequence[int] | None = None,
     ) -> Consensus:
-        """From the groups' readings, and how many votes each has (None: one). One without a vote is left out."""
+        """Build the consensus from readings and votes (None: one each); groups without a vote are left out."""
         votes = list(weights) if weights is not None else [1] * len(readings)
         heard = [(r.found, weight) for r, weight in zip(readings, votes, strict=True) if weight]
         replies, own = tuple(reply for reply, _ in heard), tuple(weight for _, weight in heard)
@@ -135,12 +135,12 @@ class Consensus:
         return text_of(self.answer)
 
     def radius(self, pending: int = 0, *, verbatim: bool = False) -> int:
-        """How many votes can be replaced while the answer stays the same; -1 if pending ones may change it."""
+        """Return how many votes can be replaced while the answer stays the same; -1 if pending ones may change it."""
         votes = Votes(len(self.replies), self.weights)
         return largest_radius(lambda most: self._holding(votes, most, pending, verbatim), votes.total)
 
     def holds(self, pending: int) -> bool:
-        """Whether the answer stays, to the letter, whatever so many further votes say."""
+        """True if the answer stays, to the letter, whatever so many further votes say."""
         return bool(self._holding(Votes(len(self.replies), self.weights), 0, pending, True)[0])
 
     def _holding(self, votes: Votes, most: int, pending: int, verbatim: bool) -> Holding:

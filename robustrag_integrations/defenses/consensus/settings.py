@@ -49,7 +49,7 @@ class ConsensusSettings:
         cut_replies: CutReplies | None = None,
         replies: Replies | None = None,
     ) -> ConsensusSettings:
-        """From user arguments; see `ConsensusAggregation` for their meaning. None stands for the default.
+        """Build the settings from user arguments, explained at `ConsensusAggregation`. None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.

@@ -1,4 +1,4 @@
-"""What corrupted groups can make of one decoding step (paper, Algorithm 4, lines 10-21, and lemmas 1 to 3)."""
+"""Tokens that a decoding step can emit next to corrupted groups (paper, Algorithm 4, lines 10-21; lemmas 1 to 3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ StepKind = Literal["top", "fallback", "either", "open"]
 
 @dataclass(frozen=True)
 class TokenSpan:
-    """What m' corrupted groups can make of one step.
+    """The tokens that one step can emit next to m' corrupted groups.
 
     Attributes:
         kind: `top` (Case 1), `either` (Case 2), `fallback` (Case 3) or `open` (Case 4).

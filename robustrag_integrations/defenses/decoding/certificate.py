@@ -97,7 +97,7 @@ def decoding_certification_plan(
 
 
 def _pass_on(walk: Walk) -> None:
-    """What fails against a smaller attacker fails against a larger one."""
+    """Settle every larger attacker at an eta where a smaller one brings tau to 0."""
     failed: dict[int, int] = {}  # corruption size by eta
     for found, eta in zip(walk.sizes, walk.etas, strict=True):
         if eta in failed and not found.done:
@@ -148,7 +148,7 @@ def _open(
 
 @dataclass(frozen=True)
 class _Turnout:
-    """Which rows of a session answer, and for which of them float noise could decide (p(abstain) next to gamma)."""
+    """The rows of a session that answer, and those for which float noise could decide (p(abstain) next to gamma)."""
 
     answering: frozenset[int]
     unsure: frozenset[int]

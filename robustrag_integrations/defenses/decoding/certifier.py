@@ -94,7 +94,7 @@ class DecodingCertifier(Scorer):
         return await self._model.in_thread(self, request)
 
     def profile(self) -> dict[str, Any]:
-        """How the prefixes were scored; JSON-safe."""
+        """Counts and noise of the scored prefixes; JSON-safe."""
         if not self._counts["packed"]:
             return {}
         return {

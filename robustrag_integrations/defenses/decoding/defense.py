@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 class DecodingAggregation(Defense):
     """Secure decoding aggregation over a model that gives next-token probabilities.
 
-    Guarantee: replacing the content of any `answer.radius` groups leaves the answer as it is.
+    Guarantee: replacing the content of any `answer.radius` groups leaves the answer as it is, given the probabilities
+    of the other groups. Float noise between runs is covered up to `slack`.
 
     Args:
         model: a `LocalModel`, or another `DecodingModel`.

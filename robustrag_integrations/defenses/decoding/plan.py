@@ -240,7 +240,7 @@ def _step(
 
 @dataclass(frozen=True)
 class _Noted:
-    """What is kept of a step for the reports."""
+    """The part of a step that the reports need."""
 
     choice: TokenChoice
     own_tokens: tuple[int, ...]  # per answering group, the token it would have said

@@ -1,4 +1,4 @@
-"""What a decoding certificate's plan asks for: states of a tree of prefixes."""
+"""Requests of a decoding certificate's plan: the states of a tree of prefixes."""
 
 from __future__ import annotations
 

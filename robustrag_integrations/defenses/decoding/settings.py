@@ -47,7 +47,7 @@ class DecodingSettings:
         prompts: PromptSet | None = None,
         slack: float | None = None,
     ) -> DecodingSettings:
-        """From user arguments; see `DecodingAggregation` for their meaning. None stands for the default.
+        """Build the settings from user arguments, explained at `DecodingAggregation`. None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.

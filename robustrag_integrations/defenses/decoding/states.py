@@ -40,7 +40,7 @@ class PrefixStates:
 
     @property
     def opening(self) -> Opening:
-        """What the session said when it was opened."""
+        """The session's opening reply."""
         return self._said.opening if self._said else self._states[()].opening
 
     def grow(self, branches: Sequence[Branch], *, exact: bool) -> list[Distributions]:

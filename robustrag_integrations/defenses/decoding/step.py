@@ -55,7 +55,7 @@ class DecodingStep:
     shift: int = 0
 
     def decided(self, eta: int) -> bool:
-        """Whether the token is the one that all probabilities would have given."""
+        """True if the probabilities of all tokens would give the same token."""
         return not self.error or is_decided(self.choice, self.fallback, eta, self.error)
 
 
@@ -74,7 +74,7 @@ def choose_step(distributions: Distributions, answering: Sequence[int], eta: int
 
 
 def is_doubtful(step: DecodingStep, distributions: Distributions, settings: DecodingSettings) -> bool:
-    """Whether float noise, up to the slack, could change a step of rows that were read ahead."""
+    """True if float noise, up to the slack, could change a step whose rows were read ahead."""
     error = step.error + settings.slack
     if not distributions.ahead or step.choice.gap - error > settings.eta:
         return False
@@ -83,12 +83,12 @@ def is_doubtful(step: DecodingStep, distributions: Distributions, settings: Deco
 
 
 def largest_shift(noise: float, groups: int) -> int:
-    """How far a gap between two sums over so many groups may be off, in units of 2**-40, if each probability may be."""
+    """Bound the error of a gap between two sums over so many groups, in units of 2**-40, by each probability's."""
     return math.ceil(2 * max(1, groups) * noise * ONE)
 
 
 def rows_too_noisy(noise: float, settings: DecodingSettings) -> str:
-    """Why nothing is promised of a model whose rows move each other's probabilities by so much."""
+    """Explain why nothing is promised of a model whose rows move each other's probabilities by so much."""
     return (
         f"other groups' content can move each probability of this model by {noise:.1e}, and their sums by more than "
         f"slack={settings.slack / ONE:.1e} allows for (`numerics` of the model says why); LocalModel(apart=True) reads "

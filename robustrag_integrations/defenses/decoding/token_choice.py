@@ -45,7 +45,7 @@ def most_probable(distribution: NDArray[np.floating]) -> int:
 
 
 def is_clear(distribution: NDArray[np.floating], noise: float) -> bool:
-    """Whether the most probable token of [V] is the same if each probability may be off by `noise`."""
+    """True if the most probable token of [V] stays the same when each probability is off by up to `noise`."""
     second, first = np.partition(distribution.astype(np.float64), -2)[-2:]
     return bool(first - second > 2 * noise)
 
@@ -88,7 +88,7 @@ def choose_token(scores: FixedPoint, no_retrieval_token: int, eta: int) -> Token
 
 
 def is_decided(choice: TokenChoice, no_retrieval_token: int, eta: int, error: int) -> bool:
-    """Whether the token would be the same if every gap between two sums were up to `error` (units of 2**-40) off."""
+    """True if the token stays the same when every gap between two sums is off by up to `error` (units of 2**-40)."""
     if choice.gap - error > eta:
         return True  # top-1 is forced
     if error - choice.gap > eta:

@@ -36,7 +36,7 @@ LEFT_OUT = "what follows a partial response that has the highest score was left 
 
 @dataclass(frozen=True)
 class Seat:
-    """Where a case's answering groups sit: (session, row) each."""
+    """The position of a case's answering groups: (session, row) each."""
 
     size: int  # index of the findings: a corruption size, or one with an eta
     number: int  # of the case within its size
@@ -60,7 +60,7 @@ class Node:
 
 @dataclass
 class Walk:
-    """What the levels of the tree share."""
+    """The state that all levels of the tree share."""
 
     question: Question
     settings: DecodingSettings
@@ -72,13 +72,13 @@ class Walk:
     tree: dict[int, dict[tuple[int, ...], dict[str, Any]]] = field(default_factory=dict)
 
     def alive(self, seat: Seat) -> bool:
-        """Whether this case still matters."""
+        """True while this case can still change its certificate."""
         return not self.sizes[seat.size].done
 
     def span(
         self, seat: Seat, replies: dict[int, Rows], prefix: tuple[int, ...], *, asking_again: bool = False
     ) -> TokenSpan | None:
-        """What can follow a prefix in one case.
+        """Return the tokens that can follow a prefix in one case.
 
         Where the noise of the numbers leaves it open: None if the model will be asked again, else anything (`open`).
         """
@@ -153,7 +153,7 @@ def sessions_of(node: Node) -> list[int]:
 
 
 def grow(walk: Walk, part: Sequence[Node]) -> Asking[list[list[tuple[Seat, TokenSpan]]]]:
-    """What can follow these nodes in each of their living cases.
+    """Return the tokens that can follow these nodes in each of their living cases.
 
     Where noise in the model's numbers could make a difference, it is asked once more, for the numbers of inference.
     """
@@ -179,7 +179,7 @@ def _scores(walk: Walk, part: Sequence[Node], *, exact: bool) -> Asking[list[dic
 def judged(
     walk: Walk, node: Node, rows: dict[int, Rows], *, asking_again: bool = False
 ) -> list[tuple[Seat, TokenSpan]] | None:
-    """What can follow a node in each living case; None where noise leaves one open, and the model is asked again."""
+    """Return what can follow a node in each living case; None where noise leaves one open, to be asked again."""
     alive = [seat for seat in node.seats if walk.alive(seat)]
     spans = [(seat, walk.span(seat, rows, node.prefix, asking_again=asking_again)) for seat in alive]
     known = [(seat, span) for seat, span in spans if span is not None]
@@ -230,7 +230,7 @@ def finished(text: IncrementalDetokenizer) -> str:
 
 
 def _cannot_fall(walk: Walk, text: IncrementalDetokenizer) -> bool:
-    """Whether whatever follows scores the metric's highest: all responses from here on count as one."""
+    """True if any continuation scores the metric's highest: all responses from here on count as one."""
     metric = walk.metric
     highest = getattr(metric, "highest", None)
     if metric is None or highest is None or not getattr(metric, "monotone", False) or not text.shown:

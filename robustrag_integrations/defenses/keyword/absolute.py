@@ -29,7 +29,7 @@ class AbsoluteThreshold:
 
     @classmethod
     def of(cls, alpha: float | Fraction, beta: int) -> AbsoluteThreshold:
-        """From user settings.
+        """Build the threshold from user settings.
 
         Raises:
             ValueError: alpha is outside [0, 1], or beta is not a whole number of at least 1.
@@ -43,17 +43,17 @@ class AbsoluteThreshold:
 
     @property
     def in_words(self) -> str:
-        """What is kept."""
+        """The condition for keeping a keyword."""
         return f"{float(self.alpha):g} of those that answer, {self.beta} at most"
 
     @property
     def to_keep_more(self) -> str:
-        """What to set so that more is kept."""
+        """The settings to change so that more is kept."""
         return "lower alpha= or beta="
 
     @property
     def to_keep_less(self) -> str:
-        """What to set so that fewer groups cannot decide."""
+        """The settings to change so that a few groups cannot decide."""
         return "raise alpha= and beta="
 
     def as_dict(self) -> dict[str, Any]:

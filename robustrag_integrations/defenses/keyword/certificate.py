@@ -41,7 +41,7 @@ _WAVE = 32  # final prompts asked at once, after the first and likeliest
 
 
 def keyword_span(keyword_sets: Sequence[Collection[str] | None], corrupted: int, rule: KeywordRule) -> KeywordSpan:
-    """What can be retained next to m' corrupted groups, from the untouched groups' keywords."""
+    """Return the keywords that can be retained next to m' corrupted groups, from those of the untouched groups."""
     tally = tally_keywords(keyword_sets, rule)
     return rule.span(tally.counts, tally.answering, corrupted)
 
@@ -112,7 +112,7 @@ class _Trial:
         return self.settings.asks_for(len(possible.words)) and possible.shown not in self.finals
 
     def _fits(self, possible: ListSpan, left: int) -> bool:
-        """Whether all lists that the model has to be asked about can be in so many calls."""
+        """True if so many calls are enough for all lists that the model has to be asked about."""
         unknown = (found for found in possible.lists(left) if found is None or self._asks(found))
         counted = list(islice(unknown, left + 1))
         return len(counted) <= left and None not in counted
@@ -136,7 +136,7 @@ class _Trial:
             wave = _WAVE
 
     def _text(self, possible: PossibleList) -> str | None:
-        """What inference shows for these words; None where it raises."""
+        """Return the text that inference shows for these words; None where it raises."""
         kept = Kept(possible.words, (), ())
         if not self.settings.asks_for(len(kept.words)):
             return kept.text or ABSTENTION

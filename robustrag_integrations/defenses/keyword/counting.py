@@ -12,22 +12,22 @@ from robustrag_integrations.defenses.keyword.spans import KeywordSpan
 
 
 class KeywordRule(Protocol):
-    """Which keywords are kept, and what that proves: `AbsoluteThreshold` or `RelativeThreshold`.
+    """A rule for keeping keywords, with its proof: `AbsoluteThreshold` or `RelativeThreshold`.
 
     A keyword is any string: all that matters is which groups say it.
     """
 
     @property
     def in_words(self) -> str:
-        """What is kept."""
+        """The condition for keeping a keyword."""
 
     @property
     def to_keep_more(self) -> str:
-        """What to set so that more is kept."""
+        """The settings to change so that more is kept."""
 
     @property
     def to_keep_less(self) -> str:
-        """What to set so that fewer groups cannot decide."""
+        """The settings to change so that a few groups cannot decide."""
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""
@@ -41,7 +41,7 @@ class KeywordRule(Protocol):
         """
 
     def span(self, counts: Mapping[str, int], answering: int, corrupted: int) -> KeywordSpan:
-        """What can be kept next to corrupted groups, from the counts over the untouched ones."""
+        """Return the keywords that can be kept next to corrupted groups, from the counts over the untouched ones."""
 
     def radius(
         self,

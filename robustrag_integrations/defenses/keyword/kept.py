@@ -1,4 +1,4 @@
-"""What keyword aggregation makes of the keys that enough groups share: the words that it shows, and how long they stay.
+"""The words that keyword aggregation shows for the keys that enough groups share, and how long they stay.
 
 Keys of runs of words are shown as most groups write them, and a key that is part of another one is not shown beside it.
 Keywords of an extractor of the user's own, the paper's among them, are shown as they are counted, all of them.
@@ -65,7 +65,7 @@ class Kept:
         return forms_of(self.words)
 
     def radius(self, tally: KeywordTally, rule: KeywordRule, *, verbatim: bool) -> int:
-        """How many votes can be replaced while the same words are shown, with `verbatim` to the letter."""
+        """Return how many votes can be replaced while the same words, with `verbatim` the same letters, are shown."""
         keys = [worded.key for worded in self.words]
         said = [None if reply is None else reply.keys for reply in self.replies]
         idle = frozenset(key for key in tally.retained if key not in keys)

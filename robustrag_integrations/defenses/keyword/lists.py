@@ -1,4 +1,4 @@
-"""Which lists of words can be shown next to corrupted groups."""
+"""Lists of words that can be shown next to corrupted groups."""
 
 from __future__ import annotations
 

@@ -153,7 +153,7 @@ def answer_of(final: Response, kept: Kept, settings: KeywordSettings, reader: Re
 
 
 def final_text(response: Response, kept: Kept, settings: KeywordSettings, reader: ReplyReader) -> str | None:
-    """What inference makes of a final response; None where it raises."""
+    """Return the answer that inference makes of a final response; None where it raises."""
     try:
         final = final_answer(response, settings.reader.cut_replies)
     except ModelError as error:
@@ -182,7 +182,7 @@ def _threshold_warnings(tally: KeywordTally, groups: int, settings: KeywordSetti
 
 
 def _agreement_warnings(tally: KeywordTally, settings: KeywordSettings, unit: str) -> list[str]:
-    """That nothing was agreed on, and what most groups share."""
+    """Warn if nothing was agreed on, and name the word that most groups share."""
     if tally.answering <= 1 or tally.retained:
         return []
     needed, most = math.ceil(tally.mu), max(tally.counts.values(), default=0)

@@ -23,7 +23,7 @@ class RelativeThreshold:
 
     @classmethod
     def of(cls, share: float | Fraction, min_support: int) -> RelativeThreshold:
-        """From user settings.
+        """Build the threshold from user settings.
 
         Raises:
             ValueError: share is outside [0, 1), or min_support is not a whole number of at least 1.
@@ -38,17 +38,17 @@ class RelativeThreshold:
 
     @property
     def in_words(self) -> str:
-        """What is kept."""
+        """The condition for keeping a keyword."""
         return f"more than {float(self.share):g} of the strongest keyword, {self.min_support} at least"
 
     @property
     def to_keep_more(self) -> str:
-        """What to set so that more is kept: the strongest always reaches its own share."""
+        """The settings to change so that more is kept: the strongest keyword always reaches its own share."""
         return "lower min_support="
 
     @property
     def to_keep_less(self) -> str:
-        """What to set so that fewer groups cannot decide."""
+        """The settings to change so that a few groups cannot decide."""
         return "raise share= or min_support="
 
     def as_dict(self) -> dict[str, Any]:
@@ -75,7 +75,7 @@ class RelativeThreshold:
         return KeywordSpan(possible, corrupted > 0 and corrupted >= mu, mu, dict(counts))
 
     def _reach(self, counts: Mapping[str, int], ranked: Sequence[str], strongest: int, corrupted: int) -> Reach:
-        """What can be kept where the strongest keyword has this count."""
+        """Return the keywords that can be kept if the strongest one has this count."""
         needed = self.mu(0, strongest)
         reached = frozenset(w for w in ranked if counts[w] + corrupted >= strongest)
         raised = strongest > max(counts.values(), default=0)

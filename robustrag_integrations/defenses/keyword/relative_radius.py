@@ -71,7 +71,7 @@ class RelativeRadius:
         return all(self._stays(row, r) for row in self._kept) and all(self._stays_away(row, r) for row in self._others)
 
     def _stays(self, row: int, r: int) -> bool:
-        """Whether a retained keyword stays ahead of p/q of every other one."""
+        """True if a retained keyword stays ahead of p/q of every other one."""
         if self._votes.least(self._rows[row], 0, r) < self._min_support:
             return False
         near = self._q * self._counts[row] - self._p * self._counts <= r * (self._p + self._q)
@@ -80,7 +80,7 @@ class RelativeRadius:
         return bool((self._votes.least(self._q * self._rows[row] - self._p * self._rows[near], -self._p, r) > 0).all())
 
     def _stays_away(self, row: int, r: int) -> bool:
-        """Whether another keyword stays below the smallest support, or below p/q of some keyword."""
+        """True if another keyword stays below the smallest support, or below p/q of some keyword."""
         if -self._votes.least(-self._rows[row], -1, r) < self._min_support:
             return True
         lead: NDArray[np.int64] = self._p * self._counts - self._q * self._counts[row]

@@ -70,7 +70,7 @@ class KeywordSettings:
         replies: Replies | None = None,
         final: Final | None = None,
     ) -> KeywordSettings:
-        """From user arguments; see `KeywordAggregation` for their meaning. None stands for the default.
+        """Build the settings from user arguments, explained at `KeywordAggregation`. None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
@@ -98,21 +98,21 @@ class KeywordSettings:
 
     @property
     def as_counted(self) -> bool:
-        """Whether keywords are shown as they are counted, all of them: those of a user's extractor."""
+        """True if all keywords are shown as they are counted: those of a user's extractor."""
         return self.reader.extractor is not None
 
     @property
     def words_own(self) -> bool:
-        """Whether the final reply may say nothing but kept words: runs of words, asked for by a prompt of ours."""
+        """True if the final reply may say kept words only: runs of words, asked for by a prompt of ours."""
         return self.task == "short_answer" and final_is_ours(self.prompts) and not self.as_counted
 
     @property
     def streams(self) -> bool:
-        """Whether the final reply is shown as it comes: it never gives way to the kept words."""
+        """True if the final reply is shown as it comes: it never gives way to the kept words."""
         return self.final == "always"
 
     def asks_for(self, words: int) -> bool:
-        """Whether the model is asked to put so many kept words into an answer."""
+        """True if the model is asked to put so many kept words into an answer."""
         if not words or self.final == "never":
             return False
         return self.final == "always" or words > 1 or not self.words_own

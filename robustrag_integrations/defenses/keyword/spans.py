@@ -1,4 +1,4 @@
-"""What can be retained next to corrupted groups."""
+"""Keywords that can be retained next to corrupted groups."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from itertools import combinations, zip_longest
 
 @dataclass(frozen=True)
 class Reach:
-    """What can be retained next to a given threshold, whichever corrupted groups say what.
+    """The keywords that can be retained at one threshold, whichever corrupted groups say what.
 
     Attributes:
         always: W_A, retained whatever the attacker does; sorted.
@@ -33,13 +33,13 @@ class Reach:
                     yield tuple(sorted((*self.always, *chosen)))
 
     def allows(self, chosen: tuple[str, ...]) -> bool:
-        """Whether the attacker can have these contested ones retained, and no others."""
+        """True if the attacker can have these contested keywords retained, and no others."""
         return self.one_of is None or not self.one_of.isdisjoint((*self.always, *chosen))
 
 
 @dataclass(frozen=True)
 class KeywordSpan:
-    """Which keywords can be retained next to m' corrupted groups.
+    """The keywords that can be retained next to m' corrupted groups.
 
     Attributes:
         reaches: what is possible, one for each threshold that the attacker can bring about.
@@ -55,12 +55,12 @@ class KeywordSpan:
 
     @cached_property
     def always(self) -> tuple[str, ...]:
-        """What is retained in any case; sorted."""
+        """The keywords retained in every case; sorted."""
         return tuple(sorted(frozenset.intersection(*(frozenset(reach.always) for reach in self.reaches))))
 
     @cached_property
     def contested(self) -> tuple[str, ...]:
-        """What is retained in some cases; those said most often first."""
+        """The keywords retained in some cases; those said most often first."""
         possible = {w for reach in self.reaches for w in (*reach.always, *reach.contested)}.difference(self.always)
         return tuple(sorted(possible, key=lambda w: (-self.counts[w], w)))
 

@@ -118,7 +118,7 @@ def parse_option(response: str, choices: Sequence[str], options: Options = "word
 
 
 def is_unclear(response: str, choices: Sequence[str], options: Options = "words") -> bool:
-    """Whether a response neither chooses an option nor abstains: it names none of them, or several."""
+    """True if a response neither chooses an option nor abstains: it names none of them, or several."""
     return _read(response, choices, options) is None
 
 

@@ -84,7 +84,7 @@ def voting_plan(
 
 
 def _tie_warnings(tally: VoteTally, choices: Sequence[str]) -> tuple[str, ...]:
-    """That the order of the options decided, if it did."""
+    """Warn if the order of the options decided."""
     if tally.winner is None or tally.counts.count(most := max(tally.counts)) == 1:
         return ()
     tied = [printable(choice, 40) for choice, votes in zip(choices, tally.counts, strict=True) if votes == most]
@@ -95,7 +95,7 @@ _LETTER = re.compile(r"\W*[A-Za-z]\W*")
 
 
 def _unclear_warnings(readings: Sequence[Reading[int]], choices: Sequence[str], options: Options) -> tuple[str, ...]:
-    """That replies were read and fit no option, if some did: options and model may not go together."""
+    """Warn of replies that were read and fit no option: options and model may not go together."""
     none = [r.response for r in readings if r.found is None and r.copy_of is None]
     unclear = [r.text for r in none if r.text and not (r.abstains or r.note) and is_unclear(r.text, choices, options)]
     if not unclear:

@@ -33,7 +33,7 @@ class VotingSettings:
         quorum: float | None = None,
         cut_replies: CutReplies | None = None,
     ) -> VotingSettings:
-        """From user arguments; see `MajorityVoting`. None stands for the default.
+        """Build the settings from user arguments, explained at `MajorityVoting`. None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.

@@ -1,4 +1,4 @@
-"""What the baselines share: isolated answers first, and in the end one question over the raw passages that they kept.
+"""Shared parts of the baselines: isolated answers first, then one question over the raw passages that they kept.
 
 That second reading is why none of them has a radius: a passage that was kept may say whatever it likes to the model.
 """
@@ -60,7 +60,7 @@ class BaselineSettings:
 
     @classmethod
     def of(cls: type[Own], *, task: Task | None = None, prompts: PromptSet | None = None, **given: Any) -> Own:
-        """From user arguments; a function may be given by its name, `module:function`.
+        """Build the settings from user arguments; a function may be given by its name, `module:function`.
 
         Raises:
             ValueError, TypeError: an invalid argument.
@@ -139,7 +139,7 @@ def name_of(function: Callable[..., Any]) -> str:
 
 
 def probability(name: str, value: Any) -> float:
-    """What a function of the user's gave, as a number in [0, 1].
+    """Return the result of a user's function as a number in [0, 1].
 
     Raises:
         ValueError: it is no such number.
@@ -160,7 +160,7 @@ Asking = Generator[Request, Reply, list[Reading[str]]]
 def isolated_answers(
     query: str, groups: Sequence[PassageGroup], settings: BaselineSettings, choices: Sequence[str] | None
 ) -> Asking:
-    """What each group answers alone, as text; None for an abstention or a failure.
+    """Return each group's isolated answer as text; None for an abstention or a failure.
 
     Raises:
         QuorumError: all groups failed.

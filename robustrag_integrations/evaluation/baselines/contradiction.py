@@ -1,4 +1,4 @@
-"""Whether two short answers contradict each other, and whether one implies the other.
+"""Rules that tell whether two short answers contradict each other, and whether one implies the other.
 
 The papers ask a model of natural-language inference; any such model is a function of (question, first, second). Without
 one, these rules compare words. They know no paraphrase: "5 km" and "five kilometres" contradict each other here.

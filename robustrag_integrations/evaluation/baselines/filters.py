@@ -1,4 +1,4 @@
-"""What most systems do: a prompt that says not to follow passages, and a detector that drops suspicious ones."""
+"""Two common defences: a prompt that says not to follow passages, and a detector that drops suspicious ones."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def with_warning(template: PromptTemplate) -> PromptTemplate:
 
 
 def speaks_to_the_reader(text: str) -> bool:
-    """Whether a passage speaks to whoever reads it and not about anything: the detector without a model.
+    """True if a passage addresses its reader instead of being about something: the detector without a model.
 
     Its phrases are few, public and English, and include the instructions of this project's own attacks: that it finds
     those says nothing about others.

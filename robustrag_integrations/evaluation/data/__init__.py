@@ -1,1 +1,1 @@
-"""What is asked: data files and their layouts, questions, data sets, and the demonstration world."""
+"""Evaluation data: files and their layouts, questions, data sets, and the demonstration world."""

@@ -36,7 +36,7 @@ DEMO_TOP_K = 10
 
 
 def _rows(name: str, found: object) -> Rows:
-    """What another package's entry point names.
+    """Check that another package's entry point names a function that gives rows, and return it.
 
     Raises:
         TypeError: it is no function.

@@ -1,4 +1,4 @@
-"""From the rows of a data file to questions: what a row must hold, and what each task makes of it."""
+"""Questions made from the rows of a data file: the fields that a row must hold, and what each task makes of them."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def _plain(texts: Iterable[str]) -> set[str]:
 
 
 def doubts(questions: Iterable[EvalQuestion]) -> dict[str, list[str]]:
-    """What makes questions doubtful without being wrong, in words, with their ids."""
+    """Return the reasons, in words, to doubt questions that are not wrong, each with the questions' ids."""
     from robustrag_integrations.metrics import holds_answer
 
     found: dict[str, list[str]] = {}
@@ -270,7 +270,7 @@ def _paper_passage(item: Any) -> Passage:
 
 
 def _with_choice_numbers(question: EvalQuestion) -> EvalQuestion:
-    """Which options are right and wrong, as far as the answers tell."""
+    """Fill in which options are right and wrong, as far as the answers tell."""
     if not question.choices:
         return question
     right = question.correct_choice

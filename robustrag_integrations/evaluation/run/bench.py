@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 class Bench:
-    """What a worker holds: models, defences, and the cache of calls.
+    """The models, defences and call cache of a worker.
 
     Args:
         cache: the folder of the cache; None for no cache.

@@ -61,15 +61,16 @@ class CacheError(RobustRAGError):
 
 @dataclass
 class Meter:
-    """Which responses of one answer came from the cache, and their tokens, as they were when the model was asked. The
-    answer's own tokens count these like others, so that a resumed run reports the same.
+    """The usage of those responses of one answer that came from the cache, as it was when the model was asked.
+
+    The answer's own tokens count these like others, so that a resumed run reports the same.
     """
 
     usages: list[Usage] = field(default_factory=list)
 
     @property
     def cached(self) -> int:
-        """How many responses came from the cache."""
+        """The number of responses that came from the cache."""
         return len(self.usages)
 
 
@@ -166,7 +167,7 @@ class CallCache:
 
 
 def _is_damage(error: Exception) -> bool:
-    """Whether it is the file's fault and not that of a full disk or of another process."""
+    """True if the file is at fault, and not a full disk or another process."""
     return not any(words in str(error) for words in ("locked", "full", "disk I/O", "unable to open"))
 
 
@@ -276,7 +277,7 @@ class MeteredModel(AroundModel):
         return self._model.finals() if self._model.shares_batches else AskedAlone(self)
 
     def truncates(self, prompt: Prompt) -> bool:
-        """Whether the model would cut the passages."""
+        """True if the model would cut the passages."""
         return self._model.truncates(prompt)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
@@ -294,7 +295,7 @@ class MeteredModel(AroundModel):
         return keys, self._cache.get(keys)
 
     def _missing(self, keys: Sequence[str], known: Sequence[object]) -> list[int]:
-        """Which prompts to ask: those that are not known, of equal ones the first."""
+        """Return the indices of the prompts to ask: those that are not known, of equal ones the first."""
         return [i for i, entry in enumerate(known) if entry is None and (not keys[i] or keys.index(keys[i]) == i)]
 
     def _merged(
@@ -345,7 +346,7 @@ def metered(model: TextModel, fingerprint: str, cache: CallCache | None) -> Mete
 
 
 def _entry(response: Response) -> dict[str, Any]:
-    """What is kept of a response: its text, how it ended, and what it took."""
+    """Return the part of a response that is kept: its text, how it ended, and what it took."""
     names = ("text", "truncated", "finish", "refusal", "reasoning_chars")
     return {**{name: getattr(response, name) for name in names}, "usage": plain(response.usage)}
 

@@ -1,4 +1,4 @@
-"""What an evaluation runs: data sets x models x defences x settings x attacks, checked before anything is loaded.
+"""The configuration of an evaluation: data sets x models x defences x settings x attacks, checked before any is loaded.
 
 A config is a mapping (from YAML or flags), checked by the pydantic models below; their fields are the keys, and
 what a field says about itself is its documentation, its default and its flag (`cli.flags`). Every error names the key,
@@ -64,7 +64,7 @@ RULES = ("group_size", "group_by", "copies", "min_groups", "min_radius", *HASTE)
 
 
 def defense_names() -> tuple[str, ...]:
-    """What `defenses` may name: the baselines and every registered method."""
+    """Return the names that `defenses` accepts: the baselines and every registered method."""
     peers = (name for name in BASELINES if name != VANILLA.name)
     return (VANILLA.name, *METHODS, *peers, NO_RAG)
 
@@ -98,7 +98,7 @@ class PlannedAttack(AttackSpec):
 
 
 class _Wrong(ValueError):
-    """What is wrong with a part of a configuration, under one of its keys."""
+    """An error in a part of a configuration, under one of its keys."""
 
     def __init__(self, message: str, key: str = "") -> None:
         super().__init__(message)
@@ -358,7 +358,7 @@ class AttackEntry(_Part):
 
 
 class CertifySpec(_Part):
-    """What clean rows are certified against; see `Defense.certify`."""
+    """The attackers that clean rows are certified against; see `Defense.certify`."""
 
     corruption_sizes: Annotated[
         tuple[Annotated[int, Whole(0, 100)], ...], _LIST, AfterValidator(lambda v: tuple(sorted(set(v)))), _SOME
@@ -373,7 +373,7 @@ _OF_ATTACKS = ("ranks", "corruption_sizes", "modes", "repeat", "seed")
 
 
 class EvalConfig(_Part):
-    """What is evaluated. How it is run (engine, concurrency, cache) is not part of it and changes no row.
+    """The configuration of an evaluation. Engine, concurrency and cache are not part of it and change no row.
 
     The descriptions are those of the flags; docs/guide/evaluation.md has more.
     """
@@ -440,7 +440,7 @@ class EvalConfig(_Part):
     @model_validator(mode="before")
     @classmethod
     def _as_mapping(cls, value: Any) -> Any:
-        """What is said for all data sets, attacks and certificates goes to each that does not say it itself."""
+        """Give each data set, attack and certificate the shared values that it does not set itself."""
         _check_keys(value, cls.model_fields)
         given = {**DEFAULTS, **value}
         of_data = {"limit": given["limit"], "layout": given["data_layout"], "contexts": given["contexts"]}
@@ -459,7 +459,7 @@ class EvalConfig(_Part):
 
     @property
     def planned_attacks(self) -> tuple[PlannedAttack, ...]:
-        """What each setup is attacked with; the clean run comes first."""
+        """The attacks on each setup; the clean run comes first."""
         return tuple(dict.fromkeys([PlannedAttack(), *(a for entry in self.attacks for a in entry.planned())]))
 
 
@@ -542,13 +542,13 @@ def load_config(path: str) -> dict[str, Any]:
 
 
 def can_run(defense: str, model: NamedModel) -> bool:
-    """Whether a model gives what a defence needs of it; chat APIs give no token probabilities."""
+    """True if a model gives what a defence needs of it; chat APIs give no token probabilities."""
     needs = defense in METHODS and METHODS[defense].needs_probabilities
     return model.gives_probabilities or not needs
 
 
 def _check_together(config: EvalConfig) -> None:
-    """What each value allows alone and the others do not."""
+    """Refuse values that are valid alone but not together."""
     for defense in config.defenses:
         for model in config.models:
             if not can_run(defense.name, model) and not config.leave_out:
@@ -596,7 +596,7 @@ def _check_certifiable(defense: DefenseSpec) -> None:
 
 
 def beyond_the_end(attack: AttackSpec, top_k: int | None) -> bool:
-    """Whether the planted passages would stand higher than asked for, however many passages a question has."""
+    """True if the planted passages would stand higher than asked for, however many passages a question has."""
     if top_k is None:
         return False
     if several := several_ranks(attack.rank):
@@ -607,7 +607,7 @@ def beyond_the_end(attack: AttackSpec, top_k: int | None) -> bool:
 
 
 def most_passages(config: EvalConfig) -> int | None:
-    """How many passages a question needs for every setup; None for all that there are."""
+    """Return the number of passages that a question needs for every setup; None for all that there are."""
     return None if None in config.top_k else max(k for k in config.top_k if k is not None)
 
 

@@ -26,7 +26,7 @@ class LocalEngine:
 
     @cached_property
     def bench(self) -> Bench:
-        """What holds the models; they stay loaded from one run to the next."""
+        """The bench with the models, which stay loaded from one run to the next."""
         return Bench(self.cache)
 
     def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]) -> None:

@@ -1,4 +1,4 @@
-"""From a configuration to the rows to make, in canonical order, each with its key."""
+"""The rows that a configuration asks for, in canonical order, each with its key."""
 
 from __future__ import annotations
 
@@ -133,13 +133,13 @@ def _left_out(config: EvalConfig) -> Iterator[str]:
 
 
 def _runs(config: EvalConfig, defense: str, model: NamedModel) -> bool:
-    """Whether this defence is run on this model."""
+    """True if this defence is run on this model."""
     return can_run(defense, model) and not (config.leave_out and _lacks(defense, model))
 
 
 @lru_cache(maxsize=64)
 def _lacks(defense: str, model: NamedModel) -> bool:
-    """Whether a function of the user's, of which that is known only once it is loaded, lacks what a defence needs."""
+    """True if a user's function lacks what a defence needs, which is known only once it is loaded."""
     if defense not in METHODS or not METHODS[defense].needs_probabilities or not model.name.startswith("python:"):
         return False
     return not isinstance(model.load(), DecodingModel)
@@ -345,7 +345,7 @@ def row_of_job(job: Job) -> dict[str, Any]:
 
 
 def _certify(spec: CertifySpec | None, top_k: int | None) -> CertifySpec | None:
-    """What can be certified for this many passages."""
+    """Return the certificates that so many passages allow."""
     sizes = tuple(size for size in spec.corruption_sizes if top_k is None or size <= top_k) if spec else ()
     return spec.model_copy(update={"corruption_sizes": sizes}) if spec and sizes else None
 

@@ -158,7 +158,7 @@ class _Made:
 
 
 def _begins_with(journal: Journal, header: Row, *, going_on: bool) -> bool:
-    """Whether a journal's rows are under this header already, or nothing more will come."""
+    """True if a journal's rows are under this header already, or nothing more will come."""
     last = next((row for row in reversed(journal.rows) if row.get("schema") == HEADER_SCHEMA), None)
     return last is not None and (not going_on or canonical(last) == canonical(header))
 

@@ -1,1 +1,1 @@
-"""From rows to numbers: scores, intervals, the schema of a row, and the summary of a run."""
+"""Scoring of rows: scores, intervals, the schema of a row, and the summary of a run."""

@@ -46,7 +46,7 @@ def expected_accuracy(rows: Sequence[Row]) -> tuple[ExpectedAccuracy, ...]:
 
 
 def _run(row: Row) -> tuple[bool, int]:
-    """Whether a row is right, and the radius as far as something is promised of it."""
+    """Tell whether a row is right, and return the radius as far as something is promised of it."""
     if row.get("error") is not None:
         return False, 0
     return row["scores"]["correct"] == 1, promised_radius(row["answer"])

@@ -1,7 +1,7 @@
-"""Which of two setups is better on the same questions: exact McNemar tests, and paired bootstrap intervals.
+"""Paired comparison of two setups on the same questions: exact McNemar tests and bootstrap intervals.
 
-Two rates with overlapping intervals may still differ for sure, since both were asked the same questions. What decides
-are the questions that only one of the two got right.
+Two rates with overlapping intervals can still differ for sure, since both were asked the same questions. The
+questions that only one of the two got right decide.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a run was to make, as its header says, and what of it is not there: it was interrupted, or is still going."""
+"""The rows that a run's header plans, and those that are missing: it was interrupted, or is still going."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Missing:
 
 
 def planned_rows(blanks: Iterable[Row]) -> list[dict[str, Any]]:
-    """How many rows of each setup and attack a run is to make, for its header.
+    """Count the rows of each setup and attack that a run is to make, for its header.
 
     Args:
         blanks: the rows, before anything is asked.
@@ -55,7 +55,7 @@ def planned_rows(blanks: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def missing_rows(header: Mapping[str, Any], rows: Sequence[Row]) -> tuple[Missing, ...]:
-    """What a run's header names and its file lacks; nothing where the header, which is not trusted, does not say."""
+    """Return the rows that a header plans and its file lacks; none where the untrusted header does not say."""
     planned: Any = header.get("planned")
     if misfit_in_plan(planned):
         return ()
@@ -70,6 +70,6 @@ def missing_rows(header: Mapping[str, Any], rows: Sequence[Row]) -> tuple[Missin
 
 
 def _identity(row: Row) -> str:
-    """What tells the rows of one setup and attack from all others; the setup's label may change from run to run."""
+    """Return the key shared by the rows of one setup and attack alone; the setup's label may change between runs."""
     about = [row.get(name) for name in _ABOUT if name not in ("setup", "attack")]
     return json.dumps([*about, str(attack_of_row(row))], sort_keys=True, default=str)

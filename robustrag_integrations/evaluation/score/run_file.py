@@ -35,7 +35,7 @@ class BadLine:
 
 @dataclass(frozen=True)
 class Run:
-    """What a run's file holds.
+    """The contents of a run's file.
 
     Attributes:
         name: the file's name.

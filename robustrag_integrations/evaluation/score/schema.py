@@ -194,7 +194,7 @@ _WORDS = {
 
 
 def misfit_in_row(row: Any) -> str | None:
-    """What is wrong with a row; None when it has everything that is drawn."""
+    """Describe what is wrong with a row; None when it has everything that is drawn."""
     if problem := misfit(row, _ROW):
         return problem
     if problem := _misfit_in_attack(row):
@@ -207,7 +207,7 @@ def misfit_in_row(row: Any) -> str | None:
 
 
 def misfit_in_plan(planned: Any) -> str | None:
-    """What is wrong with the plan in a run's header; None when it can be read."""
+    """Describe what is wrong with the plan in a run's header; None when it can be read."""
     return misfit(planned, _PLAN) or next(filter(None, map(_misfit_in_attack, planned)), None)
 
 
@@ -216,7 +216,7 @@ def _misfit_in_attack(row: Any) -> str | None:
 
 
 def misfit(value: Any, shape: TypeAdapter[Any], place: str = "") -> str | None:
-    """What is wrong with a value, named by its place; None when it fits."""
+    """Describe what is wrong with a value, named by its place; None when it fits."""
     try:
         shape.validate_python(value, strict=True)
     except ValidationError as error:

@@ -33,7 +33,7 @@ _SHARED = 2  # votes that make another answer count
 
 @dataclass(frozen=True)
 class Scores:
-    """What an answer is worth.
+    """The scores of an answer.
 
     Attributes:
         correct: 1.0 if the right answer was given (`qa`: it is contained in the response; `mc`: it is the option

@@ -1,4 +1,4 @@
-"""From the rows of a run to one line per setup and attack: the paper's measures (section V, "Evaluation metrics").
+"""Summary of a run's rows, a line per setup and attack: the paper's measures (section V, "Evaluation metrics").
 
 Every rate comes with a 95% bootstrap interval and the number of questions behind it. Failed rows are in no rate; they
 are counted and shown. Certified scores come from certificates that were decided; one that was not counts as 0, and what
@@ -39,7 +39,7 @@ _Value = TypeVar("_Value")
 
 @dataclass(frozen=True)
 class CertifiedScore:
-    """What certificates guarantee against one attacker.
+    """The score that certificates guarantee against one attacker.
 
     Attributes:
         attack: `injection` or `modification`.
@@ -154,7 +154,7 @@ class Line:
 
     @property
     def clean(self) -> bool:
-        """Whether this is the clean run."""
+        """True for the clean run."""
         return self.attack.name == "none"
 
     def expected_against(self, size: int) -> ExpectedAccuracy | None:
@@ -162,7 +162,7 @@ class Line:
         return next((e for e in self.expected if e.corruption_size == size), None)
 
     def certified_against(self, attack: str, size: int) -> CertifiedScore | None:
-        """What certificates guarantee against this attacker; None where that was not certified."""
+        """Return the score certified against this attacker; None where it was not certified."""
         return next((c for c in self.certified if (c.attack, c.corruption_size) == (attack, size)), None)
 
 
@@ -205,7 +205,7 @@ def _line_key(row: Row) -> tuple[Any, ...]:
 
 
 def _vanilla_seconds(rows: Iterable[Row]) -> dict[tuple[Any, ...], float]:
-    """How long vanilla RAG took, by everything but the setup and by the number of worked examples.
+    """Return the seconds that vanilla RAG took, by everything but the setup and by the number of worked examples.
 
     Under the number None stands the first vanilla setup, for setups whose number of examples no vanilla RAG has.
     """
@@ -237,7 +237,7 @@ def _shots(row: Row) -> str:
 
 
 def _seconds(row: Row) -> float | None:
-    """How long the answer took; None when calls of it came out of a cache, or it was the first of its defence."""
+    """Return the seconds an answer took; None if calls of it came from a cache, or it was its defence's first."""
     timing: Mapping[str, Any] = row["timing"]
     return None if timing.get("cached_calls") or timing.get("first") else timing["seconds"]
 
@@ -319,13 +319,13 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
 
 
 def repeats_of_rows(rows: Iterable[Row]) -> str:
-    """What the first row that says so has to say about its model."""
+    """Return what the first row that states it says of its model's determinism."""
     found = next(filter(None, (row["answer"].get("determinism") for row in rows)), None)
     return "" if found is None else repeats_in_words(found["model"], found["why"])
 
 
 def _moved(row: Row) -> bool:
-    """Whether the planted passages stand elsewhere than at the rank that the attack names."""
+    """True if the planted passages stand elsewhere than at the rank that the attack names."""
     rank = str(attack_of_row(row).rank)
     at = [str(i) for i, p in enumerate(row.get("passages") or (), 1) if p.get("planted")]
     if "+" in rank:

@@ -1,4 +1,4 @@
-"""What the answers of a run warned of, in sum: one line per kind of warning and not one per question."""
+"""Warnings of a run's answers, summed up: one line per kind of warning and not one per question."""
 
 from __future__ import annotations
 

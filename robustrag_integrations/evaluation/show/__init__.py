@@ -1,1 +1,1 @@
-"""What a reader sees: tables, the figures of the paper, and the report page."""
+"""Output for readers: tables, the figures of the paper, and the report page."""

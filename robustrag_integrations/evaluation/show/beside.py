@@ -1,4 +1,4 @@
-"""Which differences between setups are more than chance, as a table."""
+"""A table of the differences between setups that are more than chance."""
 
 from __future__ import annotations
 

@@ -95,7 +95,7 @@ def _cut(figure: Figure) -> Figure:
 
 
 def _measured(lines: Sequence[Line], seed: int | None) -> str:
-    """What all figures of a run are about: models, questions, passages, seeds."""
+    """Describe what all figures of a run are about: models, questions, passages, seeds."""
     models = list(dict.fromkeys(line.model for line in lines))
     counts = sorted({line.n for line in lines})
     passages = sorted({line.top_k or 0 for line in lines})

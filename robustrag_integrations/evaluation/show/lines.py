@@ -99,7 +99,7 @@ def plain_cell(text: str) -> str:
 
 
 def _headline(lines: Sequence[Line]) -> list[tuple[str, str]]:
-    """What all lines have in common."""
+    """Return the names and values that all lines have in common."""
     found = []
     for name, show in _names(lines):
         values = {show(line) for line in lines}
@@ -116,7 +116,7 @@ _NAMES: tuple[_Column, ...] = (
 
 
 def _names(lines: Sequence[Line]) -> list[_Column]:
-    """What says which rows a line is about; the metric where it is not each task's own."""
+    """Return the columns that identify a line's rows; the metric where it is not each task's own."""
     chosen = any(line.metric not in (None, METRIC_OF_TASK.get(line.task)) for line in lines)
     return [*_NAMES, *([("metric", lambda line: line.metric or "-")] if chosen else [])]
 
@@ -174,7 +174,7 @@ def _expected_column(size: int) -> _Column:
 
 
 def _notes(lines: Sequence[Line]) -> list[str]:
-    """What is to be said once."""
+    """Return the notes that are shown once."""
     warned = warnings_in_sum(lines)
     found = repeats_in_sum(lines)
     if any(line.expected for line in lines):

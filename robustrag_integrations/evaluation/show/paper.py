@@ -120,7 +120,7 @@ def _timed(found: Sequence[Line]) -> list[str]:
 
 
 def _shots(line: Line) -> int:
-    """How many worked examples the prompts show."""
+    """Return the number of worked examples in the prompts."""
     return check_exemplars(line.settings.get("exemplars", 0))
 
 

@@ -1,4 +1,4 @@
-"""From rows to candidates, their front, and the one that is chosen. Pure functions."""
+"""Candidates made from rows, their front, and the chosen one. Pure functions."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Candidate:
 
 
 def candidate_of(rows: Sequence[Row], measure: Measure, size: int) -> Candidate:
-    """What the clean rows of one setup say.
+    """Measure a setup on its clean rows.
 
     Args:
         rows: one per question, at least one.
@@ -105,7 +105,7 @@ def choose(candidates: Sequence[Candidate], prefer: Prefer) -> Candidate:
 
 
 def _changes(candidate: Candidate) -> int:
-    """How many thresholds are not at their defaults."""
+    """Count the thresholds that are not at their defaults."""
     defaults = METHODS[candidate.defense].in_force({})
     return sum(candidate.settings.get(name, value) != value for name, value in defaults.items())
 
@@ -129,7 +129,7 @@ def _expected(rows: Sequence[Row], size: int) -> Interval:
 
 
 def _tau(row: Row, size: int) -> float:
-    """What is guaranteed of a row; nothing where nothing was decided."""
+    """Return the tau guaranteed of a row; 0 where nothing was decided."""
     return max(
         (float(c["tau"]) for c in row["certificates"] if c["corruption_size"] == size and c["certified"]), default=0.0
     )

@@ -11,7 +11,7 @@ LEAST = 4  # questions
 
 @dataclass(frozen=True)
 class Halves:
-    """Which questions choose and which are held out, by their normalised texts; no question is in both."""
+    """The questions that choose and the held-out ones, by their normalised texts; no question is in both."""
 
     choosing: frozenset[str]
     held_out: frozenset[str]

@@ -1,4 +1,4 @@
-"""What tuning found: a table, and the comments of the settings file."""
+"""Reports of tuning: a table, and the comments of the settings file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MEASURES = {"ecacc": "expected certified accuracy", "cacc": "certified accuracy
 
 
 def measure_name(wish: Wish) -> str:
-    """What certified accuracy is called in tables: `ecacc 1`."""
+    """Return the name of certified accuracy in tables: `ecacc 1`."""
     return f"{wish.measure} {wish.corruption_size}"
 
 
@@ -38,7 +38,7 @@ def tuned_table(tuned: Tuned, wish: Wish, width: int | None) -> str:
 
 
 def in_words(tuned: Tuned, wish: Wish) -> list[str]:
-    """What was chosen, on how many questions, and what it is worth on questions that had no say in it."""
+    """Describe the choice: the setup, the number of questions, and its worth on questions that had no say in it."""
     chosen, held = tuned.chosen, tuned.held_out
     lines = [
         f"chosen: {chosen.label}, on {_questions(chosen)} ({measures(chosen, wish)})",
@@ -64,7 +64,7 @@ def in_words(tuned: Tuned, wish: Wish) -> list[str]:
 
 
 def warned_in_words(tuned: Tuned) -> list[str]:
-    """What the chosen settings' answers and certificates rest on, a line per kind of warning."""
+    """List what the chosen settings' answers and certificates rest on, a line per kind of warning."""
     found = [f"warning of {count} rows of the chosen settings: {text}" for text, count in tuned.warnings.items()]
     if tuned.repeats and not tuned.repeats.startswith("deterministic"):
         found.insert(0, f"the model: {tuned.repeats}")
@@ -80,7 +80,7 @@ def measures(candidate: Candidate, wish: Wish) -> str:
 
 
 def comments(tuned: Tuned, wish: Wish, about: Sequence[str]) -> list[str]:
-    """What stands above the settings in their file.
+    """Return the comments that stand above the settings in their file.
 
     Args:
         tuned: what tuning found.

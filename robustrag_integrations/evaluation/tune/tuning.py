@@ -22,7 +22,7 @@ from robustrag_integrations.grouping.votes import VoteRules
 
 @dataclass(frozen=True)
 class Wish:
-    """What is wanted of the settings.
+    """The wish that the settings are to meet.
 
     Attributes:
         prefer: what decides; see `choice.choose`.
@@ -46,7 +46,7 @@ class Wish:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What is asked at most; what a cache or the output holds is not asked again.
+    """An upper bound on what is asked; what a cache or the output holds is not asked again.
 
     Attributes:
         isolated: calls about one group, each made once however many setups share it.
@@ -67,7 +67,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuning found.
+    """The result of tuning.
 
     Attributes:
         candidates: every setup on the questions that choose.
@@ -129,21 +129,21 @@ class Tuning:
 
     @property
     def setups(self) -> int:
-        """How many setups there are."""
+        """The number of setups."""
         return len({job.setup for job in self.choosing})
 
     @property
     def names_origins(self) -> bool:
-        """Whether every passage says where it is from, so that an origin can have a vote."""
+        """True if every passage says where it is from, so that an origin can have a vote."""
         by_origin = VoteRules(group_by=ORIGIN)
         return all(group.origins for job in self.choosing for group in by_origin.isolate(job.question.passages))
 
     def questions(self, jobs: Sequence[Job]) -> int:
-        """How many questions these rows are about."""
+        """Count the questions that these rows are about."""
         return len({(job.dataset, job.question.id) for job in jobs})
 
     def estimate(self) -> Estimate:
-        """What all of it asks; the held-out questions are asked with one setup alone."""
+        """Bound the calls of all rows; the held-out questions are asked with one setup alone."""
         first = next(job.setup for job in self.held_out)
         return estimate_of([*self.choosing, *(job for job in self.held_out if job.setup == first)])
 
@@ -191,7 +191,7 @@ class Tuning:
 
 
 def estimate_of(jobs: Iterable[Job]) -> Estimate:
-    """What these rows ask of a model at most. Certificates ask more, each up to its own limit."""
+    """Bound what these rows ask of a model. Certificates ask more, each up to its own limit."""
     isolated: set[Any] = set()
     final = decoding = 0
     for job in jobs:

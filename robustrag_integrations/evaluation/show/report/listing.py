@@ -91,7 +91,7 @@ def _taus(row: Mapping[str, Any]) -> Iterator[Child]:
 
 
 def legend() -> Element:
-    """What the cells of the column "Groups" mean."""
+    """Explain the cells of the column "Groups"."""
     cells = [
         h("li", h("i", cls=f"cell {status}", aria_hidden="true"), f" {status.replace('_', ' ')}") for status in STATUSES
     ]

@@ -1,4 +1,4 @@
-"""What became of a row, in one word each, and what its attack is called."""
+"""The outcome of a row, in one word each, and the label of its attack."""
 
 from __future__ import annotations
 

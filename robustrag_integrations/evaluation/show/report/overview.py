@@ -74,7 +74,7 @@ def heading(run: Run, lines: Sequence[Line], prices: Prices | None) -> tuple[str
 
 
 def _what_is_missing(missing: Sequence[Missing]) -> str:
-    """What an interrupted run has not made."""
+    """Describe the rows that an interrupted run has not made."""
     parts = [
         f"{m.rows:,} of {m.planned:,} of {m.setup}, {spec_label(m.attack)}, {m.dataset} ({m.task}), {m.model}"
         for m in missing[:_IN_LIST]
@@ -100,7 +100,7 @@ def _spent(lines: Sequence[Line], prices: Prices | None) -> str:
 
 
 def finding(lines: Sequence[Line]) -> str:
-    """What the run shows, in a sentence per model, with all its attacks and data sets taken together."""
+    """Sum up the run in a sentence per model, with all its attacks and data sets taken together."""
     models = list(dict.fromkeys(line.model for line in lines))
     if len(models) > _MODELS_IN_HEADLINE:
         return f"{len(models)} models, each in tables of its own."
@@ -111,7 +111,7 @@ def finding(lines: Sequence[Line]) -> str:
 
 
 def _finding_of(lines: Sequence[Line]) -> str:
-    """What one model's lines show."""
+    """Sum up one model's lines."""
     attacked, clean = [a for a in lines if not a.clean], [a for a in lines if a.clean]
     if asr := _pooled(attacked, lambda line: line.asr):
         return f"Under attack, {_compared(asr, attacked, 'gave the attacker’s answer to', 'to')}."

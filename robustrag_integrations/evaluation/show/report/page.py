@@ -48,7 +48,7 @@ _FILTERS = {"dataset": "Data set", "model": "Model", "setup": "Setup", "attack":
 
 @dataclass(frozen=True)
 class Size:
-    """How large the page may become.
+    """The largest size that the page may reach.
 
     Attributes:
         megabytes: of the list and its details together; what no longer fits is left out, and the page says so.
@@ -115,7 +115,7 @@ def report_page(run: Run, *, size: Size | None = None) -> str:
 
 
 def _config(header: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What was run; empty where its file, which is not trusted, does not say."""
+    """Return the configuration that was run; empty where its file, which is not trusted, does not say."""
     config = header.get("config")
     return config if isinstance(config, Mapping) else {}
 
@@ -183,7 +183,7 @@ def _data(rows: Sequence[Mapping[str, Any]], places: Places, size: Size) -> tupl
 
 
 def _notices(total: int, listed: int, shown: int, size: Size) -> Iterator[str]:
-    """What is not on the page."""
+    """Name what is not on the page."""
     if listed < total:
         yield f"{total - listed:,} of {total:,} rows are not listed (the tables above count all of them)."
     if shown < listed:
