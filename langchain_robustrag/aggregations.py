@@ -45,7 +45,7 @@ EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `P
 
 
 class MethodOptions(TypedDict, total=False):
-    """The settings of the methods that ship; `aggregation` says which of them are taken."""
+    """The settings of the methods that ship; `aggregation` decides which of them apply."""
 
     task: Task
     threshold: Threshold
@@ -69,7 +69,7 @@ class MethodOptions(TypedDict, total=False):
 
 
 class RobustOptions(MethodOptions, total=False):
-    """The keyword arguments of `create_robust_documents_chain`, which describes them; every factory here takes them."""
+    """The keyword arguments that every factory here takes; `create_robust_documents_chain` describes them."""
 
     settings: SettingsLike | None
     aggregation: str | None
@@ -101,7 +101,7 @@ class RobustOptions(MethodOptions, total=False):
 
 
 def checked_settings(method: Method, settings: Mapping[str, Any], others: Collection[str]) -> MethodSettings:
-    """The core's settings for a method.
+    """Return the core's settings for a method.
 
     Args:
         method: the method.
@@ -125,7 +125,7 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
 def extra_prompt(
     name: str, given: BasePromptTemplate[Any] | None, method: Method, shipped: PromptSet, context: str, *, own: bool
 ) -> BasePromptTemplate[Any] | None:
-    """A prompt that shows no documents: the user's, else the project's own if it is wanted and the method has one.
+    """Return a prompt without documents: the user's, or the project's own if it is wanted and the method has one.
 
     Raises:
         TypeError, ValueError: not a prompt template, without the variable it needs, or with documents.

@@ -1,4 +1,4 @@
-"""The audit at run time: which prompts of a LangChain program hold texts of several sources."""
+"""The audit at run time: finds prompts of a LangChain program that hold texts of several sources."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _GAP = "\ue000"  # where a template has its values
 
 
 class IsolationAudit(BaseCallbackHandler):
-    """Looks at every prompt of the runs that it is a callback of: no two groups' texts may stand in one.
+    """A callback handler that checks every prompt of its runs: no prompt may hold texts of two groups.
 
     It learns what was retrieved from retrievers, from tools (their documents, as objects or JSON), and from documents
     in inputs and outputs of steps. It sees text of 30 characters or more as it was retrieved, up to spacing and JSON
@@ -65,64 +65,64 @@ class IsolationAudit(BaseCallbackHandler):
         return self._audit.findings
 
     def learn(self, documents: Sequence[Document]) -> None:
-        """Tell it of documents that no event shows."""
+        """Register documents that no event shows."""
         self._audit.learn(Passage(d.page_content, id=d.id, metadata=d.metadata or {}) for d in documents)
 
     def expect(self, run_id: UUID, own: Sequence[str]) -> None:
-        """Tell it that a run will ask a prompt of ours, made of these pieces."""
+        """Announce a run that will send a prompt of ours, made of these pieces."""
         self._own[run_id] = own
         if len(self._own) > _MOST_RUNS:
             self._own.popitem(last=False)
 
     def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
-        """A step is given something."""
+        """Note the input of a step."""
         self._begin(serialized, kwargs)
         self._look_for_documents(inputs)
 
     def on_chain_end(self, outputs: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """A step gave something."""
+        """Note the output of a step."""
         self._end(run_id)
         self._look_for_documents(outputs)
 
     def on_chain_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """A step, or whatever else, failed."""
+        """Forget a run that failed."""
         self._end(run_id)
 
     on_retriever_error = on_tool_error = on_llm_error = on_chain_error
 
     def on_tool_start(self, serialized: Any, input_str: str, **kwargs: Any) -> None:
-        """A tool is called, or a retriever."""
+        """Note the input of a tool or retriever."""
         self._begin(serialized, kwargs)
 
     on_retriever_start: Any = on_tool_start
     on_retriever_end: Any = on_chain_end
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """A tool returned something."""
+        """Note the output of a tool."""
         self._end(run_id)
         self._look_for_documents(output, tool=True)
 
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
-        """A model is asked with messages."""
+        """Check the messages to a chat model."""
         for prompt in messages:
             self._look(serialized, [text for m in prompt for text in _texts_of(m)], kwargs)
 
     def on_llm_start(self, serialized: Any, prompts: list[str], **kwargs: Any) -> None:
-        """A model is asked with a text."""
+        """Check the text prompts to a model."""
         for prompt in prompts:
             self._look(serialized, [prompt], kwargs)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """A model replied."""
+        """Forget the run of a model that has replied."""
         self._end(run_id)
 
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
-        """A robust answer was given."""
+        """Release the text of a robust answer."""
         if name == REPORT_EVENT and isinstance(data, Mapping):
             self._audit.release(str(data.get("text") or ""))
 
     def _begin(self, serialized: Any, known: Mapping[str, Any]) -> str:
-        """Note a run; its name."""
+        """Note a run, and return its name."""
         name = known.get("name") or (serialized or {}).get("name") or (serialized or {}).get("id", ["?"])[-1]
         self._runs[known["run_id"]] = (known.get("parent_run_id"), str(name))
         if len(self._runs) > _MOST_RUNS:
@@ -155,7 +155,7 @@ class IsolationAudit(BaseCallbackHandler):
 
 
 class _OpenAudit:
-    """The audit of the innermost `audit_isolation` that is open, for all threads and event loops.
+    """The innermost open `audit_isolation`, for all threads and event loops.
 
     In the place of a `ContextVar`, which threads of a program's own do not inherit.
     """
@@ -173,7 +173,7 @@ register_configure_hook(cast(Any, _OPEN), inheritable=True)
 
 @contextmanager
 def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
-    """Look at every prompt of every LangChain model in this process while the block runs.
+    """Check every prompt of every LangChain model in this process while the block runs.
 
     Args:
         on: see `IsolationAudit`.
@@ -194,7 +194,7 @@ def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
 
 
 def announced(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:
-    """The config of a call of ours, known to the audits among its handlers."""
+    """Return the config of a call of ours, announced to the audits among its handlers."""
     audits = [h for h in getattr(config.get("callbacks"), "handlers", ()) if isinstance(h, IsolationAudit)]
     if audits:
         run_id, pieces = uuid4(), _pieces_of(prompt)
@@ -218,5 +218,5 @@ def _pieces_of(prompt: Prompt) -> list[str]:
 
 
 def _texts_of(message: BaseMessage) -> Iterator[str]:
-    """All text of a message that a model may be shown."""
+    """Return all text of a message that a model may be shown."""
     return texts_in([message.content, getattr(message, "tool_calls", None), message.additional_kwargs])

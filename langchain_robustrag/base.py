@@ -1,4 +1,4 @@
-"""A Runnable that is one run of a trace: invoked, awaited and streamed by three methods of a subclass."""
+"""A Runnable that is one run in a trace. Subclasses implement the invoked, awaited and streamed answer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ Output = TypeVar("Output")
 
 
 class OneRun(RunnableSerializable[Any, Output]):
-    """Takes a dict and no other arguments. Subclasses have `_answer`, `_aanswer`, `_pieces` and `_apieces`."""
+    """A Runnable whose input is a dict, with no other arguments. Subclasses implement `_answer`, `_aanswer`, `_pieces`
+    and `_apieces`."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
@@ -86,12 +87,12 @@ class OneRun(RunnableSerializable[Any, Output]):
 
 
 def child_config(config: RunnableConfig, run_manager: Any, tag: str) -> RunnableConfig:
-    """The config of a child run: the chain's own, without its run name and run id."""
+    """Return the config of a child run: the chain's own, without its run name and run id."""
     return patch_config(config, callbacks=run_manager.get_child(tag))
 
 
 def _refuse_arguments(arguments: Mapping[str, Any]) -> None:
-    """Raise TypeError for what was bound to a chain, or passed to a call of it: no model would be given it."""
+    """Raise TypeError for arguments bound to a chain or passed to a call: no model would be given them."""
     if arguments:
         raise TypeError(
             f"a robust chain passes no arguments on, got {', '.join(sorted(arguments))}; bind to the model what is for "
@@ -100,7 +101,7 @@ def _refuse_arguments(arguments: Mapping[str, Any]) -> None:
 
 
 def _added(whole: Any, chunk: Any) -> Any:
-    """The input so far: streamed dicts come key by key."""
+    """Merge the input so far: streamed dicts come key by key."""
     if whole is None or not isinstance(chunk, Mapping):
         return chunk
     return AddableDict(whole) + chunk if isinstance(chunk, AddableDict) else {**whole, **chunk}

@@ -1,4 +1,4 @@
-"""Marks that tell an API what to keep of a prompt: Anthropic caches only what a `cache_control` block ends."""
+"""Prompt-cache markers: Anthropic caches only prefixes that end at a `cache_control` block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def wants_marks(llm: Any) -> bool:
 
 
 def marked(asked: str | PromptValue, shared: int) -> list[BaseMessage]:
-    """The messages of a prompt, with a mark behind their first characters; the text stays as it is.
+    """Return a prompt's messages with a mark after their first characters; the text stays as it is.
 
     Args:
         asked: a text, or messages.
@@ -39,7 +39,7 @@ def marked(asked: str | PromptValue, shared: int) -> list[BaseMessage]:
 
 
 def _with_mark(messages: Sequence[BaseMessage], place: int, end: int | None) -> list[BaseMessage]:
-    """A mark behind so many characters of one message, or behind all of it. Blocks without text are refused there."""
+    """Mark a message after this many characters, or after all of it. The API refuses a mark on a block without text."""
     message = messages[place]
     if not isinstance(message.content, str) or not message.content.strip():
         return list(messages)

@@ -1,4 +1,4 @@
-"""LangChain's callbacks: handlers of our own, what is done to those of others, and the report as an event."""
+"""Callback handlers: our own, wrappers around those of others, and the report as an event."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOSTREAM = "nostream"  # what LangGraph looks for
 
 
 class OpenRuns(Seen):
-    """Knows, too, which models' runs of one call have begun and not ended.
+    """Tracks, too, which models' runs of one call have begun and not ended.
 
     LangChain closes the chain around a model whose call is cancelled, and leaves the run of the model open.
     """
@@ -35,22 +35,22 @@ class OpenRuns(Seen):
         self._open: dict[UUID, dict[str, Any]] = {}
 
     def on_llm_start(self, serialized: Any, prompts: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """A model was called."""
+        """Note an open run."""
         self._open[run_id] = kwargs
 
     on_chat_model_start: Any = on_llm_start
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
-        """It has replied."""
+        """Note the end of a run."""
         self._open.pop(kwargs["run_id"], None)
         super().on_llm_end(response, **kwargs)
 
     def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """It has failed."""
+        """Note the failure of a run."""
         self._open.pop(run_id, None)
 
     async def close(self, error: BaseException, config: RunnableConfig) -> None:
-        """Say of all runs that are still open that they ended in this, to the handlers of the call's config."""
+        """End all runs that are still open with this error, for the handlers of the call's config."""
         handlers = list(getattr(config.get("callbacks"), "handlers", ()))
         while self._open:
             run_id, known = self._open.popitem()
@@ -64,41 +64,41 @@ class OpenRuns(Seen):
 
 
 class HeardQuery(BaseCallbackHandler):
-    """Hears what retrievers are asked; those that run inside another retriever are its own business."""
+    """Records the queries to retrievers, except those sent inside another retriever."""
 
     def __init__(self) -> None:
         self._inside: set[UUID] = set()
         self.queries: set[str] = set()
 
     def on_chain_start(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
-        """Whatever runs inside of a retriever is inside."""
+        """Note a run inside a retriever."""
         if parent_run_id in self._inside:
             self._inside.add(run_id)
 
     def on_retriever_start(
         self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
-        """Take the query."""
+        """Record the query."""
         if parent_run_id not in self._inside and isinstance(query, str):  # a dict reaches it where steps are miswired
             self.queries.add(query)
         self._inside.add(run_id)
 
 
 class ShownMessage(BaseCallbackHandler):
-    """Remembers the id of the message that was streamed, so that a graph does not show it again from the state."""
+    """Remembers the id of the streamed message, so that a graph does not show it again from its state."""
 
     def __init__(self) -> None:
         self.id: str | None = None
 
     def on_llm_end(self, response: LLMResult, *, tags: list[str] | None = None, **kwargs: Any) -> None:
-        """Take the final call's message, which alone is shown."""
+        """Note the message of the final call, which alone is shown."""
         generation = response.generations[0][0] if response.generations and response.generations[0] else None
         if isinstance(generation, ChatGeneration) and NOSTREAM not in (tags or ()):
             self.id = generation.message.id
 
 
 def in_loop(handler: BaseCallbackHandler) -> BaseCallbackHandler:
-    """A handler for asynchronous calls, whose methods are awaited where they are called, and in no thread.
+    """Wrap a handler for asynchronous calls: its methods are awaited in place, without a thread.
 
     `run_inline` would do the same. But where any handler has it, LangChain (1.0 to 1.8) tells the start of a completion
     model to handlers that have it, and to no other: traces and event streams would lose these runs.
@@ -126,7 +126,7 @@ class _InLoop:
 
 
 def without_tokens(manager: BaseCallbackManager) -> None:
-    """Have handlers learn of a run of their own, but not of its tokens.
+    """Let handlers learn of a run, but not of its tokens.
 
     What `astream_events` and LangGraph's `stream_mode="messages"` put into a run makes models stream, and shows what
     they say.
@@ -140,7 +140,7 @@ def _quiet(handler: BaseCallbackHandler) -> BaseCallbackHandler:
 
 
 class _Quiet:
-    """A streaming handler without what tells LangChain that it is one."""
+    """A streaming handler without the attributes by which LangChain recognises it as one."""
 
     def __init__(self, handler: BaseCallbackHandler) -> None:
         self._handler = handler
@@ -151,7 +151,7 @@ class _Quiet:
         return getattr(self._handler, name)
 
     def on_llm_new_token(self, *args: Any, **kwargs: Any) -> None:
-        """Nothing is passed on."""
+        """Pass nothing on."""
 
 
 def has_handlers(config: RunnableConfig) -> bool:
@@ -160,7 +160,7 @@ def has_handlers(config: RunnableConfig) -> bool:
 
 
 def send_report(answer: RobustAnswer, config: RunnableConfig) -> None:
-    """Tell whoever listens to the run of an answer; writing a report that nobody reads would take as long as a call."""
+    """Send the report of an answer to the run's listeners, if any: writing a report takes as long as a call."""
     if has_handlers(config):
         dispatch_custom_event(REPORT_EVENT, answer.to_dict(), config=config)
 
@@ -172,6 +172,6 @@ async def asend_report(answer: RobustAnswer, config: RunnableConfig) -> None:
 
 
 def attach(error: Exception, answer: RobustAnswer) -> None:
-    """Give an exception the answer as its `robustness`, if it has room for it."""
+    """Attach the answer to an exception as its `robustness`, if the exception takes attributes."""
     with suppress(AttributeError, TypeError):
         error.robustness = answer  # type: ignore[attr-defined]

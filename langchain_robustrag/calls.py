@@ -120,7 +120,7 @@ class ModelCalls:
         return described([name for name in sent if name not in refused], refused) if sent else {}
 
     def sent(self, refused: Refused) -> tuple[str, ...]:
-        """The parameters that go out and could be left out."""
+        """The optional parameters that are sent."""
         return tuple(name for name in parameters_sent(self.llm) if name not in refused)
 
 
@@ -177,7 +177,7 @@ class CallPerformer:
         )
 
     def final(self, request: Ask) -> Response:
-        """Make the call that stands alone."""
+        """Make the final call."""
         ask = partial(self._ask, [(request.prompts[0], self._final(shown=request.shown))], 0)
         try:
             return self.calls.caller.call(ask, RetriedCall(self._probe), cap=self.config.get("max_concurrency"))
@@ -199,7 +199,7 @@ class CallPerformer:
         raise failed
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
-        """The final answer in pieces, then how it ended."""
+        """Yield the final answer in pieces, then its ending."""
         writer = self._writer
         try:
             yield from writer.calls.caller.stream(
@@ -272,7 +272,7 @@ class CallPerformer:
         return piece if isinstance(piece, str) else without_secrets(piece, self.calls.llm)
 
     def _tried(self, way: str) -> Response:
-        """The reply to the probe of structured replies."""
+        """Return the reply to the probe of structured replies."""
         ask = partial(self._ask, [(_PROBE, self._aside("probe"))], 0, way=way)
         return self.calls.caller.call(ask, RetriedCall(self._probe))
 
@@ -312,7 +312,7 @@ class CallPerformer:
 
     @property
     def _probe(self) -> Probe[Any]:
-        """Return the probe for parameters that the model refuses."""
+        """The probe for parameters that the model refuses."""
 
         def ask(refused: Refused) -> Any:
             return without_parameters(self.calls.llm, refused).invoke(PROBE, self._aside("probe")(Seen()))
@@ -330,13 +330,13 @@ class CallPerformer:
         return Probe(self.calls.sent, ask, self.calls.capabilities)
 
     def _shown(self, error: BaseException) -> Exception:
-        """The exception, or what may be shown of it where it holds one of the model's keys."""
+        """Return the exception, or a presentable one where it holds one of the model's keys."""
         if isinstance(error, Exception) and steers(error):
             return error
         return presentable(error, secrets_of(self.calls.llm))
 
     def _failed(self, error: BaseException) -> str:
-        """A failed group's error in words; one that steers the graph or the task around it is raised."""
+        """Return a failed group's error in words. Raise errors that steer the graph or the task around it."""
         if steers(error):
             raise error
         shown = self._shown(error)
@@ -344,11 +344,11 @@ class CallPerformer:
         return in_one_line(shown)
 
     def _watching(self, handler: BaseCallbackHandler) -> BaseCallbackHandler:
-        """A handler as calls in an event loop have it."""
+        """Return a handler in the form that calls in an event loop need."""
         return handler if self.calls.synchronous else in_loop(handler)
 
     def _groups(self, request: Ask) -> list[tuple[Prompt, ChildRun]]:
-        """The prompts, each with the run that its call is."""
+        """Return the prompts, each with its run."""
         if request.prime:
             return [(prompt, self._aside("prime")) for prompt in request.prompts]
         tags = (NOSTREAM, ISOLATED)
@@ -367,7 +367,7 @@ class CallPerformer:
     def _child(
         self, name: str, tags: Sequence[str], metadata: Mapping[str, Any], watching: BaseCallbackHandler
     ) -> RunnableConfig:
-        """The config of a call: the chain's own, put together once, as LangChain copies it often enough."""
+        """Return the config of a call: the chain's own, built once, as LangChain copies it often enough."""
         callbacks = self.run_manager.get_child(name)
         config: RunnableConfig = {
             **self.config,
@@ -384,7 +384,7 @@ class CallPerformer:
 
 
 class UntracedSequence(Runnable[dict[str, Any], Any]):
-    """`prompt | llm` without the runs of a sequence, for calls of which no handler learns. It does not stream.
+    """`prompt | llm` without the runs of a sequence, for calls without handlers. It does not stream.
 
     A sequence opens a run for itself and one for the prompt, which take as long as the model's own bookkeeping.
     """
@@ -407,7 +407,7 @@ class UntracedSequence(Runnable[dict[str, Any], Any]):
 
 
 def _of_a_step(config: RunnableConfig | None) -> RunnableConfig:
-    """The config without the name of the run, which is the sequence's."""
+    """Return the config without the run name, which belongs to the sequence."""
     step = RunnableConfig(**(config or {}))
     step.pop("run_name", None)
     return step

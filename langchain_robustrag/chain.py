@@ -227,7 +227,7 @@ def create_robust_documents_chain(
 def create_reporting_chain(
     llm: AnyModel, prompt: BasePromptTemplate[Any] | None, options: RobustOptions
 ) -> RobustDocuments:
-    """The chain inside of what always gives the report: retrieval chain, tool, middleware, node.
+    """Create the chain inside retrieval chain, tool, middleware and node, which always give the report.
 
     Raises:
         TypeError: `return_robustness` is among the options; else as `create_robust_documents_chain`.

@@ -1,4 +1,4 @@
-"""For programs that still use the chain classes of `langchain-classic`, such as `RetrievalQA`."""
+"""An adapter for the chain classes of `langchain-classic`, such as `RetrievalQA`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class RobustDocumentsChain(BaseCombineDocumentsChain):
     def combine_docs(
         self, docs: list[Document], callbacks: Callbacks = None, **kwargs: Any
     ) -> tuple[str, dict[str, RobustAnswer]]:
-        """The answer, and the report under `robustness`; `kwargs` are the prompt's other inputs."""
+        """Return the answer, and the report under `robustness`; `kwargs` are the prompt's other inputs."""
         answered = self.documents_chain.invoke(self._inputs(docs, kwargs), {"callbacks": callbacks})
         return answered["answer"], {"robustness": answered["robustness"]}
 

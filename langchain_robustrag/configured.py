@@ -1,4 +1,4 @@
-"""The model that one call's config makes, and the same without the parameters that it refuses."""
+"""Resolves the model that one call's config chooses, and copies it without the parameters that it refuses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOLDERS = ("model_kwargs", "extra_body", "additional_model_request_fields", "pi
 
 
 def configured(llm: Any, config: RunnableConfig) -> Any:
-    """The model with its configurable fields and alternatives chosen, and one made by `init_chat_model` made.
+    """Return the model with its configurable fields and alternatives resolved, and any `init_chat_model` built.
 
     Raises:
         ValueError: `init_chat_model` was given no model, and the config names none.
@@ -52,7 +52,7 @@ def _made(llm: Any, config: RunnableConfig) -> Any:
 
 
 def drawable(llm: Any) -> Any:
-    """The model as a graph can show it: one that configs choose has no name before."""
+    """Return the model in a form that a graph can draw: one that configs choose has no name before."""
 
     def named(runnable: Any) -> Any:
         shown: Runnable[Any, Any] = RunnablePassthrough[Any]().with_config(run_name="model_of_the_config")
@@ -85,7 +85,7 @@ def parameters_sent(llm: Any) -> tuple[str, ...]:
 
 
 def without_parameters(llm: Any, refused: Collection[str]) -> Any:
-    """The model with these parameters left out, wherever they were set; the given one stays as it is."""
+    """Return the model without these parameters, wherever they were set; the given one stays as it is."""
 
     def change(runnable: Any) -> Any:
         updates: dict[str, Any] = {}

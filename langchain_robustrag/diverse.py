@@ -1,4 +1,4 @@
-"""A retriever that finds enough sources to decide: it wraps any other and fetches more until they are there."""
+"""A retriever that finds enough sources for a vote: it wraps any other and fetches more until they are there."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _Manager = CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
 
 
 class DiverseRetriever(BaseRetriever):
-    """Finds the documents of enough different sources, so that there is somebody to outvote a lie.
+    """Retrieves documents of enough different sources, so that others can outvote a lie.
 
     A retriever's four best documents may all come from one file. This one asks the wrapped retriever for more, four
     times as many in each round, until `sources` origins are there, and keeps the best `per_origin` documents of each,
@@ -94,7 +94,7 @@ class DiverseRetriever(BaseRetriever):
         return self
 
     def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """Find documents; further arguments reach the wrapped retriever."""
+        """Retrieve documents; further arguments reach the wrapped retriever."""
         return super().invoke(input, config, **kwargs, caller_config=config)
 
     async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
@@ -154,7 +154,7 @@ class DiverseRetriever(BaseRetriever):
 
 
 def _apart(kwargs: dict[str, Any]) -> tuple[RunnableConfig | None, dict[str, Any]]:
-    """The caller's config, and what is meant for the wrapped retriever; the number of documents is set here."""
+    """Split the wrapped retriever's arguments from the caller's config; the number of documents is set here."""
     others = {name: value for name, value in kwargs.items() if name not in (*COUNTS, "caller_config", "verbose")}
     return kwargs.get("caller_config"), others
 

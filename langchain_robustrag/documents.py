@@ -1,4 +1,4 @@
-"""Documents to isolated groups. Nothing in a document's metadata, present or missing, can break the call."""
+"""Puts documents into isolated groups. No metadata, present or missing, can break the call."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Isolation:
         return tuple(replace(group, separator=self.separator) for group in groups)
 
     def places(self, documents: Sequence[Document]) -> tuple[int, ...]:
-        """Per document the number of what it shares a group with; documents of one origin have the same."""
+        """Return the group number of each document; documents of one origin share one."""
         return passage_keys([self._passage(d) for d in documents], grouping_of(self.group_size, self.group_by)).places
 
     def _passage(self, document: Document) -> Passage:
@@ -62,7 +62,7 @@ class Isolation:
 
 
 def supporting_documents(robustness: object, documents: Sequence[Document]) -> list[Document]:
-    """The documents whose groups support the answer, in rank order; none for an abstention.
+    """Return the documents whose groups support the answer, in rank order; none for an abstention.
 
     Args:
         robustness: the `RobustAnswer`, or its `to_dict()`.
@@ -81,7 +81,7 @@ def supporting_documents(robustness: object, documents: Sequence[Document]) -> l
 
 
 def checked_documents(documents: Any) -> list[Document]:
-    """The documents as a list of their own.
+    """Check the documents, and return them as a new list.
 
     Raises:
         TypeError: it is something else; the message says what.
@@ -104,7 +104,7 @@ def checked_documents(documents: Any) -> list[Document]:
 
 
 def _formatted(document: Document, template: BasePromptTemplate[Any]) -> str:
-    """The document as the template shows it; metadata that is missing is left blank.
+    """Format a document with the template; missing metadata is left blank.
 
     A blank document stays blank. A document's author chooses its metadata. If the template cannot format it, the bare
     content is shown.
@@ -143,7 +143,7 @@ def _holds_documents(value: Any) -> bool:
 
 
 def _said(value: Any) -> Any:
-    """The value; of messages what they say, since no model is shown what else they hold."""
+    """Return the value; for a message its content, since no model is shown anything else of it."""
     if isinstance(value, BaseMessage):
         return value.content
     return [_said(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -94,7 +94,7 @@ def create_robust_node(
 
 
 def _check_keys(config: RunnableConfig, *keys: str | None) -> None:
-    """Raise KeyError for a key that the graph's state lacks: LangGraph drops what is written there without a word."""
+    """Raise KeyError for a key that the graph's state lacks: LangGraph silently drops what is written there."""
     read = config.get("configurable", {}).get(_READ)
     if read is None or _has(read, "__root__"):
         return
@@ -115,5 +115,5 @@ def _has(read: Any, key: str) -> bool:
 
 
 def _inputs(state: Any) -> dict[str, Any]:
-    """The state as a chain's input; states may be dicts, dataclasses or pydantic models."""
+    """Return the state as a chain's input; states may be dicts, dataclasses or pydantic models."""
     return dict(state) if isinstance(state, Mapping) else dict(vars(state))

@@ -1,4 +1,4 @@
-"""Looking through what LangChain wraps around a language model.
+"""Finds the language models inside LangChain's wrappers.
 
 `.bind`, `.with_retry`, `.with_fallbacks`, `.with_config` and configurable fields all put a Runnable around the model;
 `ChatHuggingFace` puts itself around a `HuggingFacePipeline`.
@@ -33,7 +33,7 @@ _CUT = {"finish_reason": "length"}
 
 
 def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
-    """The model as a Runnable that answers, and never repeats its prompt.
+    """Return the model as a Runnable that answers without repeating its prompt.
 
     Args:
         llm: what was given.
@@ -64,7 +64,7 @@ def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
 
 
 def _chain_in(llm: Any) -> str | None:
-    """The class of a chain that takes a dict of documents and a question, where a model belongs; None for a model."""
+    """Return the class of a chain that takes a dict of documents and a question, and is no model; None for a model."""
     while isinstance(llm, (RunnableBindingBase, RunnableSequence)) and "answering" not in type(llm).model_fields:
         llm = llm.first if isinstance(llm, RunnableSequence) else llm.bound
     fields = type(llm).model_fields if isinstance(llm, BaseModel) else {}
@@ -73,7 +73,7 @@ def _chain_in(llm: Any) -> str | None:
 
 
 def wrapped_models(runnable: Any, bound: Mapping[str, Any] | None = None) -> Iterator[tuple[Any, dict[str, Any]]]:
-    """The models inside a Runnable, each with the arguments bound to it on the way."""
+    """Yield the models inside a Runnable, each with the arguments bound to it on the way."""
     arguments = {**(dict(runnable.kwargs) if isinstance(runnable, RunnableBindingBase) else {}), **(bound or {})}
     inside = _inside(runnable)
     if not inside:
@@ -83,7 +83,7 @@ def wrapped_models(runnable: Any, bound: Mapping[str, Any] | None = None) -> Ite
 
 
 def rebuilt(runnable: Any, change: Callable[[Any], Any]) -> Any:
-    """The Runnable with `change` applied to it or, where that changes nothing, to the Runnables inside it.
+    """Return the Runnable with `change` applied to it or, where that changes nothing, to the Runnables inside it.
 
     The given one stays as it is: what is changed is a copy.
     """
@@ -158,7 +158,7 @@ def repeats_of_runnable(runnable: Any, refused: Collection[str] = ()) -> Repeats
 
 
 def decoding_model(llm: Any) -> DecodingModel:
-    """The model that gives next-token probabilities: a `LocalModel`, or the torch model inside a pipeline.
+    """Return the model that gives next-token probabilities: a `LocalModel`, or the torch model inside a pipeline.
 
     Raises:
         TypeError: there is none.
@@ -182,7 +182,7 @@ def _local_model(pipeline: Any, *, chat: bool) -> LocalModel:
 
 
 def _answer_only(model: Any) -> Any:
-    """A pipeline that leaves the prompt out of its answer, whatever it was bound to; anything else as it is.
+    """Have a pipeline leave the prompt out of its answer, whatever it was bound to; return anything else as it is.
 
     By default a pipeline repeats the prompt in front of the answer: keywords would be read out of the passage.
     """
@@ -214,7 +214,7 @@ def _answer_only(model: Any) -> Any:
 
 
 def _before_parsers(runnable: Any) -> Any:
-    """A sequence whose parsers read answers alone, without the reasoning on which they fail; anything else as it is.
+    """Have a sequence's parsers read answers alone, as they fail on reasoning; return anything else as it is.
 
     `StrOutputParser` changes nothing, so that the reply layer still sees all of the text behind it.
     """
@@ -229,7 +229,7 @@ def _before_parsers(runnable: Any) -> Any:
 
 
 def _without_reasoning(said: Any) -> Any:
-    """The reply without reasoning in its text; as it is where that never ends, which no parser takes for an answer."""
+    """Return the reply without the reasoning in its text. Unfinished reasoning stays, as no parser accepts it."""
     if not isinstance(said, (BaseMessage, str)):
         return said
     parts = parts_of(text_of(said))
@@ -239,7 +239,7 @@ def _without_reasoning(said: Any) -> Any:
 
 
 class _Watched:
-    """A pipeline that is called once, with one prompt, and notes whether its reply was cut at its limit of tokens."""
+    """A pipeline for one call with one prompt; it notes whether its reply was cut at the token limit."""
 
     def __init__(self, pipeline: Any) -> None:
         self._pipeline = pipeline
@@ -316,13 +316,13 @@ def _pipeline_samples(pipeline: Any, asked: Mapping[str, Any]) -> bool:
 
 
 def _fields(runnable: Any) -> list[tuple[str, Any]]:
-    """A Runnable's fields with their values; none of a Runnable that is not a pydantic model, such as a function."""
+    """Return a Runnable's fields with their values; none if it is not a pydantic model, such as a function."""
     if not isinstance(runnable, BaseModel):
         return []
     return [(name, getattr(runnable, name, None)) for name in cast("Any", type(runnable)).model_fields]
 
 
 def _inside(runnable: Any) -> list[Any]:
-    """The Runnables and models that a Runnable's fields hold, alone or in lists."""
+    """Return the Runnables and models in a Runnable's fields, alone or in lists."""
     values = [value if isinstance(value, (list, tuple)) else [value] for _, value in _fields(runnable)]
     return [item for items in values for item in items if isinstance(item, (Runnable, BaseLanguageModel))]

@@ -25,13 +25,13 @@ _DEEPEST = 10  # wrappers in wrappers
 
 
 class UnknownRetrieverError(TypeError):
-    """It is not known how this retriever is asked for more documents; the message says what to set."""
+    """The way to ask this retriever for more documents is not known; the message says what to set."""
 
 
 def asked_for(
     retriever: Runnable[str, Any], k: int, config: RunnableConfig | None = None
 ) -> tuple[Runnable[str, Any], RunnableConfig | None]:
-    """A copy of the retriever that finds `k` documents, and the config for its call; wrapped ones are copied, too.
+    """Return a copy of the retriever that finds `k` documents, and its call's config; wrapped ones are copied, too.
 
     Raises:
         UnknownRetrieverError: it has no number that is known.
@@ -79,7 +79,7 @@ def _changed(retriever: Any, k: int, depth: int) -> Any:
 
 
 def _search(retriever: Any, given: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """The vector store's arguments. `fetch_k` is how many candidates it looks at: for MMR, or to filter them."""
+    """Return the vector store's arguments. `fetch_k` counts the candidates that it looks at, for MMR or a filter."""
     search = {**given, "k": k}
     store = getattr(getattr(retriever, "vectorstore", None), "similarity_search", None)
     filters = "filter" in given and store is not None and "fetch_k" in inspect.signature(store).parameters
@@ -90,7 +90,7 @@ def _search(retriever: Any, given: Mapping[str, Any], k: int) -> dict[str, Any]:
 
 
 def _behind(value: Any, k: int) -> Any:
-    """Rerankers and filters, with the number of documents that they keep."""
+    """Return rerankers and filters that keep `k` documents."""
     if isinstance(value, (list, tuple)):
         return [_behind(inner, k) for inner in value]
     fields = type(value).model_fields if hasattr(type(value), "model_fields") else {}

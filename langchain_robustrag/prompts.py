@@ -45,7 +45,7 @@ class FilledPrompt(Prompt):
         return len(before) if slot else 0
 
     def without_context(self) -> Prompt:
-        """The same call with nothing in the slot."""
+        """Return the same call with an empty slot."""
         return replace(self, text="", context=(0, 0), values={**self.values, self.slot: ""})
 
 
@@ -67,7 +67,7 @@ class FilledTemplate(PromptTemplate):
     slot: str = field(kw_only=True, compare=False)
 
     def render(self, **values: str) -> Prompt:
-        """The template and the values of one call."""
+        """Return the template with the values of one call."""
         body = super().render(**values)
         filled = self._named(values, body.text)
         return FilledPrompt(body.text, body.context, template=self.template, values=filled, slot=self.slot)
@@ -82,7 +82,7 @@ class FormattedTemplate(FilledTemplate):
     """The same for a local model, which reads text and has to know where the passages stand in it."""
 
     def render(self, **values: str) -> Prompt:
-        """The whole prompt as text.
+        """Return the whole prompt as text.
 
         Raises:
             ValueError: the template does not show the passages once, as they are.
@@ -94,13 +94,13 @@ class FormattedTemplate(FilledTemplate):
 
 
 def as_langchain(template: PromptTemplate, context: str = "context") -> StringTemplate:
-    """One of the project's prompts as a LangChain prompt, its passages under the name `context`."""
+    """Return one of the project's prompts as a LangChain prompt, its passages under the name `context`."""
     instruction = template.instruction.replace("{", "{{").replace("}", "}}")
     return StringTemplate.from_template(instruction + template.body.replace("{context}", "{" + context + "}"))
 
 
 def check_prompt(prompt: Any, needs: str | None, what: str = "Prompt") -> None:
-    """Raise unless it is a prompt template with the variable, if it needs one.
+    """Raise unless this is a prompt template with the variable, if it needs one.
 
     Raises:
         TypeError: not a prompt template.
@@ -119,7 +119,7 @@ def check_prompt(prompt: Any, needs: str | None, what: str = "Prompt") -> None:
 
 
 def shown_names(*prompts: BasePromptTemplate[Any]) -> frozenset[str]:
-    """The inputs that prompts show, those that may be missing among them."""
+    """Return the inputs that prompts show, optional ones included."""
     return frozenset(name for p in prompts for name in (*p.input_variables, *p.optional_variables))
 
 
@@ -133,14 +133,14 @@ def check_inputs(prompt: BasePromptTemplate[Any], values: Mapping[str, Any]) -> 
 
 
 def as_text(value: PromptValue) -> str:
-    """A prompt as plain text: a chat prompt's messages with an empty line between two."""
+    """Return a prompt as plain text: a chat prompt's messages with an empty line between two."""
     if isinstance(value, StringPromptValue):
         return value.text
     return BETWEEN.join(str(m.text) for m in value.to_messages())
 
 
 def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str) -> Prompt:
-    """A prompt that knows where its passages (the value `name`) stand, so that a local model can cut that part alone.
+    """Return a prompt that knows where its passages (the value `name`) are: a local model truncates that part alone.
 
     Raises:
         ValueError: the template does not show the passages once, as they are.

@@ -1,4 +1,4 @@
-"""The question among a chain's inputs, and the conversation around it: what a history-aware retriever makes of both."""
+"""Finds the question among a chain's inputs, and the conversation around it, as a history-aware retriever uses both."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ Question = str | Callable[[Mapping[str, Any]], str]
 
 
 def question_inputs(question: str) -> dict[str, Any]:
-    """A question under every name by which a prompt may ask for it."""
+    """Return a question under every name by which a prompt may ask for it."""
     return dict.fromkeys(QUESTION_KEYS, question)
 
 
 def find_question(
     inputs: Mapping[str, Any], prompt: BasePromptTemplate[Any], context: str, chosen: Question | None = None
 ) -> str:
-    """The question of one call: what the report names, and what keywords and no-retrieval prompts ask.
+    """Find the question of one call, for the report, the keyword prompt and the no-retrieval prompt.
 
     In this order: `chosen` (an input key, or a function from the inputs); the input `input`, `question` or `query`; the
     last human message among the inputs; the prompt's only other variable. A prompt with no other variable is a task in
@@ -52,7 +52,7 @@ def find_question(
 
 
 def asked_question(inputs: Mapping[str, Any], chosen: Question | None = None) -> str:
-    """The question among a retrieval chain's inputs, before there is a prompt: what a retriever is asked.
+    """Find the retriever's question among a retrieval chain's inputs, before there is a prompt.
 
     Raises:
         KeyError: there is none; the message names the inputs.
@@ -67,7 +67,7 @@ def asked_question(inputs: Mapping[str, Any], chosen: Question | None = None) ->
 
 
 def usual_question(inputs: Mapping[str, Any], others: Sequence[str] = ()) -> str | None:
-    """The question among the inputs, where it usually is or in one of the others; None where there is none."""
+    """Return the question from its usual input, or from another one; None where there is none."""
     for name in dict.fromkeys([*QUESTION_KEYS, "messages", *others]):
         value = inputs.get(name)
         if (text := value if isinstance(value, str) else last_human_text(value)) is not None:
@@ -76,7 +76,7 @@ def usual_question(inputs: Mapping[str, Any], others: Sequence[str] = ()) -> str
 
 
 def last_human_text(messages: Any) -> str | None:
-    """The text of the last human message of a list, of objects, pairs or dicts; None where there is none."""
+    """Return the text of the last human message of a list, of objects, pairs or dicts; None where there is none."""
     for message in reversed(messages_of(messages)):
         if isinstance(message, HumanMessage):
             return str(message.text)
@@ -84,7 +84,7 @@ def last_human_text(messages: Any) -> str | None:
 
 
 def messages_of(value: Any) -> list[BaseMessage]:
-    """The messages of a list of objects, pairs or dicts, or the one that it is; none where there are none."""
+    """Return the messages of a list of objects, pairs or dicts, or a single message; none where there are none."""
     if isinstance(value, BaseMessage):
         return [value]
     if not isinstance(value, Sequence) or isinstance(value, str):
@@ -115,7 +115,7 @@ def _usual(inputs: Mapping[str, Any], prompt: BasePromptTemplate[Any], context: 
 
 
 def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:
-    """The inputs that hold a conversation."""
+    """Return the names of the inputs that hold a conversation."""
     return frozenset(name for name, value in inputs.items() if _is_conversation(value))
 
 
@@ -155,7 +155,7 @@ def shown_conversation(inputs: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def standing_alone(inputs: Mapping[str, Any], heard: HeardQuery) -> str | None:
-    """The question that was asked in place of the user's, of which the conversation is a part; None if none was."""
+    """Return the standalone question, condensed from the user's and the conversation; None if there was none."""
     if not history_names(inputs) or len(heard.queries) != 1:
         return None
     [query] = heard.queries
@@ -163,7 +163,7 @@ def standing_alone(inputs: Mapping[str, Any], heard: HeardQuery) -> str | None:
 
 
 def _messages(value: Any) -> list[BaseMessage]:
-    """The messages of an input; none if it is no conversation."""
+    """Return the messages of an input; none if it is no conversation."""
     return messages_of(value) if isinstance(value, BaseMessage) or _is_conversation(value) else []
 
 

@@ -1,4 +1,4 @@
-"""LangChain's messages as replies: by the type of each block, never by its place.
+"""Reads LangChain's messages as replies: by the type of each block, never by its place.
 
 Text is what blocks of text hold. Reasoning is counted and dropped, whatever a provider calls it; calls of tools, search
 results and blocks of unknown types are no answer.
@@ -24,7 +24,7 @@ from robustrag_integrations.replies.reply import Ending, Piece, Usage
 
 
 class Seen(BaseCallbackHandler):
-    """Remembers what the model itself replied, for what a parser behind it leaves out: how the reply ended."""
+    """Remembers the ending of the model's own reply, which a parser behind it leaves out."""
 
     ignore_chain = ignore_retriever = ignore_agent = ignore_custom_event = True
 
@@ -32,7 +32,7 @@ class Seen(BaseCallbackHandler):
         self.ending = Ending()
 
     def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
-        """The model has replied."""
+        """Note the model's reply."""
         last = response.generations[-1][-1] if response.generations and response.generations[-1] else None
         message, info = getattr(last, "message", None), getattr(last, "generation_info", None) or {}
         found = ending_of(message) if isinstance(message, BaseMessage) else Ending()
@@ -51,7 +51,7 @@ def response_of(said: Any, seen: Ending) -> Response:
 
 
 def text_of(said: Any) -> str:
-    """The answer in it: the text of a message's blocks of text; an object as JSON; nothing for None."""
+    """Return the answer in a reply: the text blocks of a message; an object as JSON; nothing for None."""
     if isinstance(said, BaseMessage):
         return "".join(_parts(said).text)
     if said is None or isinstance(said, str):
@@ -91,7 +91,7 @@ class Streamed:
     _whole: Any = None
 
     def pieces_of(self, chunk: Any) -> Iterator[Piece]:
-        """The text of a chunk. Of objects, which parsers give more and more complete, the last one counts."""
+        """Yield the text of a chunk. Parsers send objects that are more and more complete: the last one counts."""
         if isinstance(chunk, BaseMessage):
             found, known = ending_of(chunk), self._own
             refusals = [words for words in (known.refusal, found.refusal) if words is not None]

@@ -118,7 +118,7 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
         return get_unique_config_specs([*self.retriever.config_specs, *self.answering.config_specs])
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """The retriever, and what the robust chain goes through."""
+        """Return a graph of the retriever and the steps of the robust chain."""
         return (self.retriever | self.answering).get_graph(config)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
@@ -129,7 +129,7 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
         return create_model("RobustRetrievalInput", **fields)
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """The input, the documents, the answer and its report."""
+        """Return the schema of the output: the input, the documents, the answer and its report."""
         given = self.get_input_schema(config).model_fields
         fields: dict[str, Any] = {
             **{name: (field.annotation, ...) for name, field in given.items()},
@@ -160,7 +160,7 @@ class _Turn:
         return self._under_every_name(self.inputs)
 
     def listening(self, run_manager: Any, config: RunnableConfig, *, in_a_loop: bool = False) -> RunnableConfig:
-        """The retriever's config, in which what it asks other retrievers is heard."""
+        """Return the retriever's config, with a handler that records its queries to other retrievers."""
         config = child_config(config, run_manager, "retrieve")
         config["callbacks"].add_handler(in_loop(self.heard) if in_a_loop else self.heard)  # type: ignore[union-attr]
         return config
@@ -179,7 +179,7 @@ class _Turn:
 
     @property
     def before_the_answer(self) -> AddableDict:
-        """Return what a stream shows once the documents are there."""
+        """The part of a stream that is shown once the documents are there."""
         late = self.chain.answering.document_variable_name if self.chain.supporting_only else None
         return AddableDict({name: value for name, value in self.found.items() if name != late})
 
@@ -193,7 +193,7 @@ class _Turn:
         return AddableDict({name: documents, **answered, "robustness": answer.over_supporting()})
 
     def _under_every_name(self, inputs: dict[str, Any]) -> dict[str, Any]:
-        """The inputs, with the question under every name by which a prompt may ask for it."""
+        """Return the inputs, with the question under every name by which a prompt may ask for it."""
         known = usual_question(self.inputs) if self.chain.answering.question is None else None
         return inputs if known is None else {**question_inputs(known), **inputs}
 
@@ -242,7 +242,7 @@ def create_robust_retrieval_chain(
 
 
 def check_retriever(retriever: object) -> None:
-    """Check what documents come from.
+    """Check the source of the documents.
 
     Raises:
         TypeError: it is none that can be asked; the message says what is.
@@ -255,7 +255,7 @@ def check_retriever(retriever: object) -> None:
 
 
 def _checked(given: dict[str, Any]) -> dict[str, Any]:
-    """The input.
+    """Check the input, and return it.
 
     Raises:
         TypeError: it is no dict; the message says what is.

@@ -1,4 +1,4 @@
-"""Documents in whatever a tool returns: lists, pairs with scores, dicts, content blocks, messages, commands, JSON.
+"""Finds documents in a tool's result: lists, pairs with scores, dicts, content blocks, messages, commands, JSON.
 
 What a tool returns as objects has the tool's own structure, and each document in it is one. Text has no structure that
 counts: whoever wrote a part of it could have written all of it, so documents that are read out of JSON text are kept
@@ -27,11 +27,11 @@ _TEXT_BLOCKS = ("text", "output_text")
 
 
 class UnreadableError(ValueError):
-    """A result that is too deep or too large to be looked through."""
+    """A result is too deep or too large to be searched."""
 
 
 def documents_in(value: Any) -> list[Document]:
-    """Every document in a value, in order; the same one counts once.
+    """Return every document in a value, in order; the same one counts once.
 
     Raises:
         UnreadableError: the value is too deep or too large.
@@ -51,7 +51,7 @@ def documents_in(value: Any) -> list[Document]:
 
 
 def blocks_in(content: Any) -> list[Document]:
-    """The blocks of a result of MCP's kind as documents, if there are several or one names a resource; else none.
+    """Return the content blocks of an MCP result as documents, if there are several or one names a resource; else none.
 
     A text block is a document of its own, named by its place where it does not say its source. Blocks that show no
     text, such as images, are left out: one of them must not withhold what the others say.
@@ -76,7 +76,7 @@ def _text_block(place: int, block: Any) -> Document | None:
 
 
 def _resource(block: Any) -> Document | None:
-    """A `resource_link` of MCP, or an embedded resource with text; None for anything else."""
+    """Return a `resource_link` of MCP, or an embedded resource with text, as a document; None for anything else."""
     if not isinstance(block, Mapping):
         return None
     inner = block.get("resource") if block.get("type") == "resource" else block
@@ -88,7 +88,7 @@ def _resource(block: Any) -> Document | None:
 
 
 def records_in(value: Any) -> list[Document]:
-    """Rows of a result list, such as `{"url": ..., "content": ...}`, as documents.
+    """Return the rows of a result list, such as `{"url": ..., "content": ...}`, as documents.
 
     Raises:
         UnreadableError: the value is too deep or too large.
@@ -97,7 +97,7 @@ def records_in(value: Any) -> list[Document]:
 
 
 def sourced_records_in(value: Any) -> list[Document]:
-    """Those rows that say where they are from: what an ordinary tool returns seldom does.
+    """Return those rows that name their source; ordinary tools seldom return any.
 
     Raises:
         UnreadableError: the value is too deep or too large.
@@ -131,7 +131,7 @@ def _parsed(text: str) -> Any:
 
 
 def text_of(content: Any) -> str | None:
-    """A message's content as one text; None if there is more in it than text, or it is of no known form."""
+    """Return a message's content as one text; None if it holds more than text, or has no known form."""
     if isinstance(content, str):
         return content
     if not isinstance(content, list):
@@ -149,7 +149,7 @@ def _block_text(block: Any) -> str | None:
 
 
 def _parts(value: Any) -> Iterator[Any]:
-    """The value and what is in it, down to documents, which are not taken apart."""
+    """Yield the value and everything in it, down to documents, which are not taken apart."""
     waiting, seen, looked = [(value, 0)], set[int](), 0
     keep = []  # ids are only good as long as their objects live
     while waiting:
@@ -189,7 +189,7 @@ def _fields(part: Any) -> dict[str, Any]:
 
 
 def _document(part: Any) -> Document | None:
-    """The document that a part is, if it is one: a `Document`, one as a dict, or a content block that shows one."""
+    """Return the document in a part: a `Document`, one as a dict, or a content block; None for anything else."""
     if isinstance(part, Document):
         return part
     if not isinstance(part, Mapping):
@@ -204,7 +204,7 @@ def _document(part: Any) -> Document | None:
 
 
 def _shown(block: Mapping[str, Any]) -> Document | None:
-    """A `search_result`, `document` or `text-plain` block; one without text that can be read is no document."""
+    """Return a `search_result`, `document` or `text-plain` block as a document; None without readable text."""
     source = block.get("source")
     body = source if isinstance(source, Mapping) else block
     texts = [body.get(key) for key in ("content", "text", "data") if body.get(key) is not None]

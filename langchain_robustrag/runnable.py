@@ -57,7 +57,7 @@ _MOST_MODELS = 100  # that are remembered: configs can name any
 
 @dataclass(frozen=True)
 class _Call:
-    """One answer being made: the plan, and what performs it."""
+    """One answer in the making: the plan and its performer."""
 
     plan: Plan
     perform: Performer
@@ -69,7 +69,7 @@ class _Call:
 
 
 class RobustDocuments(OneRun[Any]):
-    """Documents and a question in, an answer out that a few planted documents cannot take over.
+    """A Runnable that answers a question from documents; a few planted documents cannot take it over.
 
     Made by `create_robust_documents_chain`, which describes the settings. The input is a dict with the documents under
     `document_variable_name` and whatever the prompt names besides; the output is the answer (a `str`, or what the
@@ -293,7 +293,7 @@ class RobustDocuments(OneRun[Any]):
 
     @property
     def _model(self) -> TextModel | DecodingModel | None:
-        """The core's model that is asked, past LangChain; None for a model of LangChain."""
+        """The core's model that is asked without LangChain; None for a model of LangChain."""
         return self.llm if isinstance(self.llm, (TextModel, DecodingModel)) else None
 
     def _repeats(self, calls: ModelCalls | None, final: ModelCalls | None) -> Repeats:
@@ -309,7 +309,7 @@ class RobustDocuments(OneRun[Any]):
         return replace(calls, structured=self.structured)
 
     def _calls(self, llm: Any, config: RunnableConfig) -> ModelCalls:
-        """The model that this config makes, with what was found out about it before."""
+        """Return the calls to this config's model, with what was found out about it before."""
         llm = configured(llm, config)
         if len(self._models) > _MOST_MODELS:
             self._models.clear()
@@ -333,7 +333,7 @@ class RobustDocuments(OneRun[Any]):
         return answer.marked_text if self.citation_markers else answer.text
 
     def _check_inputs(self, given: Mapping[str, Any], votes: bool) -> None:
-        """Raise KeyError when a prompt needs an input that is not there, and that no plan fills in."""
+        """Raise KeyError for a missing input that a prompt needs and no plan fills in."""
         values = {**given, "query": "", **({"choices": ""} if votes else {})}
         check_inputs(self.prompt, {**values, self.document_variable_name: ""})
         if self.keyword_prompt is not None:
@@ -342,7 +342,7 @@ class RobustDocuments(OneRun[Any]):
             check_inputs(self.no_retrieval_prompt, values)
 
     def _prompts(self, inputs: Mapping[str, Any]) -> PromptSet:
-        """The chain's prompts where the core expects its own, filled with this call's input."""
+        """Return the chain's prompts in the core's form, filled with this call's input."""
         kind = FilledTemplate if self._model is None else FormattedTemplate
         name = self.document_variable_name
         shipped: PromptSet = self.settings.prompts
@@ -372,7 +372,7 @@ class RobustDocuments(OneRun[Any]):
         return {name: value for name, value in {**held, **given}.items() if name in names}
 
     def all_prompts(self) -> list[BasePromptTemplate[Any]]:
-        """The prompts that it was given or made, each of which may show inputs."""
+        """Return all prompts, given or made; each may show inputs."""
         return [p for p in (self.prompt, self.keyword_prompt, self.no_retrieval_prompt) if p is not None]
 
     def _caveats(self) -> tuple[str, ...]:
@@ -397,7 +397,7 @@ class RobustDocuments(OneRun[Any]):
         return self.output_parser.OutputType if self.structured is None else self.structured.output_type
 
     def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """The answer; with the report, both by name."""
+        """Return the schema of the output: the answer, or a dict of answer and report."""
         if not self.return_robustness:
             return cast("type[BaseModel]", super().get_output_schema(config))
         return create_model("RobustDocumentsOutput", answer=(self._answer_type, ...), robustness=(RobustAnswer, ...))
@@ -409,7 +409,7 @@ class RobustDocuments(OneRun[Any]):
         return get_unique_config_specs(s for p in parts if isinstance(p, Runnable) for s in p.config_specs)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """The documents, and what the prompt names besides."""
+        """Return the schema of the input: the documents, and the prompt's other inputs."""
         asked = {"query": "input" if self.question is None else self.question}
         named = [asked.get(n, n) for n in self.prompt.input_variables if n != self.document_variable_name]
         names = [name for name in named if isinstance(name, str)]
@@ -419,7 +419,7 @@ class RobustDocuments(OneRun[Any]):
         return create_model("RobustDocumentsInput", **fields)
 
     def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """Prompt, model, aggregation, second prompt, model, output parser: what a call goes through."""
+        """Return a graph of the steps: prompt, model, aggregation, second prompt, model, output parser."""
         aggregate: Runnable[Any, Any] = RunnablePassthrough[Any]().with_config(
             run_name=f"{self.aggregation}_aggregation"
         )

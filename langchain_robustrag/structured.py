@@ -45,7 +45,7 @@ class Structured:
 
     @classmethod
     def of(cls, schema: Any, llm: Runnable[Any, Any]) -> Structured:
-        """The schema, and how this model can be given it.
+        """Return the schema with the way in which this model takes it.
 
         Raises:
             TypeError: not a schema.
@@ -64,14 +64,14 @@ class Structured:
         return cls(schema, native is not llm)
 
     def around(self, llm: Runnable[Any, Any]) -> Runnable[Any, Any]:
-        """The model that gives JSON of this schema."""
+        """Return the model, bound to give JSON of this schema."""
         if self.native:
             return _whole(_natively(llm, self.schema))
         told = RunnableLambda[Any, Any](self._told, name="with_schema")
         return told | llm | StrOutputParser() | RunnableLambda(self._read, name="as_json")
 
     def loaded(self, answer: RobustAnswer) -> Any:
-        """The answer as the schema says, or `Abstained`, as a dict where the schema gives dicts.
+        """Return the answer as an object of the schema, or `Abstained`; as a dict where the schema gives dicts.
 
         Raises:
             OutputParserException: the text does not fit the schema.
@@ -112,7 +112,7 @@ class Structured:
         return StringPromptValue(text=f"{text}\n\n{told}")
 
     def _read(self, reply: str) -> str:
-        """The JSON in a reply; one without any is left as it is: an abstention, or an error later on."""
+        """Return the JSON in a reply. A reply without any stays as it is: an abstention, or an error later on."""
         try:
             found = parse_json_markdown(reply)
         except ValueError:
@@ -138,7 +138,7 @@ REPLY_WAYS: Mapping[str, Mapping[str, Any]] = {"with_structured_output": {}, "to
 
 
 def replying(llm: Runnable[Any, Any], way: str) -> Runnable[Any, Any]:
-    """The model that is given the schema of structured replies; it replies with a message, or a tool's arguments."""
+    """Bind the model to the schema of structured replies; it replies with a message, or with a tool's arguments."""
     return _natively(llm, SCHEMA, REPLY_WAYS[way]) | RunnableLambda(_said, name="as_reply")
 
 
@@ -164,7 +164,7 @@ def _natively(llm: Runnable[Any, Any], schema: Any, how: Mapping[str, Any] | Non
 
 
 def _whole(native: Runnable[Any, Any]) -> Runnable[Any, Any]:
-    """The model's object as JSON, in one piece: objects that grow while they are streamed are not always complete."""
+    """Return the model's object as JSON in one piece: an object that grows while it is streamed may be incomplete."""
 
     def call(value: Any, config: RunnableConfig) -> str:
         return _dumped(native.invoke(value, config))
@@ -176,7 +176,7 @@ def _whole(native: Runnable[Any, Any]) -> Runnable[Any, Any]:
 
 
 def _dumped(said: Any) -> str:
-    """The object as JSON; the reply as it is where it could not be parsed."""
+    """Return the object as JSON; the reply as it is where it could not be parsed."""
     if isinstance(said, Mapping) and said.keys() == {"raw", "parsed", "parsing_error"}:
         if said["parsing_error"] is not None:
             return text_of(said["raw"]) or json.dumps([c["args"] for c in getattr(said["raw"], "tool_calls", [])])

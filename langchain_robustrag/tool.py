@@ -100,7 +100,7 @@ def create_robust_retriever_tool(
 
 @contextmanager
 def _failures_told() -> Iterator[None]:
-    """Make a tool error of what fails in here."""
+    """Turn failures in the block into tool errors."""
     try:
         yield
     except Exception as error:
@@ -110,7 +110,7 @@ def _failures_told() -> Iterator[None]:
 
 
 def hidden(config: RunnableConfig) -> RunnableConfig:
-    """The config of an answer that is a tool's: its tokens are not for the screen, where the agent's reply will be."""
+    """Return the config of a tool's answer: its tokens are not streamed to the user, who sees the agent's reply."""
     return merge_configs(config, {"tags": [NOSTREAM]})
 
 

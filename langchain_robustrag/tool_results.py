@@ -37,7 +37,7 @@ Asking: TypeAlias = Generator[list[Document], Any, Any]
 
 
 class ToolCall:
-    """A tool call, and what its function returned before LangChain made text of it.
+    """A tool call, and the value that its function returned before LangChain made text of it.
 
     Args:
         request: the call, as a middleware has it.
@@ -81,7 +81,7 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class ToolResults:
-    """The rules for what tools return.
+    """The rules for tool results.
 
     Attributes:
         named: tools whose results are retrieved text whatever they look like.
@@ -110,7 +110,7 @@ class ToolResults:
         return name in self.trusted or (name not in self.named and type(tool) is RobustRetrieverTool)
 
     def read(self, call: ToolCall, result: Any) -> Asking:
-        """The result that the agent may read.
+        """Return the result that the agent may read.
 
         Yields:
             Documents to answer from; what is sent back is the answer with its report, or the exception.
@@ -134,7 +134,7 @@ class ToolResults:
         return (yield from self._command(call, result))
 
     def _command(self, call: ToolCall, command: Any) -> Asking:
-        """A command's messages one by one; what else it holds may be in the state, but not on its way to a model."""
+        """Read a command's messages one by one; the rest of it may be in the state, but not on its way to a model."""
         update, retrieved = getattr(command, "update", None), self.retrieves(call.name, call.tool)
         sent = [s.arg for s in _listed(getattr(command, "goto", ())) if hasattr(s, "arg")]
         if documents_in(sent) or (retrieved and sent):
@@ -161,7 +161,7 @@ class ToolResults:
         return read
 
     def _message(self, call: ToolCall, message: BaseMessage, raw: Any) -> Asking:
-        """A message with an answer for its content, as it is, or as an error."""
+        """Return a message with an answer as its content, unchanged, or as an error."""
         if isinstance(message, ToolMessage) and message.status == "error" and not call.entered:
             return message  # the arguments were wrong; the tool never ran
         documents, from_text = self._documents(call, message, raw)
@@ -185,7 +185,7 @@ class ToolResults:
         return (yield from self._answered(call, message, [Document(text)], from_text=True))
 
     def _documents(self, call: ToolCall, message: BaseMessage, raw: Any) -> tuple[list[Document], bool]:
-        """The documents to answer from, and whether they were read out of text."""
+        """Return the documents to answer from, and whether they were read out of text."""
         content = message.content if isinstance(message.content, list) else None
         places = [getattr(message, "artifact", None), raw, content]
         if (self.retrieves(call.name, call.tool) or documents_in(content)) and (blocks := blocks_in(content)):
@@ -217,7 +217,7 @@ class ToolResults:
         return message.model_copy(update={"content": content, "artifact": artifact, "status": "success"})
 
     def _through(self, call: ToolCall, result: Any) -> Any:
-        """A result in which nothing was recognised: passed and said once, or refused."""
+        """Pass or refuse a result in which nothing was recognised; a passed one is logged once."""
         if self.strict:
             return _refused(call, "it is in neither tools= nor trusted= of a strict RobustRetrievalMiddleware", result)
         if call.name not in self.passed:
@@ -242,7 +242,7 @@ def _looks_up(tool: Any) -> bool:
 
 
 def _refused(call: ToolCall, why: str, message: Any = None) -> Any:
-    """A tool error in place of a result, or of one message of it."""
+    """Return a tool error in place of a result, or of one message of it."""
     text = f"The result of {call.name} was withheld: {why}."
     if isinstance(message, BaseMessage) and not isinstance(message, ToolMessage):
         return message.model_copy(update={"content": text})
@@ -252,7 +252,7 @@ def _refused(call: ToolCall, why: str, message: Any = None) -> Any:
 
 
 def _pairs(update: Any) -> tuple[list[tuple[Any, Any]] | None, Any]:
-    """A command's update as pairs of key and value, and how it is put together again; None if it is of another kind."""
+    """Return a command's update as pairs of key and value, and a function that rebuilds it; None for other kinds."""
     if update is None:
         return [], lambda pairs: None
     if isinstance(update, Mapping):

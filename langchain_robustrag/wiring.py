@@ -1,4 +1,4 @@
-"""A static wiring check: where do known parts of a program show retrieved text to a model without isolation?
+"""A static wiring check: finds where known parts of a program show retrieved text to a model without isolation.
 
 A chain is followed from step to step: what a step is given is a `Flow`, retrieved text as a whole or under some keys.
 Functions, node functions of graphs and tools are judged by what they hold; what they do is not looked into.
@@ -80,11 +80,11 @@ class Flow:
 
     @property
     def source(self) -> str:
-        """Any source."""
+        """One of the sources."""
         return self.whole or next(iter(self.keys.values()), "")
 
     def of(self, names: Collection[object]) -> str:
-        """The source of what is under any of these keys."""
+        """Return the source of the text under any of these keys."""
         return self.whole or next((source for key, source in self.keys.items() if key in names), "")
 
     def joined(self, other: Flow) -> Flow:
@@ -96,7 +96,7 @@ CLEAN = Flow()
 
 
 def find_undefended(program: object, *, trusted: Collection[object] = ()) -> Findings:
-    """Places where known parts of a program show retrieved text to a model without isolation, with their fixes.
+    """Find places where known parts of a program show retrieved text to a model without isolation, with their fixes.
 
     Known are the classes of langchain-core, `create_agent`, graphs, `ToolNode`, retriever tools, and the chains of
     langchain-classic. Not looked into is what functions do (of functions and tools it is seen what they hold), what
@@ -120,7 +120,7 @@ def find_undefended(program: object, *, trusted: Collection[object] = ()) -> Fin
 
 
 def assert_defended(program: object, *, trusted: Collection[object] = ()) -> None:
-    """Raise if known parts of a program show retrieved text to a model; warn of what was not looked into.
+    """Raise if known parts of a program show retrieved text to a model; warn of parts that were not searched.
 
     Args:
         program: see `find_undefended`.
@@ -134,7 +134,7 @@ def assert_defended(program: object, *, trusted: Collection[object] = ()) -> Non
 
 
 class _Walk:
-    """One walk over what a program is made of."""
+    """One walk over the parts of a program."""
 
     def __init__(self, trusted: Callable[[object], bool]) -> None:
         self.trusted, self.findings = trusted, Findings()
@@ -158,7 +158,7 @@ class _Walk:
             )
 
     def _middleware(self, thing: Any, path: str) -> None:
-        """Hooks of the program's own: what these retrieve, a model may be shown."""
+        """Check the program's own hooks: a model may be shown what they retrieve."""
         for hook in ("before_agent", "before_model", "wrap_model_call", "wrap_tool_call"):
             for function in _behind(getattr(thing, hook)):
                 if isinstance(function, (FunctionType, MethodType)) and not is_library(function):
@@ -223,7 +223,7 @@ class _Walk:
         return Flow(keys={**kept, **found.keys, context: _named(path, thing)})
 
     def _documents(self, thing: RobustDocuments, given: Flow, path: str) -> Flow:
-        """Our own chain: what else its prompts show, and its models."""
+        """Check a chain of ours: its prompts' other inputs, and its models."""
         context = thing.document_variable_name
         for name in sorted(shown_names(*thing.all_prompts()) - {context}):
             if source := given.keys.get(name):
@@ -269,7 +269,7 @@ class _Walk:
         return Flow(given.whole, {k: s for k, s in given.keys.items() if k in thing.keys})
 
     def several(self, thing: Any, given: Flow, path: str) -> Flow:
-        """Fallbacks, branches and alternatives: any of them may run."""
+        """Follow fallbacks, branches and alternatives: any of them may run."""
         steps = [*getattr(thing, "runnables", ()), *(step for _, step in getattr(thing, "branches", ()))]
         steps += [getattr(thing, "default", None), *getattr(thing, "alternatives", {}).values()]
         found = CLEAN
@@ -296,7 +296,7 @@ class _Walk:
         return found
 
     def _function(self, function: Any, given: Flow, path: str, *, shows: bool = False) -> Flow:
-        """A function: retrieved text that it is given as a whole it gives on; else what it holds and names decides."""
+        """Follow a function: retrieved text given whole is passed on; otherwise what it holds and names decides."""
         if self.trusted(function):
             return CLEAN
         if isinstance(function, operator.itemgetter):
@@ -368,7 +368,7 @@ class _Walk:
         return CLEAN
 
     def _graph(self, graph: Any, path: str) -> Flow:
-        """Each node by itself: how they use the state is not looked into."""
+        """Follow each node by itself; the nodes' use of the state is not analysed."""
         for name, spec in getattr(graph, "builder", graph).nodes.items():
             node = getattr(spec, "runnable", None) or getattr(spec, "bound", spec)
             if not name.startswith("__"):
@@ -376,7 +376,7 @@ class _Walk:
         return CLEAN
 
     def _nodes(self, node: Any, path: str) -> Flow:
-        """LangGraph's wrapper around a function; in an agent's model node, the tools that the provider runs."""
+        """Unwrap LangGraph's wrapper around a function; in an agent's model node, the tools that the provider runs."""
         for name in ("func", "afunc"):
             function = getattr(node, name, None)
             while isinstance(function, functools.partial):
@@ -406,7 +406,7 @@ class _Walk:
         return CLEAN
 
     def _reranker(self, retriever: Any, path: str) -> None:
-        """Rerankers of langchain-classic that show a model all documents at once."""
+        """Report rerankers of langchain-classic that show a model all documents at once."""
         compressor = getattr(retriever, "base_compressor", None)
         for inner in (compressor, *getattr(compressor, "transformers", ())):
             if _is_a(inner, _LISTWISE) and not self.trusted(inner):
@@ -426,7 +426,7 @@ class _Walk:
             self.findings.skip(path, retriever)
 
     def _server_tools(self, tools: Any, path: str) -> None:
-        """Tools that the model's provider runs itself: their results pass through no code of ours."""
+        """Report tools that the model's provider runs itself: their results pass through no code of ours."""
         for at, spec in enumerate(tools if isinstance(tools, (list, tuple)) else ()):
             if not isinstance(spec, Mapping) or not spec or self.trusted(spec) or not _OF_THE_PROGRAM.isdisjoint(spec):
                 continue
@@ -470,7 +470,7 @@ def _is_a(value: object, *places: tuple[str, str]) -> bool:
 
 
 def _loaded(*places: tuple[str, str]) -> tuple[Any, ...]:
-    """The classes at these places, of modules that the program has loaded."""
+    """Return those of these classes whose modules the program has loaded."""
     found = (getattr(sys.modules.get(module), name, None) for module, name in places)
     return tuple(value for value in found if value is not None)
 

@@ -35,7 +35,7 @@ def method_and_settings(
     others: Collection[str] = (),
     arguments: Collection[str] = (),
 ) -> tuple[Method, MethodSettings]:
-    """The core's method and its settings.
+    """Return the core's method and its settings.
 
     Args:
         aggregation: a method's name, or finished settings; None for the one that takes all that is given.

@@ -1,4 +1,4 @@
-"""The audit at run time: which prompts of a LlamaIndex program hold texts of several sources."""
+"""The audit at run time: finds prompts of a LlamaIndex program that hold texts of several sources."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def asked(prompt: str) -> Iterator[None]:
 
 
 class IsolationAudit(BaseCallbackHandler):
-    """Looks at every prompt of every LLM: no two groups' texts may stand in one.
+    """Checks every prompt of every LLM: no prompt may hold texts of two groups.
 
     It learns what was retrieved from the arguments and results of whatever LlamaIndex traces (retrievers, synthesizers,
     engines, tools, steps of workflows). It sees text of 30 characters or more as it was retrieved, up to spacing and
@@ -78,18 +78,18 @@ class IsolationAudit(BaseCallbackHandler):
         return self._audit.findings
 
     def learn(self, nodes: Iterable[NodeWithScore | BaseNode]) -> None:
-        """Tell it of nodes that no event shows."""
+        """Register nodes that no event shows."""
         self._audit.learn(map(_passage, nodes))
 
     def attach(self) -> IsolationAudit:
-        """Listen to all of LlamaIndex in this process."""
+        """Start listening to all of LlamaIndex in this process."""
         root = _root()
         root.add_event_handler(self)
         root.add_span_handler(self)
         return self
 
     def detach(self) -> None:
-        """Listen no longer."""
+        """Stop listening."""
         root = _root()
         lists: list[list[Any]] = [root.event_handlers, root.span_handlers, *(m.handlers for m in self._managers)]
         for handlers in lists:
@@ -99,7 +99,7 @@ class IsolationAudit(BaseCallbackHandler):
     # Instrumentation: it swallows what handlers raise, so that it tells the audit what there is, and no more.
 
     def handle(self, event: Any, **kwargs: Any) -> None:
-        """An event was sent."""
+        """Check the prompt, or register the nodes, of an event."""
         if isinstance(event, LLMChatStartEvent):
             self._look(event.messages, event.span_id, event.model_dict)
         elif isinstance(event, LLMCompletionStartEvent):
@@ -110,13 +110,13 @@ class IsolationAudit(BaseCallbackHandler):
             self.learn(_nodes_in([getattr(event, name, None) for name in ("nodes", "response")]))
 
     async def ahandle(self, event: Any, **kwargs: Any) -> None:
-        """An event was sent in an event loop."""
+        """Do as `handle`, in an event loop."""
         self.handle(event)
 
     def span_enter(
         self, id_: str, bound_args: Any, instance: Any = None, parent_id: str | None = None, **kwargs: Any
     ) -> None:
-        """A call begins."""
+        """Note the start of a call, and register the nodes in its arguments."""
         self._spans[id_] = parent_id
         if len(self._spans) > _MOST_SPANS:
             self._spans.popitem(last=False)
@@ -125,20 +125,20 @@ class IsolationAudit(BaseCallbackHandler):
             self._watch(instance)
 
     def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **kwargs: Any) -> None:
-        """A call gave something."""
+        """Note the end of a call, and register the nodes in its result."""
         self._spans.pop(id_, None)
         self.learn(_nodes_in(result))
 
     def span_drop(self, id_: str, *args: Any, **kwargs: Any) -> None:
-        """A call failed."""
+        """Forget a call that failed."""
         self._spans.pop(id_, None)
 
     def capture_propagation_context(self) -> dict[str, Any]:
-        """Nothing goes to other processes."""
+        """Return nothing to pass on to other processes."""
         return {}
 
     def restore_propagation_context(self, context: dict[str, Any]) -> None:
-        """Nothing comes from other processes."""
+        """Take nothing from other processes."""
 
     # Callback managers let what handlers raise through, right before the LLM is asked.
 
@@ -150,7 +150,7 @@ class IsolationAudit(BaseCallbackHandler):
         parent_id: str = "",
         **kwargs: Any,
     ) -> str:
-        """An LLM is about to be asked."""
+        """Check the prompt of an LLM that is about to be called."""
         if event_type == CBEventType.LLM and payload is not None:
             shown = payload.get(EventPayload.MESSAGES) or [payload.get(EventPayload.PROMPT) or ""]
             self._look(shown, active_span_id.get(), payload.get(EventPayload.SERIALIZED) or {})
@@ -159,17 +159,17 @@ class IsolationAudit(BaseCallbackHandler):
     def on_event_end(
         self, event_type: CBEventType, payload: dict[str, Any] | None = None, event_id: str = "", **kwargs: Any
     ) -> None:
-        """Something was retrieved."""
+        """Register the nodes that were retrieved."""
         self.learn(_nodes_in(payload))
 
     def start_trace(self, trace_id: str | None = None) -> None:
-        """Traces are followed by their spans."""
+        """Do nothing: traces are followed by their spans."""
 
     def end_trace(self, trace_id: str | None = None, trace_map: dict[str, list[str]] | None = None) -> None:
-        """Traces are followed by their spans."""
+        """Do nothing: traces are followed by their spans."""
 
     def _watch(self, llm: LLM) -> None:
-        """Listen to an LLM's callbacks, too, which is where a prompt can be stopped."""
+        """Listen to an LLM's callbacks, too; only there can a prompt be stopped."""
         manager = llm.callback_manager
         if isinstance(manager, CallbackManager) and not any(h is self for h in manager.handlers):
             manager.add_handler(self)
@@ -189,7 +189,7 @@ class IsolationAudit(BaseCallbackHandler):
 
 @contextmanager
 def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
-    """Look at every prompt of every LlamaIndex LLM in this process while the block runs.
+    """Check every prompt of every LlamaIndex LLM in this process while the block runs.
 
     Args:
         on: see `IsolationAudit`.
@@ -217,7 +217,7 @@ def _passage(found: NodeWithScore | BaseNode) -> Passage:
 
 
 def _nodes_in(value: Any) -> list[BaseNode]:
-    """The nodes in arguments, results and events, however deep, as far as these are plain data."""
+    """Return the nodes in arguments, results and events, at any depth, as far as these are plain data."""
     found: list[BaseNode] = []
     waiting, seen = [(value, 0)], set[int]()
     while waiting and len(seen) < _MOST_PARTS:

@@ -1,4 +1,4 @@
-"""Caveats about a LlamaIndex LLM: what weakens the answers made with it, in words."""
+"""Warnings about a LlamaIndex LLM that weaken the answers made with it."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any], refused: Collection[st
 
 
 def llm_caveats(llm: LLM) -> tuple[str, ...]:
-    """The caveats that every answer of this LLM carries."""
+    """Return the warnings that every answer of this LLM carries."""
     found = []
     tokenizer = getattr(llm, "_tokenizer", None)
     template = getattr(tokenizer, "chat_template", None)

@@ -1,4 +1,4 @@
-"""Chat engines that isolate what they retrieve; LlamaIndex's own put all of it into one system prompt."""
+"""Chat engines that isolate the retrieved nodes; LlamaIndex's own put all of them into one system prompt."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Turn:
-    """One question of a conversation: a synthesizer, what it is asked, and its response."""
+    """One question of a conversation: a synthesizer, its query, and its response."""
 
     def __init__(self, synthesizer: RobustRAGSynthesizer) -> None:
         self.synthesizer = synthesizer
@@ -37,7 +37,7 @@ class Turn:
         self.response: RESPONSE_TYPE | None = None
 
     def synthesize(self, query: QueryType, nodes: list[NodeWithScore]) -> RESPONSE_TYPE:
-        """Answer the turn's own query where there is one."""
+        """Answer the turn's own query, if it has one."""
         self.response = self.synthesizer.synthesize(self.query or query, nodes)
         return self.response
 
@@ -74,7 +74,7 @@ def _talk(message: str) -> Iterator[Talk]:
 
 
 class ReportingChatEngine(BaseChatEngine):
-    """The four chat methods, with the robust answer's report on what they return.
+    """A mixin for the four chat methods: adds the robust answer's report to what they return.
 
     The report is at `response.metadata["robustrag"]`, and the whole response at `response.sources[-1].raw_output`. A
     streamed one has it when the last piece is out. What no document answers (greetings, questions about the
@@ -100,7 +100,7 @@ class ReportingChatEngine(BaseChatEngine):
     def _new_turn(
         self, conversation: Sequence[ChatMessage], streaming: bool, unread: Sequence[ChatMessage] = ()
     ) -> Turn:
-        """The turn of one message; it is what LlamaIndex takes for a response synthesizer.
+        """Return the turn of one message, which LlamaIndex takes for a response synthesizer.
 
         Args:
             conversation: messages in front of every prompt.
@@ -132,7 +132,7 @@ class ReportingChatEngine(BaseChatEngine):
         small_talk: bool = True,
         **settings: Any,
     ) -> Self:
-        """An engine from its parts.
+        """Create an engine from its parts.
 
         Args:
             retriever: finds the nodes for each message, or for the question that it is condensed to.
@@ -169,7 +169,7 @@ class ReportingChatEngine(BaseChatEngine):
         return cast("Self", made)
 
     def chat(self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any) -> AgentChatResponse:
-        """One question, one answer."""
+        """Answer one message."""
         with _talk(message) as talk:
             reply = super().chat(message, chat_history, **more)  # type: ignore[safe-super]
         return cast(AgentChatResponse, _reported(reply, talk))
@@ -177,7 +177,7 @@ class ReportingChatEngine(BaseChatEngine):
     def stream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
     ) -> StreamingAgentChatResponse:
-        """`chat`, the answer in pieces."""
+        """Answer one message, in pieces."""
         with _talk(message) as talk:
             reply = super().stream_chat(message, chat_history, **more)  # type: ignore[safe-super]
         return cast(StreamingAgentChatResponse, _reported(reply, talk))
@@ -220,14 +220,14 @@ def _reported(reply: Any, talk: Talk) -> Any:
 
 
 def _hide_retrieved(sources: Sequence[ToolOutput], shown: list[NodeWithScore]) -> None:
-    """Put the nodes that are shown in place of all that were retrieved, in what LlamaIndex says of its retriever."""
+    """Replace all retrieved nodes with those shown, in LlamaIndex's record of the retriever's output."""
     for source in sources:
         if source.tool_name == "retriever":
             source.content, source.raw_output = "see source_nodes", shown
 
 
 class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):  # type: ignore[misc]
-    """`ContextChatEngine` whose retrieved nodes are asked in isolation; the conversation goes in front of each prompt.
+    """A `ContextChatEngine` that isolates the retrieved nodes; the conversation precedes each prompt.
 
     Examples:
         >>> engine = RobustContextChatEngine.from_defaults(index.as_retriever(similarity_top_k=10), llm=llm)
@@ -244,7 +244,7 @@ class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):  # type: 
 class RobustCondensePlusContextChatEngine(  # type: ignore[misc]
     ReportingChatEngine, CondensePlusContextChatEngine
 ):
-    """`CondensePlusContextChatEngine` whose retrieved nodes are asked in isolation.
+    """A `CondensePlusContextChatEngine` that isolates the retrieved nodes.
 
     Conversation and message are condensed to one question, and that question is asked of every group. With
     `skip_condense` the message is asked as it is, with the conversation in front.
@@ -278,6 +278,6 @@ class RobustCondensePlusContextChatEngine(  # type: ignore[misc]
 def _with_query(
     turn: Any, source: ToolOutput, nodes: list[NodeWithScore]
 ) -> tuple[Any, ToolOutput, list[NodeWithScore]]:
-    """The turn asks the condensed question."""
+    """Set the condensed question as the turn's query."""
     turn.query = source.raw_input["message"]
     return turn, source, nodes

@@ -1,4 +1,4 @@
-"""Greetings, thanks and questions about the conversation: what no document answers, and a chat engine should."""
+"""Answers greetings, thanks and questions about the conversation, which no document does and a chat engine should."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def from_conversation(answer: RobustAnswer) -> bool:
 
 
 def with_aside(plan: Plan, prompt: Prompt) -> Plan:
-    """The plan, with a reply from the conversation in place of an abstention.
+    """Wrap a plan so that a reply from the conversation replaces an abstention.
 
     Whether the documents give an answer is what the plan's radius is about, and nothing else of them reaches this
     prompt; so the radius stays. A withheld answer (`min_radius`) stays withheld.
@@ -65,7 +65,7 @@ def with_aside(plan: Plan, prompt: Prompt) -> Plan:
 
 
 def _without_abstention(plan: Plan) -> Generator[Request, Reply, tuple[RobustAnswer, Emit | None]]:
-    """The plan's answer, and the abstention that it would have shown, which is held back."""
+    """Run the plan, and return its answer and the abstention that it would have shown, which is held back."""
     held: Emit | None = None
 
     def relay(request: Request) -> Relay:

@@ -1,4 +1,4 @@
-"""A retriever that finds enough sources to decide: it wraps any other and fetches more until they are there."""
+"""A retriever that finds enough sources for a vote: it wraps any other and fetches more until they are there."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AsyncFetch = Callable[[QueryBundle, int], Awaitable[Sequence[NodeWithScore]]]
 
 
 class DiverseRetriever(BaseRetriever):
-    """Finds the nodes of enough different sources, so that there is somebody to outvote a lie.
+    """Retrieves nodes of enough different sources, so that others can outvote a lie.
 
     A retriever's two best nodes may both come from one file. This one asks the wrapped retriever for more, four times
     as many in each round, until `sources` origins are there, and keeps the best `per_origin` nodes of each with their
@@ -90,7 +90,7 @@ class DiverseRetriever(BaseRetriever):
         return f"DiverseRetriever({inner}, sources={self._quota.sources}, per_origin={self._quota.per_origin})"
 
     def _get_prompt_modules(self) -> PromptMixinType:
-        """The wrapped retriever's prompts, where it has some."""
+        """Return the wrapped retriever's prompts, if it has any."""
         return {"retriever": self._retriever} if self._retriever is not None else {}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -126,7 +126,7 @@ class DiverseRetriever(BaseRetriever):
 
 
 def _with_shortage(node: BaseNode, shortage: Shortage) -> BaseNode:
-    """A copy of the node that says it to the synthesizer, and to no model."""
+    """Return a copy of the node that reports the shortage to the synthesizer, and to no model."""
     hidden = [*node.excluded_llm_metadata_keys, SHORTAGE]
     embedded = [*node.excluded_embed_metadata_keys, SHORTAGE]
     return node.model_copy(

@@ -1,4 +1,4 @@
-"""Cutting a group's passages to the context window, each group for itself."""
+"""Truncates a group's passages to the context window, independently of other groups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LONGEST_TOKEN = 8  # characters per token of room that are looked at: twice wha
 
 @dataclass(frozen=True)
 class Fitter:
-    """Fits prompts into the window that a `PromptHelper` knows of.
+    """Fits prompts into the context window of a `PromptHelper`.
 
     The room depends on the question and on what surrounds the passages, never on another group; and nothing is ever
     joined or split across groups, which is what `PromptHelper.repack` does.
@@ -34,7 +34,7 @@ class Fitter:
     around: str = ""
 
     def fit(self, prompt: Prompt) -> tuple[Prompt, bool]:
-        """The prompt with its passages cut at the end if need be, and whether they were.
+        """Truncate a prompt's passages at the end if need be; return the prompt, and whether it was truncated.
 
         Raises:
             ValueError: question and instructions leave no room for passages.
@@ -65,7 +65,7 @@ class Fitter:
 
 
 def _longest_fitting(text: str, splitter: TokenTextSplitter) -> str:
-    """The longest beginning of a text that fits a chunk, by bisection.
+    """Return the longest prefix of a text that fits a chunk, by bisection.
 
     The splitter itself would count a text without spaces letter by letter, which makes a hostile one expensive.
     """

@@ -27,7 +27,7 @@ NODE = "_robustrag_node"
 
 @dataclass(frozen=True)
 class GroupedNodes:
-    """Groups of nodes.
+    """Nodes in isolation groups.
 
     Attributes:
         groups: one per origin, key or node.
@@ -39,7 +39,7 @@ class GroupedNodes:
 
 
 def checked_nodes(nodes: object) -> list[NodeWithScore]:
-    """The nodes as a list of their own.
+    """Check the nodes, and return them as a new list.
 
     Raises:
         TypeError: they are something else; the message names it and the fix.
@@ -62,7 +62,7 @@ def checked_nodes(nodes: object) -> list[NodeWithScore]:
 
 
 def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> GroupedNodes:
-    """Cut ranked nodes into isolation groups.
+    """Put ranked nodes into isolation groups.
 
     Args:
         nodes: what was retrieved, best first. Their text is what the model reads: `get_content(MetadataMode.LLM)`.
@@ -83,18 +83,18 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> Group
 
 
 def node_places(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[int, ...]:
-    """Per node the number of its group."""
+    """Return the group number of each node."""
     place = {id(p.metadata[NODE]): g.index for g in group_nodes(nodes, group_by).groups for p in g.passages}
     return tuple(place[id(node)] for node in nodes)
 
 
 def group_texts(texts: Sequence[str]) -> GroupedNodes:
-    """Bare texts, of which nothing is known but their order: each is a group."""
+    """Put each bare text into a group of its own, as nothing is known of them but their order."""
     return GroupedNodes(isolate(texts), ORIGIN)
 
 
 def supporting_nodes(robustness: object, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:
-    """The nodes whose groups support the answer, in rank order; none for an abstention.
+    """Return the nodes whose groups support the answer, in rank order; none for an abstention.
 
     Args:
         robustness: the `RobustAnswer`, or its `to_dict()`: `response.metadata["robustrag"]`.
@@ -107,7 +107,7 @@ def supporting_nodes(robustness: object, nodes: Sequence[NodeWithScore]) -> list
 
 
 def source_of(node: BaseNode) -> str | None:
-    """The id of the document that a node was cut from; None when the node does not say."""
+    """Return the id of the document that a node was cut from; None when the node does not say."""
     try:
         source = node.source_node
     except ValueError:  # a list where one document belongs

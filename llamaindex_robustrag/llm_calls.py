@@ -1,4 +1,4 @@
-"""One prompt to a LlamaIndex LLM: sync, async, and either of them streaming.
+"""Calls a LlamaIndex LLM with one prompt: sync or async, streamed or not.
 
 The calls are `chat` and `complete`, never `predict`, which takes every keyword argument for a template variable. The
 LLM's own decorators emit its events, spans and callbacks and honour its rate limiter.
@@ -35,7 +35,7 @@ _CUT = ("length", "content_filter", "tool_calls")
 
 
 def plain_llm(llm: LLM) -> LLM:
-    """The LLM inside structured ones."""
+    """Return the LLM inside structured ones."""
     while isinstance(llm, StructuredLLM):
         llm = llm.llm
     return llm
@@ -47,7 +47,7 @@ def blocks_the_loop(llm: LLM, method: str) -> bool:
 
 
 class PlainCalls:
-    """A prompt in, a reply out; what the LLM's own `output_parser` makes of its text is what counts.
+    """Takes a prompt and returns a reply, with its text as read by the LLM's own `output_parser`.
 
     Args:
         llm: any LLM that is not a structured one.
@@ -88,7 +88,7 @@ class PlainCalls:
         return described(sent, self.refused) if sent or self.refused else {}
 
     def sent(self, refused: Refused) -> tuple[str, ...]:
-        """The parameters that go out and could be left out; a message of the system among them."""
+        """Return the optional parameters that are sent, a system message among them."""
         sent = parameters_sent(*without_parameters(self._llm, self._kwargs, refused))
         speaks = self._llm.system_prompt or any(m.role == MessageRole.SYSTEM for m in self._prefix)
         return (*sent, SYSTEM) if self._chats and speaks and SYSTEM not in refused else sent
@@ -104,7 +104,7 @@ class PlainCalls:
         return blocks_the_loop(self._llm, "astream_chat" if self._chats else "astream_complete")
 
     def ask(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
-        """The reply to a prompt; `alone`: without what was said so far, and as the model gives it."""
+        """Return the reply to a prompt; `alone`: without the conversation, and as the model gives it."""
         llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
         with asked(prompt):
             if self._chats:
@@ -124,7 +124,7 @@ class PlainCalls:
         return response if alone else self._parsed(response)
 
     def stream(self, prompt: str, refused: Refused) -> Iterator[Piece]:
-        """The reply in pieces, then how it ended; in one piece where there is an `output_parser`."""
+        """Yield the reply in pieces, then its ending; in one piece where there is an `output_parser`."""
         if self._llm.output_parser is not None:
             response = self.ask(prompt, refused)
             yield from (response.text or "", response)
@@ -171,13 +171,13 @@ class PlainCalls:
         return replace(response, text=str(parser.parse(parts.answer)), reasoning_chars=chars, aloud=aloud)
 
     def frame(self) -> str:
-        """The text around every prompt, for counting its tokens; the LLM's `system_prompt` not included."""
+        """Return the text around every prompt, for counting its tokens; the LLM's `system_prompt` is not included."""
         wrapper = self._llm.query_wrapper_prompt
         wrapped = wrapper.format(query_str="") if wrapper is not None and not self._chats else ""
         return "\n".join([*(f"{m.role.value}: {m.content}" for m in self._prefix), wrapped])
 
     def _messages(self, prompt: str, refused: Refused = frozenset(), *, alone: bool = False) -> list[ChatMessage]:
-        """The messages of a call; `alone`: without what was said so far."""
+        """Return the messages of a call; `alone`: without the conversation."""
         system = self._llm.system_prompt
         first = [ChatMessage(role=MessageRole.SYSTEM, content=system)] if system else []
         said = [m for m in self._prefix if not alone or m.role == MessageRole.SYSTEM]
@@ -188,7 +188,7 @@ class PlainCalls:
         return without_system(messages) if SYSTEM in refused else messages
 
     def _text(self, prompt: str, *, alone: bool = False) -> str:
-        """The prompt as completion models get it from `predict`: conversation, template, system prompt, wrapper."""
+        """Return the text that `predict` sends to completion models: conversation, template, system prompt, wrapper."""
         if (self._prefix and not alone) or isinstance(prompt, MessageText):
             text = self._as_conversation(as_messages(prompt, self._prefix))
         else:
@@ -218,7 +218,7 @@ class FoundAnswer(BaseModel):
 
 
 class StructuredCalls:
-    """Text in, one JSON object of a pydantic class out.
+    """Takes a text and returns one JSON object of a pydantic class.
 
     Conversation and prompt go in as values of a template that consists of nothing else, so that nothing in them is
     read as a template.
@@ -240,13 +240,13 @@ class StructuredCalls:
         self.probe, self.aprobe, self.blocks = plain.probe, plain.aprobe, plain.blocks
 
     def ask(self, prompt: str, refused: Refused) -> str:
-        """The object as JSON."""
+        """Return the object as JSON."""
         llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
         with asked(prompt):
             return _json(llm.structured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs))
 
     async def aask(self, prompt: str, refused: Refused) -> str:
-        """The object as JSON."""
+        """Do as `ask`, in an event loop."""
         llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
         with asked(prompt):
             return _json(await llm.astructured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs))

@@ -1,4 +1,4 @@
-"""Local transformers models: next-token probabilities out of a HuggingFaceLLM, and core models as LLMs."""
+"""Local transformers models: next-token probabilities from a HuggingFaceLLM, and core models as LLMs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from robustrag_integrations.prompts import Prompt
 
 
 def local_model_of(llm: LLM, **settings: Any) -> DecodingModel:
-    """The model and tokenizer inside a `HuggingFaceLLM` as the core's `LocalModel`, which encodes with one BOS.
+    """Return the model and tokenizer of a `HuggingFaceLLM` as the core's `LocalModel`, which encodes with one BOS.
 
     Args:
         llm: a `HuggingFaceLLM` from `llama-index-llms-huggingface`, or a `TextModelLLM` over a `LocalModel`.
@@ -61,12 +61,12 @@ class TextModelLLM(CustomLLM):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name under which LlamaIndex serialises it."""
+        """Return the name under which LlamaIndex serialises it."""
         return "robustrag_text_model_llm"
 
     @property
     def metadata(self) -> LLMMetadata:
-        """Window, output and name."""
+        """The context window, the output length and the model's name."""
         return LLMMetadata(
             context_window=self.context_window,
             num_output=self.num_output,
@@ -76,7 +76,7 @@ class TextModelLLM(CustomLLM):
 
     @llm_completion_callback()
     def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        """The model's greedy answer.
+        """Return the model's greedy answer.
 
         Raises:
             ModelError: the model failed.
@@ -86,11 +86,11 @@ class TextModelLLM(CustomLLM):
 
     @llm_completion_callback()
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
-        """The model's greedy answer in pieces."""
+        """Yield the model's greedy answer in pieces."""
         return _pieces(self.model, prompt)
 
     def warm_up(self) -> None:
-        """Load what the first prompt would load; no callback learns of it.
+        """Load whatever the first prompt would load; no callback is told.
 
         A model in this process is asked a made-up question, a server for its list of models.
 

@@ -1,4 +1,4 @@
-"""The text of a prompt that is several messages, for the core, to which a prompt is one text."""
+"""Makes one text of a prompt's messages, as a prompt is one text to the core."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ BETWEEN = "\n\n"  # what stands between two messages
 
 
 class MessageText(str):
-    """All messages as one text, which knows where each of them stands.
+    """All messages as one text that keeps the boundaries between them.
 
     Attributes:
         messages: role and text of each.
@@ -23,13 +23,13 @@ class MessageText(str):
 
     @classmethod
     def of(cls: type[_Self], messages: Sequence[tuple[MessageRole, str]]) -> _Self:
-        """The text of these messages."""
+        """Return the text of these messages."""
         made = cls(BETWEEN.join(text for _, text in messages))
         made.messages = tuple(messages)
         return made
 
     def replaced(self, start: int, end: int, by: str) -> MessageText:
-        """The same messages with other characters at a place, which lies within one of them."""
+        """Return the messages with the characters from `start` to `end`, all within one of them, replaced."""
         changed, at = [], 0
         for role, text in self.messages:
             inside = at <= start and end <= at + len(text)
@@ -39,7 +39,7 @@ class MessageText(str):
 
 
 def as_messages(prompt: str, conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """A prompt's messages; a conversation so far comes behind those system messages that it starts with."""
+    """Return a prompt's messages; a conversation follows the system messages that it starts with."""
     if not isinstance(prompt, MessageText):
         return [*conversation, ChatMessage(role=MessageRole.USER, content=prompt)]
     messages = [ChatMessage(role=role, content=text) for role, text in prompt.messages]

@@ -1,4 +1,4 @@
-"""A LlamaIndex LLM as the core's plans see it."""
+"""Presents a LlamaIndex LLM as a model of the core's plans."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class CallPolicy:
         object.__setattr__(self, "known", {})
 
     def __reduce__(self) -> Any:
-        """A copy, or one in another process, counts its own calls and finds out anew what its LLM takes."""
+        """Reset the counts: a copy, also in another process, counts its own calls and probes its LLM anew."""
         return CallPolicy, (self.num_workers, self.timeout, self.attempts, self.retry_on, dict(self.llm_kwargs))
 
     limits: CallLimits = field(init=False, repr=False, compare=False)
@@ -67,11 +67,11 @@ class CallPolicy:
         return self.known.setdefault(id(llm), Capabilities())
 
     def plain(self, llm: LLM, prefix: Sequence[ChatMessage]) -> PlainCalls:
-        """The calls of a plain LLM."""
+        """Return the calls of a plain LLM."""
         return PlainCalls(llm, prefix, self.llm_kwargs, self.capabilities_of(llm))
 
     def called_model(self, calls: PlainCalls | StructuredCalls, llm: LLM) -> CalledModel:
-        """The calls with the core's threads, tasks, retries and time-outs around them."""
+        """Wrap the calls in the core's threads, tasks, retries and time-outs."""
         retries = retries_itself(llm)
         return CalledModel(
             ModelCaller(
@@ -91,7 +91,7 @@ class CallPolicy:
 
 
 class LlamaIndexModel(TextModel):
-    """Isolated prompts go to the plain LLM; the final one alone to the structured one, where there is one.
+    """A model whose isolated prompts go to the plain LLM, and only the final one to the structured LLM, if any.
 
     Args:
         llm: a plain LLM.
@@ -133,7 +133,7 @@ class LlamaIndexModel(TextModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Caveats about the LLM."""
+        """Warnings about the LLM."""
         return self._warnings
 
     @property
@@ -149,12 +149,12 @@ class LlamaIndexModel(TextModel):
 
     @property
     def description(self) -> str:
-        """The LLM's name, and that of the one that writes the final answer."""
+        """The names of the LLM and of the one that writes the final answer."""
         names = dict.fromkeys((self._isolated.description, self._final.description))
         return ", final answer by ".join(names)
 
     def warm_up(self) -> None:
-        """Warm the core's models inside of LLMs; other LLMs are not called.
+        """Warm up the core's models inside LLMs; other LLMs are not called.
 
         Raises:
             ModelError: a model in this process failed, or a server cannot be reached.
@@ -182,18 +182,18 @@ class LlamaIndexModel(TextModel):
         return _marked(await self._for(role, prompts).agenerate([p for p, _ in fitted], role), fitted)
 
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`generate`, until the replies are enough."""
+        """Do as `generate`, until the replies suffice."""
         fitted = self._fitted(prompts)
         return _marked(self._for(role, prompts).generate_until([p for p, _ in fitted], role, until), fitted)
 
     async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`generate_until` without blocking the event loop; the other calls are cancelled."""
+        """Do as `generate_until` without blocking the event loop; the other calls are cancelled."""
         fitted = await asyncio.to_thread(self._fitted, prompts)
         model = self._for(role, prompts)
         return _marked(await model.agenerate_until([p for p, _ in fitted], role, until), fitted)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
-        """The final answer in pieces; a structured one comes as one piece of JSON."""
+        """Yield the final answer in pieces; a structured one is a single piece of JSON."""
         return self._final.stream(prompt)
 
     def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:

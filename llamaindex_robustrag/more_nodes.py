@@ -1,4 +1,4 @@
-"""Asking any LlamaIndex retriever for more nodes, without changing it.
+"""Asks any LlamaIndex retriever for more nodes, without changing it.
 
 Most retrievers have a number `similarity_top_k`, others one of another name, and wrappers have retrievers inside. Each
 is copied here with the number changed.
@@ -23,11 +23,11 @@ _DEEPEST = 10  # wrappers in wrappers
 
 
 class UnknownRetrieverError(TypeError):
-    """It is not known how this retriever is asked for more nodes; the message says what to set."""
+    """The way to ask this retriever for more nodes is not known; the message says what to set."""
 
 
 def asked_for(retriever: BaseRetriever, k: int) -> BaseRetriever:
-    """A copy of the retriever that finds `k` nodes; wrapped retrievers are copied, too.
+    """Return a copy of the retriever that finds `k` nodes; wrapped retrievers are copied, too.
 
     Raises:
         UnknownRetrieverError: it has no number that is known.
@@ -78,7 +78,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _at_most_all(retriever: Any, k: int) -> int:
-    """No more than BM25 has: it refuses to be asked for more nodes than there are."""
+    """Cap the number at the nodes that BM25 has: it refuses to return more."""
     scores = getattr(getattr(retriever, "bm25", None), "scores", None)
     there = scores.get("num_docs") if isinstance(scores, Mapping) else None
     return k if there is None else max(min(k, int(there)), 1)

@@ -32,7 +32,7 @@ def parameters_sent(llm: LLM, call_kwargs: Mapping[str, Any]) -> tuple[str, ...]
 def without_parameters(
     llm: LLM, call_kwargs: Mapping[str, Any], refused: Collection[str]
 ) -> tuple[LLM, dict[str, Any]]:
-    """The LLM and the arguments of a call without these parameters; the given ones stay as they are."""
+    """Return the LLM and the arguments of a call without these parameters; the given ones stay as they are."""
     if not refused:
         return llm, dict(call_kwargs)
     kept = {name: value for name, value in call_kwargs.items() if name not in refused}
@@ -49,7 +49,7 @@ def without_parameters(
 
 
 def without_system(messages: Sequence[ChatMessage]) -> list[ChatMessage]:
-    """The messages, with those of the system in front of the ones that follow them."""
+    """Return the messages with each system message put in front of the text of the next one."""
     first: list[str] = []
     kept = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""A retriever query engine that cannot be undefended."""
+"""A retriever query engine whose synthesizer is always robust."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from robustrag_integrations.models.base import TextModel
 
 
 class RobustRAGQueryEngine(RetrieverQueryEngine):
-    """Retrieve, then answer with a `RobustRAGSynthesizer`.
+    """Retrieves nodes and answers with a `RobustRAGSynthesizer`.
 
     Args:
         retriever: finds the nodes.
@@ -47,7 +47,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         return f"{type(self).__name__}({type(self._retriever).__name__}, {self._response_synthesizer!r})"
 
     def warm_up(self, passages: int = 10) -> None:
-        """Load what the first answer would load, as the synthesizer's `warm_up` does; nothing is retrieved."""
+        """Load whatever the first answer would load, as the synthesizer's `warm_up` does; nothing is retrieved."""
         self._robust.warm_up(passages)
 
     async def awarm_up(self, passages: int = 10) -> None:
@@ -69,7 +69,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         streaming: bool | None = None,
         **settings: Any,
     ) -> RobustRAGQueryEngine:
-        """An engine from its parts.
+        """Create an engine from its parts.
 
         Args:
             retriever: finds the nodes.
@@ -92,12 +92,12 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         )
 
     def with_retriever(self, retriever: BaseRetriever) -> RobustRAGQueryEngine:
-        """The same engine over another retriever."""
+        """Return the same engine over another retriever."""
         return type(self)(retriever, self._response_synthesizer, self._node_postprocessors, self.callback_manager)
 
 
 def check_retriever(retriever: object) -> None:
-    """Check what engines are given.
+    """Check the retriever given to an engine.
 
     Raises:
         TypeError: it retrieves nothing; the message says what does.
@@ -125,7 +125,7 @@ def checked_postprocessors(given: Sequence[BaseNodePostprocessor] | None) -> lis
 def synthesizer_of(
     given: RobustRAGSynthesizer | None, llm: LLM | TextModel | None, streaming: bool | None, **settings: Any
 ) -> RobustRAGSynthesizer:
-    """The synthesizer that was given, or a new one.
+    """Return the synthesizer that was given, or a new one.
 
     Raises:
         TypeError: it is not a robust one, or settings or another model were given beside it.

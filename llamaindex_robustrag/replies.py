@@ -1,4 +1,4 @@
-"""LlamaIndex's responses as replies: by the type of each block, never by its place.
+"""Reads LlamaIndex's responses as replies: by the type of each block, never by its place.
 
 Text is what `TextBlock`s hold; thinking is counted and dropped, and calls of tools, citations and media are no answer.
 How a reply ended stands in `raw`, which is whatever the provider's client gave.
@@ -21,12 +21,12 @@ _TRACES = ("reasoning_content", "reasoning", "thinking", "thinking_delta")
 
 
 def response_of(said: ChatResponse | CompletionResponse) -> Response:
-    """A whole response, of chat or of text."""
+    """Return a whole response, of chat or completion."""
     return Response.of(text_of(said), ending_of(said))
 
 
 def text_of(said: ChatResponse | CompletionResponse) -> str:
-    """The text so far, of blocks of text alone."""
+    """Return the text so far, from text blocks alone."""
     if isinstance(said, CompletionResponse):
         return said.text or ""
     return "\n".join(block.text for block in said.message.blocks if isinstance(block, TextBlock))
@@ -48,14 +48,14 @@ def ending_of(said: ChatResponse | CompletionResponse) -> Ending:
 
 @dataclass
 class Streamed:
-    """A response in parts, each of which holds all text so far: the new text of each part, and how it ended."""
+    """A streamed response whose parts each hold all text so far. Gives the new text of each part, and the ending."""
 
     _text: str = ""
     _ending: Ending = field(default_factory=Ending)
     _deltas: int = 0
 
     def piece_of(self, part: ChatResponse | CompletionResponse) -> str:
-        """The text that this part adds.
+        """Return the text that this part adds.
 
         Its `delta` alone would not do: some integrations put thinking there too.
         """
@@ -90,7 +90,7 @@ def _added(known: str | None, more: str | None) -> str | None:
 
 
 def _thinking(message: ChatMessage | None) -> int:
-    """Characters in the thinking blocks of a message."""
+    """Count the characters in the thinking blocks of a message."""
     blocks = message.blocks if message is not None else []
     return sum(len(getattr(b, "content", None) or "") for b in blocks if getattr(b, "block_type", "") == "thinking")
 
@@ -119,7 +119,7 @@ def _refusal(raw: Any, extra: Mapping[str, Any]) -> str | None:
 
 
 def _usage(raw: Any, extra: Mapping[str, Any]) -> Usage:
-    """Tokens as the provider reports them, else what LlamaIndex noted."""
+    """Return the tokens as the provider reports them, else as LlamaIndex noted them."""
     places = (entry(raw, "usage"), entry(raw, "usage_metadata"), entry(entry(raw, "response"), "usage"), raw, extra)
     told = (found for found in map(usage_of, places) if (found.prompt, found.completion) != (None, None))
     return next(told, Usage())

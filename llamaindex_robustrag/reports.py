@@ -1,4 +1,4 @@
-"""The robust answer beside LlamaIndex's own metadata, and wherever its engines carry a response."""
+"""Adds the robust answer to LlamaIndex's own metadata, and to whatever its engines carry a response in."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CARRIERS = (
 
 
 class Report:
-    """The answer of one response; of a streamed one, when its last piece is out.
+    """The answer of one response; for a streamed one, set after its last piece.
 
     Attributes:
         answer: the answer; None while it is streamed.
@@ -46,7 +46,7 @@ class Report:
         self.answer = answer
 
     def as_dict(self) -> dict[str, Any]:
-        """The answer's `to_dict()`; a note that it is pending while it is streamed."""
+        """Return the answer's `to_dict()`, or a note that it is pending while it is streamed."""
         return {"schema": SCHEMA, "pending": True} if self.answer is None else self.answer.to_dict()
 
     def __repr__(self) -> str:
@@ -54,7 +54,7 @@ class Report:
 
 
 class ResponseMetadata(dict[str, Any]):
-    """A response's metadata: node ids and what is known of these nodes, as LlamaIndex has it.
+    """A response's metadata: node ids and the nodes' metadata, as LlamaIndex has it.
 
     The report is beside it, so that loops over the nodes stay what they were: `metadata["robustrag"]` and
     `metadata.get("robustrag")` give it as a JSON-safe dictionary, `metadata.robust_answer` as an object. Copies,
@@ -67,7 +67,7 @@ class ResponseMetadata(dict[str, Any]):
 
     @classmethod
     def of(cls, nodes: Mapping[str, Any], report: Report | None) -> ResponseMetadata:
-        """The metadata of nodes with a report."""
+        """Create the metadata of nodes with a report."""
         made = cls({node: known for node, known in nodes.items() if report is None or node != REPORT})
         made.report = report
         return made
@@ -90,11 +90,11 @@ class ResponseMetadata(dict[str, Any]):
         return True
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The value of a key, `"robustrag"` among them."""
+        """Return the value of a key, `"robustrag"` among them."""
         return self.report.as_dict() if key == REPORT and self.report is not None else super().get(key, default)
 
     def copy(self) -> ResponseMetadata:
-        """The same nodes with the same report."""
+        """Return a copy with the same nodes and the same report."""
         return ResponseMetadata.of(self, self.report)
 
     def __or__(self, other: Any) -> Any:
@@ -114,7 +114,7 @@ def _metadata_of(nodes: dict[str, Any], report: Report | None) -> ResponseMetada
 
 
 class ReportedNode(NodeWithScore):
-    """A source node of a robust answer: what was retrieved, with the way back to the answer.
+    """A source node of a robust answer: the retrieved node, with a reference to the answer.
 
     Engines that ask others (sub-questions, routers, steps) keep the source nodes and drop the rest of the responses.
     """
@@ -123,7 +123,7 @@ class ReportedNode(NodeWithScore):
 
     @classmethod
     def of(cls, found: NodeWithScore, report: Report) -> ReportedNode:
-        """A node of an answer. Its node is the same object."""
+        """Wrap a node of an answer. The wrapped node is the same object."""
         made = cls(node=found.node, score=found.score)
         made._report = report
         return made
@@ -145,7 +145,7 @@ class AnswerText(str):
 
     @classmethod
     def of(cls, text: str, report: Report) -> AnswerText:
-        """A text with its report."""
+        """Create a text with its report."""
         made = cls(text)
         made.report = report
         return made
@@ -162,11 +162,11 @@ class AnswerPieces(Generator[str, None, None]):
         self.report = report
 
     def send(self, value: None) -> str:
-        """The next piece."""
+        """Send into the stream, and return the next piece."""
         return self._pieces.send(value)
 
     def throw(self, *error: Any) -> str:
-        """Raise an error where the stream stands."""
+        """Raise an error at the stream's current position."""
         return self._pieces.throw(*error)
 
 
@@ -178,11 +178,11 @@ class AsyncAnswerPieces(AsyncGenerator[str, None]):
         self.report = report
 
     async def asend(self, value: None) -> str:
-        """The next piece."""
+        """Send into the stream, and return the next piece."""
         return await self._pieces.asend(value)
 
     async def athrow(self, *error: Any) -> str:
-        """Raise an error where the stream stands."""
+        """Raise an error at the stream's current position."""
         return await self._pieces.athrow(*error)
 
 
@@ -199,18 +199,18 @@ class RobustAnswerEvent(BaseEvent):
 
     @classmethod
     def class_name(cls) -> str:
-        """The event's name."""
+        """Return the event's name."""
         return "RobustAnswerEvent"
 
 
 def answer_sent(answer: RobustAnswer) -> None:
-    """Tell whoever listens to LlamaIndex's events of an answer."""
+    """Send an answer to the listeners of LlamaIndex's events."""
     _dispatcher.event(RobustAnswerEvent(report=answer.to_dict()))
 
 
 @contextmanager
 def failures_sent() -> Iterator[None]:
-    """Tell them of what fails in here, as far as there is a report; the error carries it as `robustness`."""
+    """Send failures in the block to the listeners, if there is a report; the error carries it as `robustness`."""
     try:
         yield
     except ModelError as error:
@@ -220,18 +220,18 @@ def failures_sent() -> Iterator[None]:
 
 
 class StructuredResponse(PydanticResponse):
-    """A response whose answer is an object, or `Abstained`: then its text is the abstention's, and never "None"."""
+    """A response whose answer is an object or `Abstained`, of which the text is the abstention and never "None"."""
 
     def __str__(self) -> str:
         return str(self.response) if isinstance(self.response, Abstained) else super().__str__()
 
     def __reduce__(self) -> Any:
-        """LlamaIndex's own class looks up attributes of a copy that has none yet, without end."""
+        """Copy by construction: LlamaIndex's own class recurses endlessly on a copy that has no attributes yet."""
         return StructuredResponse, (self.response, self.source_nodes, self.metadata)
 
 
 def started(stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:
-    """The stream's pieces, and then `done` with the answer.
+    """Start a stream; return a generator of its pieces that then calls `done` with the answer.
 
     Everything before the first piece is done on return, so that failures are raised here.
     """
@@ -264,7 +264,7 @@ async def _apieces(first: str | None, stream: AsyncAnswerStream, done: OnAnswer)
 
 
 def structured(answer: RobustAnswer, output_cls: type[BaseModel] | None) -> BaseModel | None:
-    """The object that a structured answer holds, `Abstained` for an abstention; None if the answer is words."""
+    """Return the object of a structured answer, `Abstained` for an abstention; None for an answer in words."""
     if output_cls is None:
         return None
     if answer.abstained:
@@ -276,7 +276,7 @@ def structured(answer: RobustAnswer, output_cls: type[BaseModel] | None) -> Base
 
 
 def robust_answers(response: object) -> list[RobustAnswer]:
-    """Every robust answer behind a response, outermost first.
+    """Return every robust answer behind a response, outermost first.
 
     It looks into responses of query and chat engines, routers, sub-questions, steps and agents, tool outputs, metadata,
     source nodes, streams, lists of these, and errors that carry a report. Sub-questions and steps keep the source nodes
@@ -293,7 +293,7 @@ _REPORTED = (ResponseMetadata, ReportedNode, AnswerText, AnswerPieces, AsyncAnsw
 
 
 def robust_answer(response: object) -> RobustAnswer | None:
-    """The outermost robust answer behind a response; None if there is none. See `robust_answers`."""
+    """Return the outermost robust answer behind a response; None if there is none. See `robust_answers`."""
     return next(iter(robust_answers(response)), None)
 
 

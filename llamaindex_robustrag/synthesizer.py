@@ -81,7 +81,7 @@ _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
 
 
 class StreamingFlag:
-    """A synthesizer's `_streaming`, which two conversations can toggle at the same time.
+    """A synthesizer's `_streaming`, kept per thread and task, as two conversations may toggle it at the same time.
 
     `CondenseQuestionChatEngine` sets it around each query and puts it back: what is set after construction holds in the
     thread or task that set it.
@@ -91,11 +91,11 @@ class StreamingFlag:
         self.default = bool(default)
 
     def get(self) -> bool:
-        """The flag in this thread or task."""
+        """Return the flag of this thread or task."""
         return _TOGGLED.get().get(self, self.default)
 
     def set(self, value: bool) -> None:
-        """Set the flag in this thread or task."""
+        """Set the flag of this thread or task."""
         others = {flag: on for flag, on in _TOGGLED.get().items() if flag is not self}
         _TOGGLED.set(others if bool(value) == self.default else {**others, self: bool(value)})
 
@@ -288,7 +288,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     @property
     def callback_manager(self) -> CallbackManager:
-        """Gets the synthesis events."""
+        """The receiver of the synthesis events."""
         return self._callback_manager
 
     @callback_manager.setter
@@ -297,7 +297,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     @property
     def plain_llm(self) -> LLM:
-        """The LLM without a structure around it."""
+        """The LLM without the structured wrapper."""
         return self._plain
 
     @property
@@ -352,7 +352,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         aside: Prompt | None = None,
         condensed: Sequence[ChatMessage] = (),
     ) -> _Self:
-        """A copy that streams or does not, or that puts a conversation in front of every prompt.
+        """Return a copy that streams or does not, or that puts a conversation in front of every prompt.
 
         Args:
             streaming: whether it streams; None for what this one does.
@@ -482,14 +482,14 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._use(**{key: template for key, template in own.items() if template != shown.get(key)})
 
     def _use(self, **templates: BasePromptTemplate | None) -> None:
-        """Take the user's templates, by the names of `USER_KEYS`."""
+        """Set the user's templates, by the names of `USER_KEYS`."""
         given = {USER_KEYS[key]: check_template(t, key) for key, t in templates.items() if t is not None}
         user = replace(self._user, **given)
         self._prompts(user)  # raises if they cannot be filled in
         self._user = user
 
     def _prompts(self, user: UserPrompts) -> PromptSet:
-        """The method's prompts with the user's templates in their place, filled in anew for every answer."""
+        """Return the method's prompts with the user's templates in place, filled in anew for every answer."""
         shipped: PromptSet = self._settings.prompts
         if user.final is not None and "keyword" not in self._method.prompts:
             raise ValueError(f"{self._method.name} aggregation has no final prompt; leave out keyword_prompt")
@@ -525,14 +525,14 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return plan if self._aside is None else with_spending(with_aside(plan, self._aside))
 
     def _settings_filled(self) -> Any:
-        """The settings, with the user's templates among the prompts."""
+        """Return the settings, with the user's templates among the prompts."""
         return replace(self._settings, prompts=self._prompts(self._user)) if self._user.given else self._settings
 
     def _performer(self) -> Performer:
         return TextPerformer(self._model) if self._local is None else DecodingPerformer(self._local)
 
     def _pieces(self, plan: Plan, done: Callable[[RobustAnswer], object]) -> Generator[str, None, None]:
-        """The answer in pieces, an object as one of JSON; then `done`."""
+        """Start the answer; return a generator of its pieces, a single one for an object, that then calls `done`."""
         if self._structure is None:
             return started(AnswerStream(stream(plan, self._performer())), done)
         answer = run(plan, self._performer())
@@ -573,7 +573,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def _streamed(
         self, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None
     ) -> tuple[list[NodeWithScore], ResponseMetadata, Callable[[RobustAnswer], None]]:
-        """Source nodes and metadata of a streamed response, and what completes them when its last piece is out."""
+        """Return a streamed response's source nodes and metadata, and a callback that completes them at the end."""
         report = Report()
         sources = self._sources(nodes, others, report)
         shown = [] if self._supporting_only else sources
@@ -624,7 +624,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
 
 def get_robust_response_synthesizer(llm: LLM | TextModel | None = None, **arguments: Any) -> RobustRAGSynthesizer:
-    """A `RobustRAGSynthesizer`; the robust twin of LlamaIndex's `get_response_synthesizer`."""
+    """Create a `RobustRAGSynthesizer`; the robust twin of LlamaIndex's `get_response_synthesizer`."""
     return RobustRAGSynthesizer(llm, **arguments)
 
 
@@ -645,7 +645,7 @@ def _llm_of(llm: LLM | TextModel | None) -> LLM:
 
 
 def _check_kinds(output_cls: object, llm_kwargs: object, callback_manager: object) -> None:
-    """Raise TypeError for what would only fail with the first answer."""
+    """Raise TypeError for arguments that would otherwise fail only with the first answer."""
     if output_cls is not None and not (isinstance(output_cls, type) and issubclass(output_cls, BaseModel)):
         raise TypeError(f"output_cls must be a pydantic class, got {output_cls!r:.60}")
     if llm_kwargs is not None and not isinstance(llm_kwargs, Mapping):
@@ -661,7 +661,7 @@ def _completed(report: Report, answer: RobustAnswer) -> None:
 
 
 def _checked(query: QueryType) -> QueryType:
-    """Raise TypeError unless it is a question."""
+    """Return the question; raise TypeError for anything else."""
     if not isinstance(query, (str, QueryBundle)):
         raise TypeError(f"query must be a str or a QueryBundle, got {query!r:.60}; give the question as text")
     return query

@@ -1,4 +1,4 @@
-"""A LlamaIndex prompt template of the user's where the core expects its own prompts.
+"""Puts a user's LlamaIndex prompt template where the core expects its own prompts.
 
 Whatever kind of template it is (text, messages, selector, `RichPromptTemplate`), it is filled in with stand-ins only,
 and passages, question and keywords take their places in what comes out, character by character. So nothing in them is
@@ -29,7 +29,7 @@ _Pieces = tuple[tuple[str, str | None], ...]  # literal text, and the field behi
 
 @dataclass(frozen=True)
 class UserTemplate(CoreTemplate):
-    """A filled-in template of the user's; the body is what stands in its slot.
+    """A user's template, filled in; the body goes into its slot.
 
     Attributes:
         slot: the field of the template that takes the body: `context`, or `keywords` of a final prompt's own.
@@ -45,7 +45,7 @@ class UserTemplate(CoreTemplate):
         return not (len(self.messages) == 1 and self.messages[0][0] is None)
 
     def render(self, **values: str) -> Prompt:
-        """The messages with the values in their places."""
+        """Return the messages with the values in their places."""
         body = super().render(**values)
         shown = {**values, self.slot: body.text}
         done: list[tuple[MessageRole | None, str]] = []
@@ -85,7 +85,7 @@ class UserPrompts:
         return self.isolated is not None or self.final is not None
 
     def applied_to(self, shipped: PromptSet, task: Task, llm: LLM) -> PromptSet:
-        """The project's prompts with the user's in their place.
+        """Return the project's prompts with the user's in their place.
 
         Args:
             shipped: the project's.
@@ -109,19 +109,19 @@ class UserPrompts:
 
 
 def shown_as_template(template: CoreTemplate) -> PromptTemplate:
-    """One of the project's prompts as LlamaIndex shows it."""
+    """Return one of the project's prompts as LlamaIndex shows it."""
     return PromptTemplate(template.render(**{name: f"{{{VARIABLES[name]}}}" for name in template.fields}).text)
 
 
 def chosen(template: BasePromptTemplate, llm: LLM) -> BasePromptTemplate:
-    """The template that a selector chooses for an LLM."""
+    """Return the template that a selector chooses for an LLM."""
     while isinstance(template, SelectorPromptTemplate):
         template = template.select(llm)
     return template
 
 
 def check_template(template: object, name: str) -> BasePromptTemplate:
-    """The template.
+    """Check a template, and return it.
 
     Raises:
         TypeError: it is not one.
@@ -135,7 +135,7 @@ def check_template(template: object, name: str) -> BasePromptTemplate:
 
 
 def _without_parser(template: BasePromptTemplate) -> BasePromptTemplate:
-    """The template without format instructions: groups answer in words, the final answer alone has a format."""
+    """Return the template without format instructions: groups answer in words, only the final answer has a format."""
     return template.model_copy(update={"output_parser": None}) if template.output_parser is not None else template
 
 
@@ -165,7 +165,7 @@ def _filled(
 
 
 def _texts(messages: Sequence[ChatMessage], name: str) -> list[tuple[MessageRole | None, str]]:
-    """Role and text of each message; no role for what is a single user message."""
+    """Return role and text of each message; no role for a single user message."""
     found: list[tuple[MessageRole | None, str]] = []
     for message in messages:
         if not all(isinstance(block, TextBlock) for block in message.blocks):

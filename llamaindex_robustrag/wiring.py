@@ -1,4 +1,4 @@
-"""A static wiring check: where do known parts of a program show retrieved text to a model without isolation?
+"""A static wiring check: finds where known parts of a program show retrieved text to a model without isolation.
 
 A rule says of each known class what is wrong with it, and which of its parts to visit. Functions and steps of workflows
 are judged by what they hold; what they do is not looked into.
@@ -90,7 +90,7 @@ _COMPONENTS: tuple[type, ...] = (
 
 
 def find_undefended(engine: object, *, trusted: Collection[object] = ()) -> Findings:
-    """Places where known parts of a program show retrieved text to a model without isolation, with their fixes.
+    """Find places where known parts of a program show retrieved text to a model without isolation, with their fixes.
 
     Known are the engines, chat engines, synthesizers, agents, tools, retrievers and rerankers of llama-index-core. Not
     looked into is what functions and steps of workflows do (it is seen what they hold), and what retrievers,
@@ -120,7 +120,7 @@ def find_undefended(engine: object, *, trusted: Collection[object] = ()) -> Find
 
 
 def assert_defended(engine: object, *, trusted: Collection[object] = ()) -> None:
-    """Raise if known parts of a program show retrieved text to a model; warn of what was not looked into.
+    """Raise if known parts of a program show retrieved text to a model; warn of parts that were not searched.
 
     Args:
         engine: see `find_undefended`.
@@ -143,14 +143,14 @@ class _Rule:
 
 
 class _Walk:
-    """One walk over what a program is made of, each object once."""
+    """One walk over the parts of a program, each object once."""
 
     def __init__(self, trusted: Callable[[object], bool]) -> None:
         self.trusted, self.findings = trusted, Findings()
         self._seen: dict[int, object] = {}
 
     def visit(self, thing: Any, path: str) -> None:
-        """Say what is wrong with a thing and with its parts."""
+        """Report what is wrong with an object, and visit its parts."""
         if thing is None or id(thing) in self._seen or self.trusted(thing):
             return
         self._seen[id(thing)] = thing
@@ -176,7 +176,7 @@ class _Walk:
         self.findings.report(kind, path, thing, problem, fix)
 
     def _function(self, function: Any, path: str) -> None:
-        """Engines and tools that it holds are visited; a retriever is for a robust one, or read raw."""
+        """Visit the engines and tools that a function holds; report retrievers, unless it holds a component of ours."""
         held = [(at, value) for at, value in held_by(function) if not self.trusted(value)]
         self.findings.skip(path, function)
         for at, value in held:
@@ -210,7 +210,7 @@ class _Walk:
             self._report(_TOOLS, path, thing)
 
     def composed(self, thing: Any, path: str) -> None:
-        """Sub-questions, steps and plans: inner engines read documents, the outer synthesizer reads their answers."""
+        """Report composed engines: inner engines read documents, the outer synthesizer reads their answers."""
         if isinstance(getattr(thing, "_response_synthesizer", None), RobustRAGSynthesizer):
             self._report(_OUTER, f"{path}._response_synthesizer", thing)
 
@@ -223,7 +223,7 @@ class _Walk:
         self.findings.skip(path, thing)
 
     def workflow(self, thing: Any, path: str) -> None:
-        """Engines and synthesizers that it holds."""
+        """Visit the engines and synthesizers that a workflow holds."""
         for name, value in vars(thing).items():
             if isinstance(value, _COMPONENTS):
                 self.visit(value, f"{path}.{name}")
@@ -249,7 +249,7 @@ class _Walk:
 
 
 def _names_of(thing: object) -> set[str]:
-    """The names of the framework's classes that it is of."""
+    """Return the names of an object's framework classes."""
     return {kind.__name__ for kind in type(thing).__mro__ if is_library(kind)}
 
 

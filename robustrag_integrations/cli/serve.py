@@ -211,7 +211,7 @@ class _Server:
 
     @property
     def said(self) -> str:
-        """Return a line with the server's address and what it serves."""
+        """A line with the server's address and what it serves."""
         from robustrag_integrations.serve.server import address_of
 
         processes = f"; {self.args.workers} processes" if self.args.workers > 1 else ""
