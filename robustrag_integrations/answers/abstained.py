@@ -24,7 +24,7 @@ class Abstained(BaseModel):
 
     @classmethod
     def of(cls, answer: RobustAnswer) -> Abstained:
-        """The abstention that an answer is."""
+        """Wrap an answer that is an abstention."""
         return cls(text=answer.text, warnings=answer.warnings)
 
     def __bool__(self) -> bool:

@@ -28,7 +28,7 @@ class _Record:
     """Copying, shared by group reports and answers."""
 
     def changed(self: Record, **values: Any) -> Record:
-        """The same with other values: `dataclasses.replace`, whose loop takes three times as long.
+        """Return a copy with other values: `dataclasses.replace`, whose loop takes three times as long.
 
         Raises:
             TypeError: there is no such field.
@@ -122,8 +122,8 @@ class RobustAnswer(_Record):
         warnings: what weakens this answer or its radius, in words.
         settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
         evidence: what decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
-        margin_unit: what a group's `margin` counts.
-        radius_unit: what the radius counts: `groups`, or `votes` where groups have several (`VoteRules.weights`).
+        margin_unit: the unit of a group's `margin`.
+        radius_unit: the unit of the radius: `groups`, or `votes` where groups have several (`VoteRules.weights`).
         reasoning_chars: how many characters of reasoning came with the replies; they count for nothing and are shown
             nowhere.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
@@ -175,7 +175,7 @@ class RobustAnswer(_Record):
 
     @classmethod
     def from_dict(cls, report: Mapping[str, Any]) -> RobustAnswer:
-        """The answer of which `to_dict` made this report.
+        """Return the answer of which `to_dict` made this report.
 
         Raises:
             ValueError: not such a report; the message names what is wrong.
@@ -216,7 +216,7 @@ class RobustAnswer(_Record):
         return tuple(sorted(found, key=lambda dissent: -dissent.support))
 
     def supporting(self, items: Sequence[T]) -> list[T]:
-        """Those of the items that support the answer, in their order.
+        """Return those of the items that support the answer, in their order.
 
         Args:
             items: what the answer was made from (passages, documents, nodes), all of it and in the same order.
@@ -290,7 +290,7 @@ class RobustAnswer(_Record):
 
 
 def as_answer(report: object) -> RobustAnswer:
-    """The answer itself, or the one of which `to_dict` made this report.
+    """Return the answer itself, or the one of which `to_dict` made this report.
 
     Raises:
         ValueError: it is neither.

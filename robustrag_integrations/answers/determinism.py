@@ -159,7 +159,7 @@ UNKNOWN = Determinism()
 
 
 def _said(model: State, promise: Promise | None, radius: int, whole: int, unit: str) -> tuple[Scope, str]:
-    """The scope of a radius, and the promise in words."""
+    """Return the scope of a radius, and the promise in words."""
     if radius <= 0:
         return "nothing", "nothing is promised: the radius is 0"
     whichever = f"no replacement of any {'one' if radius == 1 else radius} of {whole} groups"

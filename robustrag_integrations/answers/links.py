@@ -1,4 +1,4 @@
-"""Links and images in an answer: which there are, and which of them no supporting passage has.
+"""Links and images in an answer, and those among them that no supporting passage has.
 
 Whatever shows an answer as Markdown or HTML fetches its images and offers its links; an address that carries words of
 the conversation sends them away. A link that no passage has was made up, or is what an attacker ordered.
@@ -37,7 +37,7 @@ _TAIL = ".,;:!?'\"*_~)]"
 
 
 def links_in(text: str) -> tuple[str, ...]:
-    """The addresses in a text, in their order and without repeats: bare ones, and targets of Markdown and HTML.
+    """Return the addresses in a text, in order and without repeats: bare ones, and targets of Markdown and HTML.
 
     Args:
         text: an answer or a passage; characters that do not show are passed over.
@@ -53,7 +53,7 @@ def links_in(text: str) -> tuple[str, ...]:
 
 
 def unsupported_links(answer: RobustAnswer, passages: Sequence[str | Passage]) -> tuple[str, ...]:
-    """The addresses in an answer that no passage of a group that supports it has, each to the letter.
+    """Return the addresses in an answer that no passage of a supporting group has, compared to the letter.
 
     Where nothing is cited (`answer.citations`), such as in an answer of vanilla RAG or of decoding aggregation, any
     group that does not fail, abstain or lose counts as supporting.

@@ -23,7 +23,7 @@ _SIGNS = re.compile(r"[\W_]{1,8}(?![\W_])")
 
 
 def mentions(phrase: str, text: str) -> list[tuple[int, int]]:
-    """The first mentions (start, end) of a phrase in a text, in its order.
+    """Return the first mentions (start, end) of a phrase in a text, in its order.
 
     The phrase as it is comes first; if the text does not have it, its words with anything but letters and digits
     between them; then the last one with another ending. Words count only as wholes, but in scripts without spaces.

@@ -1,4 +1,4 @@
-"""Tokens and money: what calls took, what they add up to, and what that costs. What is unknown stays unknown."""
+"""Tokens and money: the usage of calls, their sums, and their cost. Unknown numbers stay unknown."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ UNTOLD = Usage()
 
 
 def together(usages: Sequence[Usage]) -> Usage:
-    """The sum; a kind of tokens of which one call did not tell is unknown in the sum. Of no calls at all, 0."""
+    """Return the sum; a kind of tokens that one call did not tell is unknown in the sum. Of no calls at all, 0."""
     if len(usages) == 1:
         return usages[0]
     if any(usage is UNTOLD for usage in usages):
@@ -42,7 +42,7 @@ def together(usages: Sequence[Usage]) -> Usage:
 
 
 def told(usages: Iterable[Usage]) -> Usage:
-    """The sum over the calls that told, which is at least a part of the whole; unknown where none did."""
+    """Return the sum over the calls that told, at least a part of the whole; unknown if none did."""
     telling = [usage for usage in usages if usage is not UNTOLD]
     if not telling:
         return UNTOLD
@@ -131,7 +131,7 @@ def prices_of(given: Any) -> Prices:
 
 
 def tokens_in_words(spending: Spending) -> str:
-    """The tokens of an answer, and of how many calls they are not known."""
+    """Describe the tokens of an answer, and for how many calls they are not known."""
     known = spending.told
     if known.prompt is None and known.completion is None:
         return "not known: no call told its tokens" if spending.calls else "none"

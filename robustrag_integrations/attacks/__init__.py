@@ -1,4 +1,4 @@
-"""Attacks: what an attacker writes, and where it is put."""
+"""Attacks: the texts that an attacker writes, and the ranks at which they are planted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The attacks that can be named: the paper's (appendix, "Detailed setup of empirical attacks") and further ones."""
+"""The attacks known by name: the paper's (appendix, "Detailed setup of empirical attacks") and further ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Corrupting a retrieval: who is planted where, within what a certified attacker may do (paper, section II).
+"""Corruption of a retrieval: planted passages and their ranks, as a certified attacker may choose (paper, section II).
 
 Injection puts passages anywhere; once the list is full, as many of the lowest-ranked benign passages drop out.
 Modification puts passages in the place of benign ones. Both are among the attacks that `certification.cases`

@@ -14,7 +14,7 @@ class AttackedQuestion(Protocol):
 
     @property
     def question(self) -> str:
-        """Its words."""
+        """The words of the question."""
         ...
 
     @property

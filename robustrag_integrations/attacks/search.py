@@ -25,7 +25,7 @@ from robustrag_integrations.metrics import GuardedMetric, Metric, contains_answe
 
 @dataclass(frozen=True)
 class AdaptiveAttack:
-    """The best that the search found.
+    """The best attack that the search found.
 
     Attributes:
         score: the lowest score reached, or for a substitution 0 if the answer changed and 1 if not.

@@ -1,4 +1,4 @@
-"""Certification: what the answer is worth at worst, whatever a bounded attacker writes (paper, section IV).
+"""Certification: the score that an answer keeps, whatever a bounded attacker writes (paper, section IV).
 
 `defense.certify(query, passages, reference)` is the front door. Like the defences, certification is written as plans,
 and each step that decides an answer is the defences' own. Each method's certificate stands in the method's room; here

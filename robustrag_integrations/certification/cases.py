@@ -61,7 +61,7 @@ def benign_group_cases(
     by: GroupBy | None = None,
     top_k: int | None = None,
 ) -> tuple[BenignCase, ...]:
-    """All distinct sets of untouched groups, each with the number of corrupted ones next to it (BenignGroupCases).
+    """Return all distinct sets of untouched groups, each with its number of corrupted ones (BenignGroupCases).
 
     A case is left out when another one covers it: with fewer untouched groups and as many corrupted ones more, its
     attacker can imitate the missing groups word for word.
@@ -104,7 +104,7 @@ def benign_group_cases(
 
 
 def check_attack(passages: int, corruption_size: int, attack: AttackMode, top_k: int | None) -> int:
-    """The length of a full retrieval.
+    """Check an attack, and return the length of a full retrieval.
 
     Raises:
         ValueError: an invalid argument.

@@ -1,4 +1,4 @@
-"""A certification that is ready to run: what every method's certificate is put together from."""
+"""A certification that is ready to run, assembled alike for every method."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PACKED = "many continuations per forward pass; the batch shapes of inference wh
 
 @dataclass(frozen=True)
 class CertificationRun:
-    """A certification that only has to be run."""
+    """A certification that is ready to run."""
 
     question: Question
     plan: CertificationPlan
@@ -40,7 +40,7 @@ class CertificationRun:
     known: Callable[[], Mapping[str, Any]] = dict
 
     def run(self) -> tuple[Certification, ...]:
-        """One certificate per corruption size, ascending."""
+        """Return one certificate per corruption size, ascending."""
         return self._certificates(run(self.plan, self.perform, operation="certification"))
 
     async def arun(self) -> tuple[Certification, ...]:
@@ -73,7 +73,7 @@ def text_run(
     metric: Metric,
     settings: Mapping[str, Any],
 ) -> CertificationRun:
-    """A certification that needs nothing of the model but text.
+    """Return a certification that needs only text from the model.
 
     Raises:
         ValueError: the model samples.

@@ -1,4 +1,4 @@
-"""Performing a certification plan's requests with the core's models."""
+"""The driver of a certification plan: performs its requests with the core's models."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from robustrag_integrations.prompts import Prompt
 
 
 class Scorer:
-    """Scores responses with a metric; a response that the metric fails on scores 0.
+    """A scorer of responses; a response that the metric fails on scores 0.
 
     Attributes:
         metric: the metric, and what went wrong in it.
@@ -26,7 +26,7 @@ class Scorer:
         self.metric, self._references = GuardedMetric(metric), tuple(references)
 
     def scores(self, responses: Sequence[str]) -> list[float]:
-        """One score per response.
+        """Return one score per response.
 
         Raises:
             RobustRAGError: a judge could not be asked.
@@ -35,11 +35,11 @@ class Scorer:
 
 
 class TextCertifier(Scorer):
-    """Performs the requests of a certificate that asks for text, with a `TextModel`.
+    """A performer of the requests of a certificate that asks a `TextModel` for text.
 
     Args:
-        model: what is asked.
-        metric: what responses are scored with.
+        model: the model to ask.
+        metric: scores the responses.
         references: the right answers.
         kept: what an answer kept of the same model; it is not asked that again.
     """

@@ -36,7 +36,7 @@ class Question:
         max_model_calls: how many model calls may be spent on all sizes together: prompts, or for decoding prefixes
             (`Certification.model_calls` says what is counted).
         sample: how many responses to sample where tau cannot be proven; 0 for none.
-        seed: what the sampling starts from.
+        seed: the seed of the sampling.
         kept: what an answer to the question kept, to be used in place of asking again; None to ask everything.
     """
 
@@ -134,18 +134,18 @@ class Findings:
     settings: Mapping[str, Any] = field(default_factory=dict)  # where they differ from those of the whole run
 
     def add(self, text: str | None, score: float, cause: str, case: int) -> None:
-        """A response that is possible. One that scores 0 settles the matter."""
+        """Add a possible response. One that scores 0 settles the matter."""
         self.responses.setdefault(text, PossibleResponse(text, score, cause, case))
         if score == 0:
             self.settle(ZERO_FOUND)
 
     def open_ended(self, why: str) -> None:
-        """The attacker can cause anything."""
+        """Record that the attacker can cause anything."""
         self.unbounded = True
         self.settle(why)
 
     def give_up(self, why: str) -> None:
-        """A limit was met: nothing is proven."""
+        """Record that a limit was met: nothing is proven."""
         self.certified = False
         self.settle(why)
 
@@ -155,7 +155,7 @@ class Findings:
             self.done, self.stopped = True, why
 
     def refute(self, why: str) -> None:
-        """It turned out, after a limit was met, that the attacker can cause anything."""
+        """Record, after a limit was met, that the attacker can cause anything after all."""
         self.unbounded, self.certified, self.stopped, self.estimate = True, True, why, None
 
     @property
@@ -202,7 +202,7 @@ def certificate(
     numerics: Mapping[str, Any],
     warnings: Sequence[str],
 ) -> Certification:
-    """The certificate of one corruption size."""
+    """Return the certificate of one corruption size."""
     responses = sorted(found.responses.values(), key=lambda r: (r.score, r.text or ""))
     setup = {
         "group_size": question.group_size,

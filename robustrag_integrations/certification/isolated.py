@@ -1,4 +1,4 @@
-"""Asking the untouched groups of every case, once each, as inference would."""
+"""Calls about the untouched groups of every case, once each, as inference would make them."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def certify_sizes(
     """Certify all corruption sizes of a question, the smallest first; a size that fails settles the larger ones.
 
     Args:
-        question: what is certified.
+        question: the question to certify.
         quorum: how many groups must be asked with success.
         prompts_of: groups to prompts.
         read: what inference makes of a response.

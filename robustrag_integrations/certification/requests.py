@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 @dataclass(frozen=True)
 class Score:
-    """Score these responses with the metric; the reply is one float each, in order."""
+    """A request to score these responses with the metric; the reply is one float each, in order."""
 
     responses: tuple[str, ...]
 

@@ -1,4 +1,4 @@
-"""The front door that all defences share: check the input, isolate, run the plan."""
+"""The front door of all defences: check the input, isolate, run the plan."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class MethodSettings(Protocol):
         ...
 
     def as_dict(self) -> dict[str, Any]:
-        """The settings, JSON-safe, as answers and certificates name them."""
+        """Return the settings, JSON-safe, as answers and certificates name them."""
         ...
 
 
@@ -119,7 +119,7 @@ class PlanInput:
 
 
 def check_query(query: str) -> None:
-    """Raise unless the query is a text with something in it."""
+    """Raise unless the query is a non-empty text."""
     if not isinstance(query, str):
         raise TypeError(f"the query must be a str, got {type(query).__name__}: {query!r:.60}")
     if not query.strip():
@@ -141,7 +141,7 @@ class Defense(ABC):
         takes_weights: whether groups may have more votes than one.
         begins_at_once: whether it writes the groups' prompts and asks, with nothing before that.
         decides_early: whether it can prove an answer before all groups have said something.
-        rules: what one vote is, and how many are enough.
+        rules: the rules of voting.
     """
 
     settings_type: ClassVar[type[MethodSettings]]
@@ -162,7 +162,7 @@ class Defense(ABC):
         self.accept_sampling = accept_sampling
 
     def _check_known(self, options: Collection[str]) -> None:
-        """Raise TypeError at an argument that this method does not have, with the nearest one that it has."""
+        """Raise TypeError at an argument that this method does not take, and name the nearest one that it does."""
         rules = [each.name for each in fields(VoteRules) if each.init]
         for name in options:
             if name not in rules:
@@ -245,7 +245,7 @@ class Defense(ABC):
         choices: Sequence[str] | None = None,
         keep: bool = False,
     ) -> AnswerStream:
-        """The aggregated answer in pieces; `.answer` holds the whole when the last piece is out.
+        """Yield the aggregated answer in pieces; `.answer` holds the whole after the last piece.
 
         The pieces add up to the answer's text. No isolated response is ever shown.
         """
@@ -308,13 +308,13 @@ class Defense(ABC):
             reference: the right answer, or several of which each is right.
             corruption_size: k', how many passages the attacker controls at most. A list of sizes gives one certificate
                 each, ascending; they share the model's calls.
-            metric: what responses are scored with.
+            metric: scores the responses.
             attack: `"injection"` or `"modification"`.
             choices: the options of a multiple-choice question, for defences that vote.
             top_k: how many passages the retrieval returns when it finds enough; default as many as given.
             max_model_calls: how much may be asked of the model; beyond it nothing is certified.
             sample: how many responses to sample for an estimate where tau cannot be proven.
-            seed: what the sampling starts from.
+            seed: the seed of the sampling.
             answer: this defence's answer to the same question from the same passages, asked for with `keep=True`. What
                 the model said for it is not asked again. The certificate is the same, and `model_calls` and
                 `max_model_calls` count those replies, too.
@@ -416,7 +416,7 @@ class Defense(ABC):
         )
 
     def _with_kept(self, question: Question, answer: RobustAnswer | None, choices: Sequence[str] | None) -> Question:
-        """The question, with what an answer to it kept.
+        """Return the question with the replies that an answer to it kept.
 
         Raises:
             TypeError: not an answer.
@@ -437,7 +437,7 @@ class Defense(ABC):
         return replace(question, kept=kept)
 
     def warm_up(self, passages: int = 10) -> None:
-        """Load what the first answer would load: call it when a server starts.
+        """Load everything that the first answer would load: call it when a server starts.
 
         These are patterns and tables; of a model in this process its shared prefix and isolation
         probe; of a server the HTTP client and a connection. A model in this process answers a made-up question for it.
@@ -485,7 +485,7 @@ class Defense(ABC):
         rehearse(cls.whole_plan(inputs, settings), perform or said_by_no_model)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
-        """The certification of a checked question; `certify` is the front door.
+        """Return the run that certifies a checked question; `certify` is the front door.
 
         Raises:
             TypeError: there is nothing to certify about this defence.
@@ -505,7 +505,7 @@ class Defense(ABC):
         metric: Metric,
         **options: Any,
     ) -> Question:
-        """The question of a certification, checked."""
+        """Return the checked question of a certification."""
         check_query(query)
         self.rules.check_certifiable()
         if not callable(metric):
@@ -544,7 +544,7 @@ class Defense(ABC):
 
     @classmethod
     def whole_plan(cls, inputs: PlanInput, settings: Any) -> Plan:
-        """The method's plan for one question with what all methods do at the end; every driver and framework runs it.
+        """Return the method's plan for one question, ended as all methods end; every driver and framework runs it.
 
         Args:
             inputs: the question and its groups.
@@ -586,7 +586,7 @@ class Defense(ABC):
     @staticmethod
     @abstractmethod
     def plan_of(inputs: PlanInput, settings: Any) -> Plan:
-        """The method's own part of the plan.
+        """Return the method's own part of the plan.
 
         Args:
             inputs: the question and its groups.
@@ -610,7 +610,7 @@ def _is_one(corruption_size: object) -> bool:
 
 
 class TextDefense(Defense):
-    """A defence that needs nothing of the model but text."""
+    """A defence that needs only text from the model."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The methods of aggregation, one entry each: what it is called, what can be set, what it needs, and where it lives.
+"""The registry of aggregation methods: the name, settings, needs and module of each.
 
 The command line, evaluation configs, both integrations and the reports read this table. An entry names its code by a
 dotted name, so that reading the table loads neither numpy nor torch. A new method is a folder and an entry here.
@@ -21,7 +21,7 @@ Need = Literal["text", "probabilities"]
 
 @dataclass(frozen=True)
 class Setting:
-    """One thing that can be set about a method.
+    """A setting of a method.
 
     Attributes:
         name: the keyword argument.
@@ -31,7 +31,7 @@ class Setting:
         meaning: in a few words, for `--help`.
         threshold: whether it is a threshold, or says which ones there are. Those are flags of their own, and every row
             of an evaluation records them.
-        values: what a `str` can be.
+        values: the values that a `str` may have.
         is_function: whether it is a function, which configs and flags name as `module:function`.
         where: another setting and the value of it that this one goes with; None if it goes with all.
         tries: what `robustrag tune` tries when it is not told; empty to leave the setting as it is.
@@ -60,15 +60,15 @@ class Setting:
 
 @dataclass(frozen=True)
 class Method:
-    """One way of aggregating isolated responses.
+    """A method of aggregating isolated responses.
 
     Attributes:
         name: what users write: `aggregation=`, `--defense`, the answer's `defense`.
         summary: in one line, for `--help`.
-        tasks: what it can answer; the first one is its default.
+        tasks: the tasks it answers; the first one is its default.
         needs: `text` for any model, `probabilities` for a model that gives next-token probabilities.
         defense: `module:Class` of its front door, a `Defense`.
-        settings: what can be set, besides `task`, `prompts` and the grouping.
+        settings: its settings, besides `task`, `prompts` and the grouping.
         prompts: the prompts of a `PromptSet` that it uses besides the isolated one.
     """
 
@@ -106,11 +106,11 @@ class Method:
         return self.defense.partition(":")[2]
 
     def default(self, name: str) -> Any:
-        """The default of a setting."""
+        """Return the default of a setting."""
         return next(s.default for s in self.settings if s.name == name)
 
     def value(self, name: str, given: Any) -> Any:
-        """A setting as it was given, or its default for None."""
+        """Return a setting as given, or its default for None."""
         return self.default(name) if given is None else given
 
     def choice(self, name: str, given: Any) -> Any:
@@ -126,7 +126,7 @@ class Method:
         return chosen
 
     def in_force(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """The thresholds that decide: those given, and the defaults of the others that go with them.
+        """Return the thresholds that decide: those given, and the defaults of the others that go with them.
 
         Where a setting is not given but one that goes with a value of it is, that value is meant.
 
@@ -157,7 +157,7 @@ class Method:
         return next(meant, self.default(name))
 
     def check_task(self, task: Task | None) -> Task:
-        """The task, or the method's first one for None.
+        """Return the task, or the method's first one for None.
 
         Raises:
             ValueError: the method does not do it; the message names the methods that do.
@@ -183,12 +183,12 @@ class Method:
             )
 
     def load(self) -> Any:
-        """The front door's class, a subclass of `Defense`."""
+        """Return the front door's class, a subclass of `Defense`."""
         module, _, name = self.defense.partition(":")
         return getattr(import_module(module), name)
 
     def build(self, model: Any, **given: Any) -> Any:
-        """The front door, a `Defense`, around a model; `given` are `task`, `prompts`, the settings and the grouping.
+        """Return the front door, a `Defense`, around a model; `given`: `task`, `prompts`, settings and grouping.
 
         Raises:
             ValueError, TypeError: an invalid argument, or a model that does not give what the method needs.
@@ -196,7 +196,7 @@ class Method:
         return self.load()(model, **given)
 
     def settings_of(self, given: Mapping[str, Any]) -> Any:
-        """Checked settings (`MethodSettings`) from user arguments, prompts and task among them.
+        """Return checked settings (`MethodSettings`) from user arguments, prompts and task among them.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
@@ -476,12 +476,12 @@ def entry_of(name: str) -> Method:
 
 
 def methods_that(trait: str) -> tuple[Method, ...]:
-    """The methods whose front door has this trait (`takes_weights`, `decides_early`); loads all of them."""
+    """Return the methods whose front door has this trait (`takes_weights`, `decides_early`); loads all of them."""
     return tuple(method for method in METHODS.values() if getattr(method.load(), trait))
 
 
 def default_method(task: Task | None, names: Collection[str] = ()) -> str:
-    """The method that is meant where none is named: the first one that does the task and takes all that is given.
+    """Return the method used where none is named: the first one that does the task and takes all that is given.
 
     Args:
         task: what is to be answered; None for short answers, or what the names say.
@@ -497,7 +497,7 @@ def default_method(task: Task | None, names: Collection[str] = ()) -> str:
 
 
 def method_of(name: object) -> Method:
-    """The method of this name.
+    """Return the method of this name.
 
     Raises:
         ValueError: there is none; the message lists those that there are.

@@ -1,4 +1,4 @@
-"""A rehearsal: a defence answers a made-up question, so that nothing has to be loaded when the first one comes."""
+"""A rehearsal: a defence answers a made-up question, so that the first real one finds everything loaded."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _REPLIES = ("It was built by Bo Ek in 1923.", "A", "I don't know.", "<think>It s
 
 
 def made_up_groups(count: int) -> tuple[PassageGroup, ...]:
-    """Passages about the question, each a group of its own."""
+    """Return passages about the question, each a group of its own."""
     return isolate([f"Source {number}: {_PASSAGE}" for number in range(count)])
 
 
 def said_by_no_model(request: Request) -> Reply:
-    """Replies that no model was asked for."""
+    """Return replies without asking a model."""
     if not isinstance(request, Ask):
         return None
     replies = _REPLIES[:1] if request.role == "final" else _REPLIES

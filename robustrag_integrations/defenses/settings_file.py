@@ -1,4 +1,4 @@
-"""Settings files: a method, its settings and what one vote is, as YAML that every entry point reads (`settings=`).
+"""Settings files: a method, its settings and its vote rules as YAML, which every entry point reads (`settings=`).
 
 `robustrag tune` writes them, and they may be written by hand. A file is data and nothing else: it names no function and
 no prompt, its size is bounded, and what it does not say has its default.
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class SettingsError(RobustRAGError, ValueError):
-    """A settings file cannot be used; the message names the file, the key, the value and the fix."""
+    """An unusable settings file; the message names the file, the key, the value and the fix."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class SavedSettings:
         return METHODS[self.aggregation]
 
     def under(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Keyword arguments: those that are given (None: not given) win over the file's, `aggregation` among them.
+        """Return the keyword arguments: those given (None: not given) win over the file's, `aggregation` among them.
 
         Raises:
             SettingsError: another method is given; its settings are not in the file.
@@ -103,7 +103,7 @@ class SavedSettings:
         return {name: value for name, value in self.options.items() if name not in apart}
 
     def note_top_k(self) -> None:
-        """Log what the file says and a defence cannot apply."""
+        """Log a `top_k` of the file, which a defence cannot apply."""
         if self.top_k is not None:
             _log.warning(
                 "%s was chosen with top_k=%d passages; a settings file does not reach your retriever: set it there",
@@ -116,7 +116,7 @@ SettingsLike: TypeAlias = str | os.PathLike[str] | SavedSettings
 
 
 def load_settings(settings: SettingsLike) -> SavedSettings:
-    """Read and check a settings file; what was read already is given back.
+    """Read and check a settings file; settings that were read already are returned as they are.
 
     Raises:
         SettingsError: it cannot be read, or holds something else than settings.
@@ -137,10 +137,10 @@ def load_settings(settings: SettingsLike) -> SavedSettings:
 
 
 def from_settings(model: Any, settings: SettingsLike, **given: Any) -> Defense:
-    """The defence that a settings file describes, around a model.
+    """Build the defence that a settings file describes, around a model.
 
     Args:
-        model: what is asked; for decoding one that gives probabilities.
+        model: the model to ask; for decoding one that gives probabilities.
         settings: the file, or what `load_settings` gave.
         given: arguments of the method's class, such as `alpha` or `group_by`; they win over the file.
 
@@ -164,7 +164,7 @@ _R = TypeVar("_R")
 
 
 def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let a function with the keyword arguments of a method take `settings=`: a file, for what is not given."""
+    """Let a function with a method's keyword arguments take `settings=`: a file that fills in those not given."""
 
     names = signature(function).parameters
 
@@ -185,7 +185,7 @@ def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def reads_settings(init: Callable[_P, None]) -> Callable[_P, None]:
-    """Let the constructor of a method's class read `settings=`: a file, for what is not given.
+    """Let the constructor of a method's class read `settings=`: a file that fills in what is not given.
 
     It raises SettingsError where the file cannot be used or is for another method.
     """
@@ -211,10 +211,10 @@ def reads_settings(init: Callable[_P, None]) -> Callable[_P, None]:
 
 
 def settings_text(saved: SavedSettings, comments: Iterable[str] = ()) -> str:
-    """The file's content: the comments, then the settings.
+    """Return the file's content: the comments, then the settings.
 
     Args:
-        saved: what to write.
+        saved: the settings to write.
         comments: lines for the reader, made printable.
     """
     lines = [f"# {printable(comment, 300)}".rstrip() for comment in comments]
@@ -231,7 +231,7 @@ def settings_text(saved: SavedSettings, comments: Iterable[str] = ()) -> str:
 
 
 def _scalar(value: Any) -> str:
-    """A value as JSON, which is YAML as well."""
+    """Return a value as JSON, which is YAML as well."""
     import json
 
     return json.dumps(value)
@@ -278,7 +278,7 @@ def _mapping(text: str) -> Mapping[str, Any]:
 
 
 def _twice(node: Any) -> Iterator[str]:
-    """Keys that a mapping of a YAML document has twice."""
+    """Return the keys that a mapping of a YAML document has twice."""
     pairs = node.value if node is not None and node.id == "mapping" else []
     seen: set[str] = set()
     for key, value in pairs:
@@ -306,7 +306,7 @@ def _checked(given: Mapping[str, Any], name: str) -> SavedSettings:
 
 
 def _part(top: Section, key: str) -> Section:
-    """The keys and values under a key; none where it is not there."""
+    """Return the keys and values under a key; none where it is missing."""
     value = top.get(key)
     if value is not None and not (isinstance(value, dict) and all(isinstance(k, str) for k in value)):
         raise top.wrong(f"must hold keys and values, got {shown(value)}", key)
@@ -314,7 +314,7 @@ def _part(top: Section, key: str) -> Section:
 
 
 def _options(top: Section, method: Method) -> dict[str, Any]:
-    """The task and the method's settings, each checked alone, so that an error names its key, and then together."""
+    """Return task and settings, each checked alone, so that an error names its key, and then together."""
     found: dict[str, Any] = {}
     if "task" in top:
         found["task"] = top.name("task", method.tasks)

@@ -1,4 +1,4 @@
-"""Vanilla RAG: one prompt with all passages. No defence; here to compare with, on the same models and prompts."""
+"""Vanilla RAG: one prompt with all passages. No defence, but a baseline on the same models and prompts."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def vanilla_plan(
 
 
 def in_one_prompt(groups: Sequence[PassageGroup], index: int = 0) -> PassageGroup:
-    """All passages of these groups as one group."""
+    """Return all passages of these groups as one group."""
     passages, ranks = tuple(p for g in groups for p in g.passages), tuple(r for g in groups for r in g.ranks)
     return PassageGroup(index, passages, ranks=ranks)
 
@@ -113,7 +113,7 @@ class VanillaRAG(TextDefense):
     """Retrieval-augmented generation without a defence: one prompt with all passages, radius 0.
 
     Args:
-        model: what is asked.
+        model: the model to ask.
         task: `short_answer` (default), `multiple_choice` (then give `choices`) or `long_form`.
         prompts: your own `PromptSet`; None for the project's, the same as the defences use.
         options: of multiple choice: `"words"` (default) or `"letters"`, as for `MajorityVoting`.
@@ -139,7 +139,7 @@ class VanillaRAG(TextDefense):
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:
-        """One prompt with all passages."""
+        """Return the plan: one prompt with all passages."""
         together = in_one_prompt(inputs.groups)
         options = None
         if settings.task == "multiple_choice":

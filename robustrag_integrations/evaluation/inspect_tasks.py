@@ -129,9 +129,9 @@ def answered_twice(
     """Answer from the clean retrieval, and from the attacked one; both answers are kept as reports.
 
     Args:
-        dataset: where the questions are from.
+        dataset: the source of the questions.
         questions: by the samples' ids.
-        defense: what answers.
+        defense: the defence that answers.
         attack: its name.
         planned: arguments of `plan_attack`.
     """

@@ -1,4 +1,4 @@
-"""Addresses of web pages: which spellings are the same page.
+"""Web addresses in the form in which spellings of one page are equal.
 
 Who controls a page is read off its host, so the host is read as every URL library reads it, or not at all. It is cut
 off before anything is decoded ("the authority component is terminated by the next slash, question mark or number sign

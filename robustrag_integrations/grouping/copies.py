@@ -28,7 +28,7 @@ _MIXING = 0x9E3779B97F4A7C15  # odd, and its powers differ in all their bits
 
 
 def comparable(text: str) -> str:
-    """The text without what copies may differ in."""
+    """Return the text without the parts in which copies may differ."""
     if text.isascii():
         return " ".join(text.lower().split())
     folded = compatible(few_marks(text)).casefold()

@@ -25,7 +25,7 @@ _MOST_LEVELS = 50
 
 
 def origin_in(metadata: Mapping[str, Any]) -> Origin | None:
-    """The origin: what the first entry of `FIELDS` names that names anything, an id only where nothing else does.
+    """Return the origin named by the first entry of `FIELDS` that names anything, an id only where nothing else does.
 
     Outer entries come before those of mappings within (`location.s3Location.uri`, `_source`), of which some stores
     write one as JSON (`metadata`).

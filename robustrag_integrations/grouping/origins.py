@@ -53,7 +53,7 @@ class Origin:
 
 
 def origin_named(text: str, *, is_file: bool = False) -> Origin | None:
-    """The origin that a text names, None for an empty one.
+    """Return the origin that a text names, None for an empty one.
 
     Args:
         text: as metadata has it.

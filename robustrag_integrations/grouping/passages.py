@@ -121,7 +121,7 @@ def is_blank(text: str) -> bool:
 
 
 def readable_origin(passage: Passage) -> Origin | None:
-    """The passage's origin; None, too, where its metadata fails when it is read."""
+    """Return the passage's origin; None if it has none or its metadata fails when it is read."""
     try:
         return passage.origin
     except INTERRUPTS:
@@ -131,7 +131,7 @@ def readable_origin(passage: Passage) -> Origin | None:
 
 
 def as_passages(passages: Iterable[str | Passage]) -> tuple[Passage, ...]:
-    """Passages with an id each: strings are wrapped, missing ids become `p0`, `p1`, ... by rank.
+    """Return passages with an id each: strings are wrapped, missing ids become `p0`, `p1`, ... by rank.
 
     Raises:
         TypeError: an element is neither a str nor a Passage, or a single str was given in place of a list.

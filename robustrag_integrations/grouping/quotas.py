@@ -1,5 +1,4 @@
-"""Enough sources to decide: from ranked passages the best few of each of the best sources, fetching more until there
-are enough.
+"""A quota of sources: the best few passages of each of the best sources, fetching more until there are enough.
 
 One long document, or one that was planted in many pieces, otherwise fills a ranking and leaves nobody to outvote it.
 Pure; whoever holds a retriever drives it, synchronously or not.
@@ -95,7 +94,7 @@ def gather(
     as many, up to `max_passages`.
 
     Args:
-        quota: what is wanted.
+        quota: the quota to meet.
         places_of: per item the number of its origin.
         exact: whether fewer passages than were asked for mean that there are no more. Not where a retriever drops or
             merges passages after it has found them: there a flood by one source may hide all others for a while.

@@ -111,7 +111,7 @@ class VoteRules:
         return isolate(passages, self.group_size, by=self.by)
 
     def counted(self, groups: Sequence[PassageGroup]) -> tuple[tuple[PassageGroup, ...], tuple[str, ...]]:
-        """The groups with their votes, without those that have none, and what to say about it; before copies.
+        """Return the groups with their votes, without those that have none, and the warnings; before copies.
 
         Raises:
             ValueError: a weight is not a whole number from 0 to 100.
@@ -131,7 +131,7 @@ class VoteRules:
         return kept, tuple(notes)
 
     def with_copies(self, groups: tuple[PassageGroup, ...]) -> tuple[PassageGroup, ...]:
-        """The groups, each copy with the first one of its text; takes a second for five million characters."""
+        """Link each copy to the first group with its text; takes a second for five million characters."""
         if self.copies != "one_vote":
             return groups
         firsts = first_of_same([g.text for g in groups])
@@ -149,7 +149,7 @@ class VoteRules:
         return found | {n: v for n in (*_LIMITS, *HASTE) if (v := getattr(self, n))}
 
     def check_certifiable(self) -> None:
-        """Check that certificates are about votes like these.
+        """Check that certificates can be made for votes like these.
 
         Raises:
             ValueError: they are not; the message names what to leave out.

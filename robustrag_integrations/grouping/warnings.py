@@ -29,7 +29,7 @@ _COMPARED = 200  # passages that are compared with each other
 
 
 def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
-    """The warnings; `by` is None if what was grouped by is unknown."""
+    """Return the warnings; `by` is None if the criterion of the grouping is unknown."""
     found = [*keyless_warnings(groups, by), *_few_warnings(groups), *_blank_warnings(groups)]
     if by != PASSAGE:
         found += [
@@ -80,7 +80,7 @@ def _odd_origin(passage: Passage) -> str:
 
 
 def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
-    """No group, or too few for one of them to be outvoted."""
+    """Warn if there is no group, or too few for one of them to be outvoted."""
     count = len(groups)
     if count == 0:
         return ["there are no passages: nothing was retrieved, or a filter left nothing, and the answer abstains"]
@@ -109,7 +109,7 @@ def _blank_warnings(groups: Sequence[PassageGroup]) -> list[str]:
 
 
 def _query_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
-    """Origins of groups that are one page, but for their queries."""
+    """Warn of groups whose origins are one page but for their queries."""
     pages = _groups_by(origins, lambda origin: origin.page if origin.host else None)
     return [
         f"groups {_listed(found)} are the page {printable(str(page), 60)} with other queries, and have a vote each: "
@@ -120,7 +120,7 @@ def _query_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
 
 
 def _document_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
-    """Groups that a framework's document ids alone tell apart."""
+    """Warn of groups that a framework's document ids alone tell apart."""
     ids = _groups_by(origins, lambda origin: origin.name if origin.is_document else None)
     if len(ids) < 2:
         return []
@@ -131,7 +131,7 @@ def _document_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
 
 
 def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
-    """Passages of different groups with the same text, or nearly."""
+    """Warn of passages in different groups with the same text, or nearly."""
     owners = [(g.index, p.text) for g in groups for p in g.passages if p.text.strip()][:_COMPARED]
     texts = [text for _, text in owners]
     firsts = first_of_same(texts)

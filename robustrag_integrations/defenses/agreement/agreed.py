@@ -28,7 +28,7 @@ def deciding_keys(agreed: Collection[str]) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1 << 12)
 def folded(form: str) -> str:
-    """A form without its case, its spacing and the punctuation at its ends: what is the same answer."""
+    """Return a form without case, spacing and the punctuation at its ends; equal results are the same answer."""
     plain = " ".join(compatible(form).casefold().split())
     return without_punctuation(plain).strip() or plain
 
@@ -49,7 +49,7 @@ class Worded:
 
     @classmethod
     def of(cls, key: str, replies: Sequence[ReplyKeys | None], weights: Sequence[int]) -> Worded:
-        """The wording of a key that at least one reply says."""
+        """Word a key that at least one reply says."""
         written = tuple(None if reply is None else reply.forms.get(key) for reply in replies)
         votes: Counter[str] = Counter()
         for form, weight in zip(written, weights, strict=True):
@@ -108,23 +108,23 @@ def text_of(words: Sequence[Worded]) -> str:
 
 
 def forms_of(words: Sequence[Worded]) -> tuple[str, ...]:
-    """The words as the final prompt lists them."""
+    """Return the words as the final prompt lists them."""
     return tuple(dict.fromkeys(worded.form for worded in words))
 
 
 class Unbounded(Exception):
-    """Corrupted groups alone can cause any text; the message says what they can do."""
+    """Raised when corrupted groups alone can cause any text; the message says what they can do."""
 
 
 ANY_FORM = "can decide how the answer is written"
 
 
 def possible_forms(key: str, replies: Sequence[ReplyKeys | None], corrupted: int) -> list[str]:
-    """The forms in which a key can be shown, where corrupted groups add votes to whichever they like.
+    """Return the forms in which a key can be shown when corrupted groups add votes to whichever they like.
 
     Args:
         key: a key that an untouched group says.
-        replies: what the untouched groups say.
+        replies: the replies of the untouched groups.
         corrupted: how many corrupted groups there are.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Asking every group alone for the keys of what it says, as keyword aggregation and consensus do."""
+"""Asking each group alone for the keys of its reply, for keyword aggregation and consensus."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Asking = TypeVar("Asking", bound=KeyAsking)
 
 
 def settled(settings: Asking) -> Generator[Request, Reply, Asking]:
-    """The settings, whose reader knows whether this model's replies are objects or text.
+    """Return the settings, with a reader that knows whether this model's replies are objects or text.
 
     Raises:
         ModelError: they must be objects, and are not.
@@ -64,7 +64,7 @@ def ask_for_keys(
     query: str,
     early: Early[ReplyKeys] | None = None,
 ) -> Generator[Request, Reply, list[Reading[ReplyKeys]]]:
-    """Ask every group alone, and read the keys of what it says.
+    """Ask each group alone, and read the keys of its reply.
 
     Raises:
         QuorumError: too many groups failed.

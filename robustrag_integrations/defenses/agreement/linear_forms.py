@@ -1,4 +1,4 @@
-"""The least that a sum over groups can become when some of them are replaced.
+"""Lower bounds on a sum over groups when some of them are replaced.
 
 Radii compare counts: p c(x) - q c(y) is a sum over groups, and a replaced group takes away what it gave and adds at
 worst a constant. So the worst r groups are those with the largest loss, and no set of groups is enumerated. Where
@@ -45,13 +45,13 @@ class Votes:
         return found
 
     def least(self, values: NDArray[np.int64], replaced: int, r: int) -> NDArray[np.int64]:
-        """The least that the groups can add up to when r votes are replaced (`leasts`)."""
+        """Return the smallest sum over the groups when r votes are replaced (`leasts`)."""
         return self.leasts(values, replaced, r)[..., r]
 
     def leasts(
         self, values: NDArray[np.int64], replaced: int | NDArray[np.int64], most: int, pending: int = 0
     ) -> NDArray[np.int64]:
-        """The least that the groups can add up to, for each number of replaced votes from 0 to `most`.
+        """Return the smallest sum over the groups, for each number of replaced votes from 0 to `most`.
 
         Args:
             values: [..., groups], what each vote of a group adds now.
@@ -84,7 +84,7 @@ class Votes:
 
 
 def largest_radius(holding: Callable[[int], Holding], total: int) -> int:
-    """The largest r up to which all holds, given what holds up to some number of votes; -1 for none."""
+    """Return the largest r up to which everything holds, given what holds up to a number of votes; -1 for none."""
     most = min(_FIRST_TRIED, total)
     while (holds := holding(most)).all() and most < total:
         most = min(2 * most, total)

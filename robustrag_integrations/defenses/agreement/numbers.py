@@ -1,4 +1,4 @@
-"""Thresholds as users write them, held exactly."""
+"""Thresholds as users write them, kept exact."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from robustrag_integrations._util.checks import is_whole_number
 
 
 def exact_number(name: str, given: float | Fraction, allowed: str) -> Fraction:
-    """The decimal number that was written: 0.3 is three tenths, so that no count is lost to a rounding error.
+    """Return the decimal number as written: 0.3 is three tenths, so that no count is lost to a rounding error.
 
     Raises:
         ValueError: it is none; the message says what is `allowed`.

@@ -74,7 +74,7 @@ class ReplyReader:
         )
 
     def for_question(self, query: str) -> ReplyReader:
-        """This reader for one question, whose words tell no answers apart.
+        """Return this reader for one question, whose own words make no answer.
 
         They are those of a question with a question word in it ("who", "wann", "何"). The options of "Is it Paris or
         London?" do count. An extractor that raises over the question finds nothing in it.
@@ -115,13 +115,13 @@ class ReplyReader:
             return False
 
     def read(self, response: Response) -> Reading[ReplyKeys]:
-        """A response's keys; a failure if the extractor raises, or returns anything but a collection of str."""
+        """Return a response's keys; a failure if the extractor raises or returns anything but a collection of str."""
         if self.replies == "structured":
             response = answer_in(response)
         return read_response(response, self.keys_of, self.cut_replies)
 
     def keys_of(self, text: str) -> ReplyKeys | None:
-        """The keys of a reply's text; None where it abstains."""
+        """Return the keys of a reply's text; None if it abstains."""
         if self._says_nothing(text):
             return None
         if self.extractor is None:

@@ -56,7 +56,7 @@ def _report(
 
 
 def standing(said: ReplyKeys, answer: Collection[str]) -> tuple[str, tuple[str, ...]]:
-    """A reply's status, and the words of the answer that it says, as it writes them."""
+    """Return a reply's status, and the words of the answer that it says, as it writes them."""
     agreed = [key for key in answer if key in said.keys]
     more = said.rest.difference(*(key.split(" ") for key in answer))
     more |= frozenset() if said.whole is not None else said.keys.difference(answer)

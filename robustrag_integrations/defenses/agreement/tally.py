@@ -1,4 +1,4 @@
-"""Counting what groups say, and what was counted, as reports and statuses read it."""
+"""Keyword counts over the groups, for reports and statuses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class KeywordTally:
 
 
 def votes_for(said: Sequence[Collection[str] | None], weights: Sequence[int] | None = None) -> dict[str, int]:
-    """c(w), how many votes each keyword has. What several groups say alike is gone through once.
+    """Return c(w), the votes of each keyword. A set that several groups share is gone through once.
 
     Args:
         said: per group its keywords, None for an abstention.

@@ -1,1 +1,1 @@
-"""Consensus: one round of calls, an answer made of what most of the strongest support says."""
+"""Consensus: one round of calls, and an answer made of the commonest key and what most of its groups say with it."""

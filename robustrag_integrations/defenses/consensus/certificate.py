@@ -1,4 +1,4 @@
-"""Certifying consensus aggregation: everything that it can say next to m' corrupted groups, without a model call.
+"""Certificate of consensus aggregation: every answer possible next to m' corrupted groups, without a model call.
 
 The answer is made of what groups say, so R is enumerated from the untouched groups' replies: every set of keys that can
 be agreed on, and for each every form in which its keys can be shown. Where corrupted groups alone can have a key agreed
@@ -42,7 +42,7 @@ ANY_KEY = "can have any key agreed on"
 
 
 class _TooMany(Exception):
-    """There are more possible answers than are looked at."""
+    """Raised when there are more possible answers than the certificate looks at."""
 
 
 def consensus_certification_plan(
@@ -88,7 +88,7 @@ def _certify_case(
 def possible_texts(
     readings: Sequence[Reading[ReplyKeys]], corrupted: int, settings: ConsensusSettings, reader: ReplyReader
 ) -> set[str]:
-    """Every answer that is possible next to this many corrupted groups, which may say anything or abstain.
+    """Return every answer that is possible next to so many corrupted groups, which may say anything or abstain.
 
     Raises:
         Unbounded: any text is possible.
@@ -116,7 +116,7 @@ def possible_texts(
 
 
 def _cores(counts: Mapping[str, int], untouched: int, corrupted: int) -> list[str]:
-    """The keys that can be the core: the others' counts do not fall."""
+    """Return the keys that can be the core: the others' counts do not fall."""
     cores = [key for key, count in counts.items() if count + corrupted >= untouched]
     if len(cores) > _MOST_CORES:
         raise _TooMany

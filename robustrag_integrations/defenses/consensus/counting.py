@@ -56,7 +56,7 @@ class ConsensusRule:
     def agreed(
         self, said: Sequence[Collection[str] | None], weights: Sequence[int] | None = None, echoes: int = 0
     ) -> frozenset[str]:
-        """The core and what is agreed on with it; empty where there is no answer.
+        """Return the core and the keys agreed on with it; empty where there is no answer.
 
         Args:
             said: per group its keys; None for one that abstained or failed.
@@ -82,7 +82,7 @@ class ConsensusRadius:
     Args:
         said: per group its keys; None for one that abstained or failed, which can be replaced, too.
         echoes: per group whether it only repeats the question.
-        agreed: what is agreed on.
+        agreed: the agreed keys.
         rule: the rule.
         votes: the groups' votes.
         comes_with: whether a key cannot be said without a part of it.
@@ -161,7 +161,7 @@ class ConsensusRadius:
 
 
 def _rows(sayers: Sequence[int], groups: int) -> NDArray[np.int64]:
-    """Per key 1 for each group that says it: [keys, groups]."""
+    """Return [keys, groups]: 1 for each group that says the key."""
     rows = np.zeros((len(sayers), groups), np.int64)
     for row, bits in zip(rows, sayers, strict=True):
         row[:] = [bits >> group & 1 for group in range(groups)]

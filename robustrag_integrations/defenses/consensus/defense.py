@@ -40,7 +40,7 @@ class ConsensusAggregation(TextDefense):
     model samples (`answer.determinism`).
 
     Args:
-        model: what is asked, once per group.
+        model: the model to ask, once per group.
         share: a keyword is in the answer if more than this share of the strongest keyword's groups say it, too; in
             [0.5, 1), default 0.5.
         min_support: how many groups must say the strongest keyword; below, the answer is an abstention; default 2.
@@ -51,7 +51,7 @@ class ConsensusAggregation(TextDefense):
         quorum: share of the groups that must have been asked with success, in [0, 1]; default 0.5.
         abstention: a function from a response to whether it abstains, or phrases that do, besides what
             `is_abstention` recognises; None for `is_abstention`. One that raises over a response costs its group.
-        cut_replies: what a reply does that was cut at its limit of tokens or by a content filter: `"abstain"`
+        cut_replies: the effect of a reply that was cut at its limit of tokens or by a content filter: `"abstain"`
             (default: unless its answer was complete by then) or `"count"` (as far as it goes, with a warning).
         replies: `"text"`, the default; `"structured"`: groups are asked for an object with an answer and whether it was
             found, which takes a model or a server that enforces a JSON schema (a probe without passages finds out);
@@ -61,7 +61,7 @@ class ConsensusAggregation(TextDefense):
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.
-        rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
+        rules: the rules of voting: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; and whether all are waited for: `stop_when_decided`, `wave_size`; see `VoteRules`.
 
     Examples:
@@ -110,7 +110,7 @@ class ConsensusAggregation(TextDefense):
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: ConsensusSettings) -> Plan:
-        """One round of calls."""
+        """Return the plan: one round of calls."""
         refuse_choices(inputs.choices, ConsensusAggregation)
         return consensus_plan(inputs.query, inputs.groups, settings, rules=inputs.rules, model_warnings=inputs.caveats)
 

@@ -131,7 +131,7 @@ class Consensus:
 
     @property
     def text(self) -> str:
-        """The answer; empty where nothing was agreed on."""
+        """The answer; empty if nothing was agreed on."""
         return text_of(self.answer)
 
     def radius(self, pending: int = 0, *, verbatim: bool = False) -> int:

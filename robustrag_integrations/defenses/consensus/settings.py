@@ -26,7 +26,7 @@ class ConsensusSettings:
     Attributes:
         rule: which keys make the answer.
         reader: a response to its keys.
-        prompts: what the model is asked.
+        prompts: the prompts for the model.
         quorum: how many groups must have been asked with success.
     """
 

@@ -27,7 +27,7 @@ class TokenSpan:
 def possible_tokens(
     choice: TokenChoice, fallbacks: Sequence[int], corrupted: int, eta: int, slack: int = 0
 ) -> TokenSpan:
-    """The four cases of Algorithm 4, lines 10-21, for any gap, equality included.
+    """Return the tokens of the four cases of Algorithm 4, lines 10-21, for any gap, equality included.
 
     The corrupted groups move each sum by 0 to m'. A rival of the top token is out when even m' more leave it no lead
     above eta; the top token is forced when even m' for a rival leave it a lead above eta, and possible when m' more

@@ -1,4 +1,4 @@
-"""Certifying decoding aggregation (paper, section IV-C, Algorithm 4).
+"""Certificate of decoding aggregation (paper, section IV-C, Algorithm 4).
 
 The tree of all partial responses is walked level by level, once for all corruption sizes, all values of eta and all
 cases: a group's distribution after a prefix is the same whoever else is corrupted, so each prefix is scored once, and
@@ -63,10 +63,10 @@ def decoding_certification_plan(
     walk leave out what follows a partial response that has it.
 
     Args:
-        question: what is certified.
+        question: the question to certify.
         settings: the defence's.
         codec: the model's.
-        metric: what responses are scored with.
+        metric: scores the responses.
         etas: values of eta, in units of 2**-40, in place of the settings' one; the findings are those of all sizes for
             the first, then for the second, ...
     """
@@ -193,7 +193,7 @@ def _may_answer(
 
 
 def _nobody(walk: Walk, found: Findings, number: int, case: BenignCase) -> Asking[None]:
-    """J is empty: an abstention without an attacker, anything with one."""
+    """Certify an empty J: an abstention without an attacker, anything with one."""
     if case.corrupted:
         found.open_ended(NOBODY_LEFT)
         return

@@ -1,4 +1,4 @@
-"""Running a decoding certificate: performing its plan's requests with a model (paper, section IV-C)."""
+"""Model calls of a decoding certificate, which perform its plan's requests (paper, section IV-C)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def decoding_run(
     *,
     etas: Sequence[int] = (),
 ) -> CertificationRun:
-    """A certification over next-token probabilities; `etas` as for `decoding_certification_plan`."""
+    """Return a certification over next-token probabilities; `etas` as for `decoding_certification_plan`."""
     doubts = repeat_warnings(model)
     certifier = DecodingCertifier(model, metric, question.references, question.kept)
 

@@ -46,11 +46,11 @@ class DecodingAggregation(Defense):
         stop: strings that end the answer; default a line break, for long form an empty line.
         task: `short_answer` (default) or `long_form`.
         prompts: your own `PromptSet`; None for the project's.
-        slack: what every comparison of the radius is widened by, for float noise between runs; default 2**-10.
+        slack: the margin added to every comparison of the radius, for float noise between runs; default 2**-10.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.
-        rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
+        rules: the rules of voting: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; see `VoteRules`.
 
     Examples:
@@ -101,7 +101,7 @@ class DecodingAggregation(Defense):
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: DecodingSettings) -> Plan:
-        """Algorithm 2."""
+        """Return the plan of Algorithm 2."""
         refuse_choices(inputs.choices, DecodingAggregation)
         if inputs.codec is None:
             raise TypeError("decoding aggregation needs the model's tokens as text: give PlanInput a codec")
@@ -177,7 +177,7 @@ class DecodingAggregation(Defense):
         return {eta: found[i * count : (i + 1) * count] for i, eta in enumerate(values)}
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
-        """Algorithm 4 on this defence's model and settings."""
+        """Return the run of Algorithm 4 on this defence's model and settings."""
         refuse_choices(choices, DecodingAggregation)
         return decoding_run(question, self.settings, self.model, metric)
 

@@ -116,7 +116,7 @@ def decoding_plan(
 
 
 def _copies(groups: Sequence[PassageGroup], answering: Sequence[int]) -> dict[int, int | None]:
-    """Per answering group the first one with the same text to the letter, where such groups have one vote.
+    """Map each answering group to the first one with the very same text, if such groups share one vote.
 
     Their rows are the same then, as a row depends on its own group's text alone.
     """
@@ -137,7 +137,7 @@ def _noted(step: DecodingStep) -> _Noted:
 
 
 def _spelt_out(codec: TokenCodec, steps: Sequence[_Noted]) -> dict[str, list[Any]]:
-    """The steps for readers: what was emitted, the best of what was not, and where the no-retrieval token was taken."""
+    """Return the steps for readers: emitted token, best rival, and where the no-retrieval token was taken."""
     choices = [step.choice for step in steps]
     emitted = [c.token for c in choices]
     rivals = [c.runner_up if c.token == c.top else c.top for c in choices]
@@ -222,7 +222,7 @@ def _reports(
 def _step(
     distributions: Distributions, answering: Sequence[int], settings: DecodingSettings
 ) -> Generator[Request, Reply, tuple[DecodingStep, Distributions]]:
-    """One step of decoding; where the model's top-K list leaves the choice open, it is asked for a longer one.
+    """Decode one step; where the model's top-K list leaves the choice open, ask it for a longer one.
 
     Where rows were read ahead, a choice that float noise could change is made from rows that were asked by themselves.
 

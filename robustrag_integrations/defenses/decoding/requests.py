@@ -9,7 +9,7 @@ from robustrag_integrations.prompts import Prompt
 
 @dataclass(frozen=True)
 class OpenTrees:
-    """Start a decoding session over each of these lists of prompts; the reply is one `Opening` each, in order."""
+    """A request to start a decoding session over each list of prompts; the reply is one `Opening` each, in order."""
 
     sessions: tuple[tuple[Prompt, ...], ...]
     no_retrieval: Prompt
@@ -18,7 +18,7 @@ class OpenTrees:
 
 @dataclass(frozen=True)
 class Branch:
-    """One step down the tree of prefixes.
+    """A step down the tree of prefixes.
 
     Attributes:
         session: which of the sessions of `OpenTrees`.
@@ -33,7 +33,7 @@ class Branch:
 
 @dataclass(frozen=True)
 class Grow:
-    """Score these prefixes; the reply is one `Distributions` each, in order.
+    """A request to score these prefixes; the reply is one `Distributions` each, in order.
 
     States of prefixes shorter than the parents of these are not needed any more, the roots excepted.
 

@@ -1,4 +1,4 @@
-"""Estimating tau from sampled responses where the tree is too large (paper, section IV-C, "Implementation details").
+"""Estimates of tau from sampled responses when the tree is too large (paper, section IV-C, "Implementation details").
 
 What comes out is an `Estimate`, never a certificate.
 """
@@ -48,7 +48,7 @@ def sample_leaves(walk: Walk, seats: Sequence[Seat], root: dict[int, Rows]) -> A
 
 
 def _draw(walk: Walk, seat: Seat, root: dict[int, Rows], random: Random, known: _Known) -> Asking[str | None]:
-    """One finished response; None where the attacker can cause anything."""
+    """Draw one finished response; None where the attacker can cause anything."""
     text = IncrementalDetokenizer(walk.codec, walk.settings.stop, before_marks=True)
     while True:
         prefix = tuple(text.tokens)

@@ -20,11 +20,11 @@ class DecodingSettings:
     Attributes:
         gamma: a group whose probability of the abstention string reaches gamma is left out.
         eta: probability gap up to which the no-retrieval token is emitted, in units of 2**-40.
-        slack: what each comparison of the radius is widened by, in units of 2**-40.
+        slack: the margin added to each comparison of the radius, in units of 2**-40.
         max_new_tokens: T_max.
         stop: strings that end the answer.
         task: `short_answer` or `long_form`.
-        prompts: what the model is asked.
+        prompts: the prompts for the model.
     """
 
     gamma: float

@@ -1,4 +1,4 @@
-"""The states of one decoding session's tree of prefixes: which session or tree has read what."""
+"""States of one decoding session's tree of prefixes: which session or tree has read which prefix."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class PrefixStates:
         return self._said.opening if self._said else self._states[()].opening
 
     def grow(self, branches: Sequence[Branch], *, exact: bool) -> list[Distributions]:
-        """The distributions after these prefixes, all of one length."""
+        """Return the distributions after these prefixes, all of one length."""
         self._forget(min(len(b.prefix) for b in branches) - 1)
         if exact:
             return [self._exact(b) for b in branches]
@@ -96,7 +96,7 @@ class PrefixStates:
         return reply
 
     def _state(self, prefix: _Prefix, *, used_up: bool) -> DecodingSession:
-        """A session that has read this prefix, and that may be advanced."""
+        """Return a session that has read this prefix and may be advanced."""
         if used_up and prefix and prefix in self._states:
             return self._states.pop(prefix)
         if () not in self._states:  # what was said before did not need it
@@ -110,7 +110,7 @@ class PrefixStates:
 
 
 def _distance(packed: Distributions, exact: Distributions) -> float:
-    """The largest difference between two distributions; infinite if they hold NaN."""
+    """Return the largest difference between two distributions; infinite if they hold NaN."""
     pairs = ((packed.groups, exact.groups), (packed.no_retrieval, exact.no_retrieval))
     gap = np.max([np.max(np.abs(a - b), initial=0.0) for a, b in pairs])
     return float(np.nan_to_num(gap, nan=np.inf))

@@ -1,4 +1,4 @@
-"""One step of decoding: who takes part, what is chosen, and when the answer is complete (paper, Algorithm 2)."""
+"""One step of decoding: the groups that take part, the chosen token, and the end of the answer (paper, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def answering_groups(abstention: NDArray[np.floating], gamma: float) -> list[int
 
 @dataclass(frozen=True)
 class DecodingStep:
-    """One step: what was chosen from which scores, and how sure it is.
+    """One decoding step: its scores, the chosen token, and the error bounds of the choice.
 
     Attributes:
         scores: [n, V] fixed-point distributions of the answering groups.
@@ -60,7 +60,7 @@ class DecodingStep:
 
 
 def choose_step(distributions: Distributions, answering: Sequence[int], eta: int) -> DecodingStep:
-    """One step of decoding.
+    """Choose the token of one decoding step.
 
     The no-retrieval token is the most probable one, the lowest id among equals.
     """
@@ -97,19 +97,19 @@ def rows_too_noisy(noise: float, settings: DecodingSettings) -> str:
 
 
 def who_answers(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], gamma: float) -> list[int]:
-    """J as places in `groups`: below gamma, and with something to read, whatever the model makes of an empty prompt."""
+    """Return J as indices into `groups`: below gamma, and not empty, whatever the model makes of an empty prompt."""
     return [j for j in answering_groups(abstention, gamma) if not groups[j].is_empty]
 
 
 def unsettled(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], settings: DecodingSettings) -> set[int]:
-    """The groups of which float noise, up to the slack, decides whether they answer."""
+    """Return the groups for which float noise, up to the slack, decides whether they answer."""
     slack = settings.slack / ONE
     fewer, more = (set(who_answers(groups, abstention, settings.gamma + shift)) for shift in (-slack, slack))
     return more - fewer
 
 
 def extend(text: IncrementalDetokenizer, token: int, max_new_tokens: int) -> tuple[str, bool]:
-    """Add a chosen token to the answer: the piece that can be shown now, and whether the answer is complete."""
+    """Add a chosen token to the answer; return the piece that can be shown now, and whether the answer is complete."""
     if text.codec.is_end(token):
         return "", True
     piece = text.add(token)

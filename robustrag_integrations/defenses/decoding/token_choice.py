@@ -1,4 +1,4 @@
-"""Choosing the next token from many groups' distributions, and the radius of the choice (paper, Algorithm 2).
+"""The choice of the next token from many groups' distributions, and its radius (paper, Algorithm 2).
 
 Probabilities are held as whole numbers, in units of 2**-40. Their sums are exact: they do not depend on the order of
 the groups, and two runs on the same rows agree to the bit. Inference and radius read the same numbers.
@@ -17,7 +17,7 @@ FixedPoint = NDArray[np.int64]
 
 
 def fixed_point(probabilities: NDArray[np.floating]) -> FixedPoint:
-    """Distributions [n, V] as whole numbers in units of 2**-40, each in [0, ONE].
+    """Return distributions [n, V] as whole numbers in units of 2**-40, each in [0, ONE].
 
     A row that is not a distribution (NaN, infinity: a passage may drive a half-precision model there) becomes zeros.
     Zeros are within what one group may do anyway, so the row must not cost the answer.
@@ -32,7 +32,7 @@ def fixed_point(probabilities: NDArray[np.floating]) -> FixedPoint:
 
 
 def most_probable(distribution: NDArray[np.floating]) -> int:
-    """The most probable token of a trusted prompt's distribution [V], the lowest id among equals.
+    """Return the most probable token of a trusted prompt's distribution [V], the lowest id among equals.
 
     Raises:
         ValueError: it holds no probabilities.
@@ -52,7 +52,7 @@ def is_clear(distribution: NDArray[np.floating], noise: float) -> bool:
 
 @dataclass(frozen=True)
 class TokenChoice:
-    """One decoding step.
+    """The choice of one decoding step.
 
     Attributes:
         token: the token emitted.
@@ -70,7 +70,7 @@ class TokenChoice:
 
 
 def choose_token(scores: FixedPoint, no_retrieval_token: int, eta: int) -> TokenChoice:
-    """The next token (Algorithm 2, lines 8-14).
+    """Return the next token (Algorithm 2, lines 8-14).
 
     Args:
         scores: [n, V] fixed-point distributions of the groups that did not abstain, n >= 1, V >= 2.
@@ -99,7 +99,7 @@ def is_decided(choice: TokenChoice, no_retrieval_token: int, eta: int, error: in
 def step_radius(
     scores: FixedPoint, choice: TokenChoice, no_retrieval_token: int, eta: int, slack: int, limit: int
 ) -> int:
-    """The largest r <= limit such that substitution(r) cannot change this step's token.
+    """Return the largest r <= limit such that substitution(r) cannot change this step's token.
 
     With D_u the sum of the r largest positive v_j[a] - v_j[u], E that of v_j[b] - v_j[a]: r attackers remove at most
     D_u from the lead of a over u and add at most r. `slack` (units of 2**-40) widens each comparison for rows whose

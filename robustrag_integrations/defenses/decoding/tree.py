@@ -1,4 +1,4 @@
-"""The tree of partial responses: what follows a prefix, for all cases at once (paper, Algorithm 4, lines 8-22)."""
+"""The tree of partial responses: continuations of a prefix, for all cases at once (paper, Algorithm 4, lines 8-22)."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Rows:
 
 
 def rows_of(distributions: Distributions, slack: int) -> Rows:
-    """A session's reply in fixed point.
+    """Return a session's reply in fixed point.
 
     The fallbacks are the no-retrieval token, and those that float noise (a 64th of the slack for all sums) could put in
     its place.
@@ -148,7 +148,7 @@ def rows_of(distributions: Distributions, slack: int) -> Rows:
 
 
 def sessions_of(node: Node) -> list[int]:
-    """The sessions that hold a row of one of the node's cases."""
+    """Return the sessions that hold a row of one of the node's cases."""
     return sorted({session for seat in node.seats for session, _ in seat.rows})
 
 
@@ -196,7 +196,7 @@ class Leaf:
 
 
 def expand(walk: Walk, node: Node, spans: Sequence[tuple[Seat, TokenSpan]]) -> tuple[list[Node], list[Leaf]]:
-    """The partial responses that can follow a node, and the ones that are finished."""
+    """Return the partial responses that can follow a node, and the finished ones."""
     follows: dict[int, list[Seat]] = {}
     for seat, span in spans:
         if not walk.alive(seat):
@@ -224,7 +224,7 @@ def expand(walk: Walk, node: Node, spans: Sequence[tuple[Seat, TokenSpan]]) -> t
 
 
 def finished(text: IncrementalDetokenizer) -> str:
-    """The answer's text once no more tokens come."""
+    """Return the answer's text once no more tokens come."""
     text.finish()
     return text.shown or ABSTENTION
 

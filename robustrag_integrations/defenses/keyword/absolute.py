@@ -18,7 +18,7 @@ _NEVER = 1 << 62
 
 @dataclass(frozen=True)
 class AbsoluteThreshold:
-    """mu(n) = min(alpha * n, beta), compared exactly.
+    """The threshold mu(n) = min(alpha * n, beta), compared exactly.
 
     `alpha` is held as a fraction of the decimal number that was written, so that 0.3 * 10 is 3 and no keyword is lost
     to a rounding error.
@@ -61,12 +61,12 @@ class AbsoluteThreshold:
         return {"threshold": "absolute", "alpha": str(self.alpha), "beta": self.beta}
 
     def mu(self, answering: int, strongest: int) -> Fraction:
-        """mu(n); the strongest keyword's count does not enter."""
+        """Return mu(n); the strongest keyword's count does not enter."""
         share, whole = self.alpha.numerator, self.alpha.denominator
         return Fraction(min(share * answering, self.beta * whole), whole)
 
     def needed(self, answering: int) -> int:
-        """The smallest count that reaches mu(n), exactly: counts are whole numbers, so c >= mu means c >= needed."""
+        """Return the smallest count that reaches mu(n): counts are whole numbers, so c >= mu means c >= needed."""
         return min(-(-self.alpha.numerator * answering // self.alpha.denominator), self.beta)
 
     def span(self, counts: Mapping[str, int], answering: int, corrupted: int) -> KeywordSpan:
@@ -90,7 +90,7 @@ class AbsoluteThreshold:
         weights: Sequence[int] | None,
         idle: Collection[str] = (),
     ) -> int:
-        """The largest r such that no replacement of groups with r votes together changes the retained keywords.
+        """Return the largest r such that no replacement of groups with r votes together changes the retained keywords.
 
         Of the replaced votes, z were of groups that had abstained; then n + z answer, since that all attackers answer
         is their best choice: against a retained keyword mu grows with n, and for a new one c + e - mu(n + e) grows with

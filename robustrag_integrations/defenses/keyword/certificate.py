@@ -1,4 +1,4 @@
-"""Certifying keyword aggregation (paper, section IV-B, Algorithm 3).
+"""Certificate of keyword aggregation (paper, section IV-B, Algorithm 3).
 
 Two things are done differently from a literal reading. The attacker's effective count is not enumerated: since
 alpha <= 1, what is possible with fewer effective groups is possible with more, so that one power set covers all. And
@@ -73,7 +73,7 @@ class _Trial:
     def certify_case(
         self, found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[ReplyKeys]], ledger: Ledger
     ) -> Asking[None]:
-        """Add what can be answered next to one case's untouched groups."""
+        """Add the answers that are possible next to one case's untouched groups."""
         settings, rule = self.settings, self.settings.rule
         replies = [reading.found for reading in readings]
         span = keyword_span([None if r is None else r.keys for r in replies], case.corrupted, rule)

@@ -1,4 +1,4 @@
-"""Counting keywords, and the radius of what was retained (paper, Algorithm 1, lines 3-13)."""
+"""Keyword counts, and the radius of the retained keywords (paper, Algorithm 1, lines 3-13)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class KeywordRule(Protocol):
         """The settings, JSON-safe."""
 
     def mu(self, answering: int, strongest: int) -> Fraction:
-        """The threshold: a keyword is kept if at least so many votes say it.
+        """Return the threshold: the smallest number of votes that keeps a keyword.
 
         Args:
             answering: n, the votes of groups that did not abstain.
@@ -50,7 +50,7 @@ class KeywordRule(Protocol):
         weights: Sequence[int] | None,
         idle: Collection[str] = (),
     ) -> int:
-        """The largest r such that no replacement of groups with r votes together changes what is retained.
+        """Return the largest r such that no replacement of groups with r votes together changes the retained keywords.
 
         What becomes of `idle` keywords does not matter: they are part of a retained one.
         """
@@ -61,7 +61,7 @@ def tally_keywords(
     rule: KeywordRule,
     weights: Sequence[int] | None = None,
 ) -> KeywordTally:
-    """Count unique keywords over groups and keep the frequent ones (Algorithm 1, lines 8-13).
+    """Count unique keywords over the groups and keep the frequent ones (Algorithm 1, lines 8-13).
 
     Args:
         keyword_sets: per group the keywords of its response, None for an abstention.
@@ -84,7 +84,7 @@ def keyword_radius(
     weights: Sequence[int] | None = None,
     idle: Collection[str] = (),
 ) -> int:
-    """The largest r such that no replacement of groups with r votes together changes the retained keywords.
+    """Return the largest r such that no replacement of groups with r votes together changes the retained keywords.
 
     Args:
         retained: the keywords that decide.

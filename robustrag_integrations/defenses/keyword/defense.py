@@ -37,7 +37,7 @@ class KeywordAggregation(TextDefense):
     the end, the radius counts the letters that it is shown (`evidence["retained"]`).
 
     Args:
-        model: what is asked, once per group and once with the retained keywords.
+        model: the model to ask, once per group and once with the retained keywords.
         final_model: asked with the retained keywords in its place; the guarantee needs both to be deterministic.
         threshold: `"relative"`: a keyword is kept if more than `share` of the strongest keyword's groups say so, too;
             `"absolute"`, the paper's: if min(alpha * n, beta) of the n answering groups do. Without it the numbers that
@@ -63,7 +63,7 @@ class KeywordAggregation(TextDefense):
             is raised.
         abstention: a function from one response to whether it abstains, or a list of phrases that abstain besides what
             `is_abstention` recognises; None for `is_abstention`. One that raises over a response costs its group.
-        cut_replies: what a reply does that was cut at its limit of tokens or by a content filter. `"abstain"`, the
+        cut_replies: the effect of a reply that was cut at its limit of tokens or by a content filter. `"abstain"`, the
             default: it abstains unless its answer was complete by then, and a final answer that was cut raises
             ModelError. `"count"`: it counts as far as it goes, with a warning.
         replies: `"text"`, the default; `"structured"`: groups are asked for an object with an answer and whether it was
@@ -74,7 +74,7 @@ class KeywordAggregation(TextDefense):
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.
-        rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
+        rules: the rules of voting: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; see `VoteRules`.
 
     Examples:
@@ -140,14 +140,14 @@ class KeywordAggregation(TextDefense):
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: KeywordSettings) -> Plan:
-        """Algorithm 1."""
+        """Return the plan of Algorithm 1."""
         refuse_choices(inputs.choices, KeywordAggregation)
         return keyword_plan(
             inputs.query, inputs.groups, settings, group_by=inputs.group_by, model_warnings=inputs.caveats
         )
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
-        """Algorithm 3 on this defence's model and settings."""
+        """Return the run of Algorithm 3 on this defence's model and settings."""
         refuse_choices(choices, KeywordAggregation)
         plan = keyword_certification_plan(question, self.settings, same_batches=self.model.shares_batches)
         return text_run("keyword", question, plan, self.model, metric, self.settings.as_dict())

@@ -26,7 +26,7 @@ from robustrag_integrations.models.base import Response
 
 @dataclass(frozen=True)
 class Kept:
-    """The keys that are kept, as they are shown.
+    """The kept keys, as they are shown.
 
     Attributes:
         words: the deciding keys with their forms, in the order of the final prompt.
@@ -47,7 +47,7 @@ class Kept:
         *,
         as_counted: bool,
     ) -> Kept:
-        """The words for these retained keys; `as_counted` for keywords of a user's extractor."""
+        """Return the words for these retained keys; `as_counted` for keywords of a user's extractor."""
         if as_counted:
             words = tuple(Worded(key, key, ()) for key in sorted(retained))
         else:
@@ -82,7 +82,7 @@ class Kept:
 
 
 def worded(final: Response, kept: Kept, reader: ReplyReader) -> str | None:
-    """The text of a final reply that puts the kept words together: all of them whole, and nothing else.
+    """Return the text of a final reply that puts the kept words together: all of them whole, and nothing else.
 
     Words of the question may stand beside them, but no number and no negation: "5 km" is not what "less than 5 km"
     says, nor "Rome" what "not" and "Rome" say.

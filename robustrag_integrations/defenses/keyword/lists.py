@@ -16,7 +16,7 @@ _MOST_STEPS = 50_000  # sets of keys and forms that are gone through, many of wh
 
 @dataclass(frozen=True)
 class PossibleList:
-    """Words that can be shown, and a set of retained keys that gives them."""
+    """Words that can be shown, and a set of retained keys that yields them."""
 
     words: tuple[Worded, ...]
     retained: tuple[str, ...]
@@ -32,8 +32,8 @@ class ListSpan:
     """The lists that can be shown.
 
     Attributes:
-        span: what can be retained.
-        replies: what the untouched groups say.
+        span: the keywords that can be retained.
+        replies: the replies of the untouched groups.
         corrupted: how many corrupted groups there are.
         as_counted: whether keys are shown as they are counted, all of them.
     """
@@ -44,7 +44,7 @@ class ListSpan:
     as_counted: bool
 
     def lists(self, budget: int) -> Iterator[PossibleList | None]:
-        """The words of each list once, those likeliest to fail first; None, as the last, if there may be more.
+        """Yield the words of each list once, those likeliest to fail first; None, as the last, if there may be more.
 
         Args:
             budget: how many model calls there are for them.
@@ -62,7 +62,7 @@ class ListSpan:
             yield None
 
     def sampled(self, size: int, random: Random) -> Iterator[PossibleList]:
-        """Lists drawn at random: a threshold, and what is contested at it in or out."""
+        """Draw lists at random: a threshold, and each contested keyword in or out."""
         for _ in range(size):
             reach = random.choice(self.span.reaches)
             chosen = tuple(w for w in reach.contested if random.random() < 0.5)
@@ -91,7 +91,7 @@ class ListSpan:
 
 
 def without_parts(reach: Reach) -> Reach:
-    """A reach without contested keys that are part of one that is retained in any case: they are never shown.
+    """Return a reach without contested keys that are part of one retained in every case: they are never shown.
 
     Where one of them may be what raises the threshold, that condition goes: more sets are then looked at.
     """

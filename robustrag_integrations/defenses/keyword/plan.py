@@ -36,10 +36,10 @@ from robustrag_integrations.replies.reading import ending_warnings, final_answer
 
 
 class Wording(NamedTuple):
-    """A text for kept words.
+    """The text that words the kept keywords.
 
     Attributes:
-        text: what is shown.
+        text: the text to show.
         by: who worded it: `agreed` words alone, or the `model`.
         warning: what a reader should know of it.
     """
@@ -57,7 +57,7 @@ def keyword_plan(
     group_by: GroupBy | None = None,
     model_warnings: Sequence[str] = (),
 ) -> Plan:
-    """Algorithm 1: ask every group alone, keep the keys that enough of them share, and word these."""
+    """Run Algorithm 1: ask each group alone, keep the keys that enough of them share, and word these."""
     settings = yield from settled(settings)
     reader = settings.reader.for_question(query)
     readings = yield from ask_for_keys(groups, settings, reader, query)
@@ -117,7 +117,7 @@ def keyword_plan(
 def _ask_final(
     prompt: Any, settings: KeywordSettings, reader: ReplyReader, kept: Kept, *, whole: bool
 ) -> Generator[Request, Reply, tuple[Response, Wording]]:
-    """The final call, and what is shown of it: as it streams, or at its end where it may give way to the kept words."""
+    """Make the final call; show its reply as it streams, or at its end if it may give way to the kept words."""
     if settings.streams:
         final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole, brief=reader.is_brief)
         return final, answer_of(final, kept, settings, reader)
@@ -131,7 +131,7 @@ def _ask_final(
 
 
 def answer_of(final: Response, kept: Kept, settings: KeywordSettings, reader: ReplyReader) -> Wording:
-    """The text of a final reply, or the kept words in its place: a function of these two alone.
+    """Return the text of a final reply, or the kept words in its place: a function of these two alone.
 
     Args:
         final: the reply as it counts (`final_answer`); a failure has no text.
@@ -164,7 +164,7 @@ def final_text(response: Response, kept: Kept, settings: KeywordSettings, reader
 
 
 def _in_answer(wording: Wording, kept: Kept, reader: ReplyReader) -> list[Any]:
-    """The kept words that stand in the answer; all where it holds none."""
+    """Return the kept words that stand in the answer; all of them if it holds none."""
     if wording.by == "agreed":
         return list(kept.words)
     said = reader.keys_of(wording.text)
@@ -172,7 +172,7 @@ def _in_answer(wording: Wording, kept: Kept, reader: ReplyReader) -> list[Any]:
 
 
 def _threshold_warnings(tally: KeywordTally, groups: int, settings: KeywordSettings) -> list[str]:
-    """A threshold that one group reaches; of one group or two that is said already."""
+    """Warn of a threshold that one group reaches; of one group or two that is said already."""
     if groups >= FEW and tally.answering and tally.mu <= 1:
         return [
             f"with {count_of(tally.answering, 'answering group')} the threshold is {float(tally.mu):g}: one group "

@@ -1,4 +1,4 @@
-"""A threshold relative to the strongest keyword: what more than a share of its votes say."""
+"""The threshold relative to the strongest keyword: more than a share of its votes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class RelativeThreshold:
         return {"threshold": "relative", "share": str(self.share), "min_support": self.min_support}
 
     def mu(self, answering: int, strongest: int) -> Fraction:
-        """The smallest count that is kept; how many answer does not enter."""
+        """Return the smallest count that is kept; the number of answering groups does not enter."""
         return Fraction(max(strongest * self.share.numerator // self.share.denominator + 1, self.min_support))
 
     def span(self, counts: Mapping[str, int], answering: int, corrupted: int) -> KeywordSpan:
@@ -92,7 +92,7 @@ class RelativeThreshold:
         weights: Sequence[int] | None,
         idle: Collection[str] = (),
     ) -> int:
-        """The largest r such that no replacement of groups with r votes together changes the retained keywords."""
+        """Return the largest r such that no replacement of groups with r votes in all changes the retained keywords."""
         from robustrag_integrations.defenses.keyword.relative_radius import RelativeRadius
 
         return RelativeRadius(keyword_sets, retained, self.share, self.min_support, weights, idle).radius()

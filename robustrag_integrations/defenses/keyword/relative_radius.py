@@ -1,4 +1,4 @@
-"""The radius of what was retained under a threshold relative to the strongest keyword."""
+"""The radius of keywords retained under a threshold relative to the strongest one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from robustrag_integrations.defenses.agreement.numbers import among_counts
 
 
 class RelativeRadius:
-    """Proves that the retained keywords stay what they are under substitution(r).
+    """Proof that the retained keywords stay the same under substitution(r).
 
     With share p/q, a retained w stays if for every other u, one that nobody has said included, q c'(w) > p c'(u) after
     the attack, and c'(w) >= min_support. Another one, e, stays away if c'(e) < min_support, or if p c'(u) >= q c'(e)
@@ -24,7 +24,7 @@ class RelativeRadius:
 
     Args:
         keyword_sets: per group its keywords; None for one that abstained or failed, which can be replaced, too.
-        retained: what was retained.
+        retained: the retained keywords.
         share: p/q.
         min_support: the smallest count that is retained.
         weights: how many votes each group has; None: one each.
@@ -60,7 +60,7 @@ class RelativeRadius:
         self._counts = self._votes.sums(self._rows)
 
     def radius(self) -> int:
-        """The largest number of replaced votes that change nothing."""
+        """Return the largest number of replaced votes that change nothing."""
         least, most = 0, 1
         while most <= self._votes.total and self._holds(most):
             least, most = most, 2 * most

@@ -39,7 +39,7 @@ class KeywordSettings:
         rule: which keywords are kept.
         reader: a response to its keys.
         task: `short_answer` or `long_form`.
-        prompts: what the model is asked.
+        prompts: the prompts for the model.
         quorum: how many groups must have been asked with success.
         final: when the model is asked to word the kept keys.
     """
@@ -125,7 +125,7 @@ class KeywordSettings:
         return [template.render(context=g.text, query=query) for g in groups]
 
     def final_prompt(self, query: str, shown: Sequence[str]) -> Prompt:
-        """The second prompt: the query and the list of kept words, nothing else."""
+        """Return the second prompt: the query and the list of kept words, nothing else."""
         assert self.prompts.keyword is not None  # noqa: S101 - checked in `of`
         return self.prompts.keyword.render(keywords=", ".join(shown), query=query)
 
@@ -141,14 +141,14 @@ class KeywordSettings:
 
 
 def _replies_for(task: Task, replies: Replies) -> Replies:
-    """Long answers are lists of phrases, which stay text."""
+    """Return the form of replies; long answers are lists of phrases, which stay text."""
     if task == "long_form" and replies == "structured":
         raise ValueError("replies='structured' is for short answers; use replies='text' with task='long_form'")
     return "text" if task == "long_form" else replies
 
 
 def _rule_of(**given: Any) -> KeywordRule:
-    """The rule that the given numbers are about, or the default one."""
+    """Return the rule that the given numbers are for, or the default one."""
     found = KEYWORD.in_force(given)
     if found["threshold"] == "relative":
         return RelativeThreshold.of(found["share"], found["min_support"])

@@ -24,7 +24,7 @@ class Reach:
     one_of: frozenset[str] | None = None
 
     def sets(self) -> Iterator[tuple[str, ...]]:
-        """All keyword sets, sorted: those likeliest to fail first, none contested, all, one left out, ..."""
+        """Yield all keyword sets, sorted: those likeliest to fail first, none contested, all, one left out, ..."""
         size = len(self.contested)
         by_size = sorted(range(size + 1), key=lambda n: (min(n, size - n), 0 < n <= size // 2))
         for count in by_size:
@@ -42,7 +42,7 @@ class KeywordSpan:
     """The keywords that can be retained next to m' corrupted groups.
 
     Attributes:
-        reaches: what is possible, one for each threshold that the attacker can bring about.
+        reaches: the reachable keywords, one for each threshold that the attacker can bring about.
         unbounded: whether the attacker alone can have any word retained.
         mu: the threshold, the lowest of them.
         counts: c(w) over the untouched groups.
@@ -66,7 +66,7 @@ class KeywordSpan:
 
 
 def retained_sets(span: KeywordSpan) -> Iterator[tuple[str, ...]]:
-    """All keyword sets that can be retained, each once, those likeliest to fail first."""
+    """Yield all keyword sets that can be retained, each once, those likeliest to fail first."""
     seen = set()
     for retained in (found for row in zip_longest(*(reach.sets() for reach in span.reaches)) for found in row):
         if retained is not None and retained not in seen:

@@ -1,4 +1,4 @@
-"""Certifying a majority vote (paper, section IV-A, the warm-up example, without its slack).
+"""Certificate of a majority vote (paper, section IV-A, the warm-up example, without its slack).
 
 The options are known, so R is always finite: an option is possible if it wins with all corrupted groups voting for it.
 """
@@ -22,7 +22,7 @@ from robustrag_integrations.prompts import ABSTENTION
 
 
 def possible_winners(votes: Sequence[int | None], options: int, corrupted: int) -> list[int | None]:
-    """The options that can win next to m' corrupted groups; None is among them if it is possible that no group votes.
+    """Return the options that can win next to m' corrupted groups; None is among them if possibly no group votes.
 
     All corrupted groups voting for an option is the best they can do for it.
     """

@@ -1,4 +1,4 @@
-"""Majority voting over options, and its radius."""
+"""Majority vote over options, and its radius."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def vote_radius(
     weights: Sequence[int] | None = None,
     pending: int = 0,
 ) -> int:
-    """The largest r such that no replacement of groups with r votes together changes the winner.
+    """Return the largest r such that no replacement of groups with r votes together changes the winner.
 
     With one vote per group, the worst r replaced groups all voted for the winner and now vote for its rival u:
     c(x) - r against c(u) + r, a tie being won only when x comes before u. Options without a vote count 0.
@@ -62,7 +62,7 @@ def vote_radius(
 
 
 def _cheapest(tally: VoteTally, votes: Sequence[int | None], weights: Sequence[int], rival: int, pending: int) -> int:
-    """The fewest votes whose replacement makes the rival win."""
+    """Return the fewest votes whose replacement makes the rival win."""
     winner = tally.winner
     assert winner is not None  # noqa: S101 - the caller looked
     lead = tally.counts[winner] - tally.counts[rival] + (winner < rival) - pending  # what has to be taken

@@ -36,20 +36,20 @@ class MajorityVoting(TextDefense):
     warning that names them; radius and certificates count with this rule.
 
     Args:
-        model: what is asked, once per group.
+        model: the model to ask, once per group.
         task: `multiple_choice`, the only one.
         prompts: your own `PromptSet`; None for the project's.
         options: `"words"` (default) shows the options without letters, in an order that differs from group to group,
             and reads replies by their words; `"letters"` is the paper's: lettered, in the order of the question.
         quorum: share of the groups that must have been asked with success, in [0, 1]; default 0.5.
-        cut_replies: what a reply does that was cut at its limit of tokens or by a content filter: `"abstain"`
+        cut_replies: the effect of a reply that was cut at its limit of tokens or by a content filter: `"abstain"`
             (default: unless its first line was complete by then) or `"count"` (as far as it goes, with a warning).
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.
-        rules: what one vote is and how many are enough: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
+        rules: the rules of voting: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; and whether all are waited for: `stop_when_decided`, `wave_size`; see `VoteRules`.
 
     Examples:
@@ -86,14 +86,14 @@ class MajorityVoting(TextDefense):
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VotingSettings) -> Plan:
-        """One vote per group."""
+        """Return the plan: one vote per group."""
         options = check_choices(inputs.choices)
         return voting_plan(
             inputs.query, inputs.groups, options, settings, rules=inputs.rules, model_warnings=inputs.caveats
         )
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
-        """The vote's possible winners on this defence's model and settings."""
+        """Return the run that finds the vote's possible winners on this defence's model and settings."""
         options = check_choices(choices)
         plan = voting_certification_plan(question, options, self.settings, same_batches=self.model.shares_batches)
         return text_run("voting", question, plan, self.model, metric, self.settings.as_dict())

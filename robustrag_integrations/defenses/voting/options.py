@@ -44,7 +44,7 @@ _LOOKED_AT = 500  # characters; a vote is short, and a hostile response may be l
 
 
 def check_choices(choices: Sequence[str] | None) -> tuple[str, ...]:
-    """The options of a multiple-choice question.
+    """Return the checked options of a multiple-choice question.
 
     Raises:
         TypeError, ValueError: not 2 to 26 different non-empty texts.
@@ -68,7 +68,7 @@ def check_choices(choices: Sequence[str] | None) -> tuple[str, ...]:
 
 
 def shown_options(choices: Sequence[str], text: str, prompts: PromptSet) -> str:
-    """The options as the prompt about a text shows them; "No information found" comes last.
+    """Return the options as the prompt about a text shows them; "No information found" comes last.
 
     Where they stand before the passages, which have to be the same for all groups up to there, they have one order.
     """
@@ -105,7 +105,7 @@ def _with_letters(choices: Sequence[str]) -> Sequence[str]:
 
 
 def parse_option(response: str, choices: Sequence[str], options: Options = "words") -> int | None:
-    r"""The option a response votes for; None for "no information", an abstention, or anything unclear.
+    r"""Return the option a response votes for; None for "no information", an abstention, or anything unclear.
 
     A response is an option's text, or it states one ("So the answer is Lyon.", in whichever sentence), or its first
     line begins with one ("Lyon, not Paris"), or names exactly one and holds no negation. Where letters were shown it
@@ -123,7 +123,7 @@ def is_unclear(response: str, choices: Sequence[str], options: Options = "words"
 
 
 def _read(response: str, choices: Sequence[str], shown: Options) -> int | None:
-    """The option, where "no information" comes after all others; None where it is unclear which."""
+    """Return the option, where "no information" comes after all others; None where it is unclear which."""
     said = without_citations(unboxed(answer_text(_visible(response))))
     line = compatible(said.lstrip()[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
     given, options = _as_compared(line), _options(tuple(choices))
@@ -149,7 +149,7 @@ def _read(response: str, choices: Sequence[str], shown: Options) -> int | None:
 
 
 def _visible(text: str) -> str:
-    """A text without the characters that nobody sees: zero-width ones, marks of direction, control characters."""
+    """Return a text without invisible characters: zero-width ones, marks of direction, control characters."""
     if text.isascii() and text.isprintable():
         return text
     return "".join(c for c in text if c in "\n\r\t" or unicodedata.category(c) not in _UNSEEN)

@@ -39,7 +39,7 @@ def voting_plan(
     rules: VoteRules,
     model_warnings: Sequence[str] = (),
 ) -> Plan:
-    """Ask every group alone which option it chooses; the option with most votes wins, the first among equals."""
+    """Ask each group alone which option it chooses; the option with most votes wins, the first among equals."""
 
     def radius_of(readings: Sequence[Reading[int]]) -> int:
         votes, (weights, pending) = [r.found for r in readings], votes_counted(groups, readings)

@@ -52,7 +52,7 @@ class VotingSettings:
         ]
 
     def vote_of(self, response: Response, choices: Sequence[str]) -> Reading[int]:
-        """A group's vote."""
+        """Return a group's vote."""
         options = self.prompts.options
         return read_response(
             response, lambda text: parse_option(text, choices, options), self.cut_replies, by_line=True

@@ -54,7 +54,7 @@ _CLAUSE_END = re.compile(r"[.;!?。！？\n]")
 
 
 def stated(reply: str, labels: Sequence[str], options: Sequence[str]) -> int | None:
-    """The option that a reply states as its answer, by letter or by its text; None for none, or several.
+    """Return the option that a reply states as its answer, by letter or by text; None for none, or several.
 
     "No information" comes after all options.
 

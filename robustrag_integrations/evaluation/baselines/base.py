@@ -85,7 +85,7 @@ class Baseline(TextDefense):
     """A defence of another paper, to compare with; one passage has one vote, and the radius is 0.
 
     Args:
-        model: what is asked.
+        model: the model to ask.
         given: `task` (the first of the method's by default), `prompts` (a `PromptSet`; None for the project's),
             `cut_replies` (`"abstain"` by default, or `"count"`), and the baseline's own settings.
     """
@@ -205,7 +205,7 @@ def reread(
         kept: the places of the groups that are read.
         defense: the baseline's name.
         readings: what the groups said alone, where they were asked.
-        template: what is asked; None for the prompt of vanilla RAG.
+        template: the prompt; None for the prompt of vanilla RAG.
         groups: what stands in the prompt; None for the groups that were kept.
         calls: how often the model was asked before.
         warnings: what the baseline says besides.

@@ -30,8 +30,8 @@ class BadRow:
 
     Attributes:
         line: its line in the file, or its place in a JSON list; counted from 1.
-        reason: what is wrong with it.
-        unit: what `line` counts.
+        reason: the fault, in words.
+        unit: the unit of `line`.
     """
 
     line: int

@@ -176,7 +176,7 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
 
 
 async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer], *, first: bool) -> RobustAnswer:
-    """The answer; its time and cost go into the row, and whether it was the first of its defence in this process."""
+    """Return the answer; its time and cost, and whether it was its defence's first in this process, go into the row."""
     meter = Meter()
     outer = METER.set(meter)
     start = time.perf_counter()

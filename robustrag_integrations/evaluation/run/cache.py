@@ -232,10 +232,10 @@ def _checked(key: str, row: Any) -> Mapping[str, Any] | None:
 
 
 class MeteredModel(AroundModel):
-    """A text model whose calls are counted, and looked up before they are made.
+    """A text model that counts its calls and looks each up in a cache first.
 
     Args:
-        model: what is asked.
+        model: the model to ask.
         fingerprint: what decides its answers.
         cache: where calls are kept; None for nowhere.
     """

@@ -83,7 +83,7 @@ def tasks_known(defense: str) -> tuple[str, ...]:
 
 
 class ConfigError(RobustRAGError, ValueError):
-    """The configuration is invalid; the message names the key, the value and the fix."""
+    """An invalid configuration; the message names the key, the value and the fix."""
 
 
 @dataclass(frozen=True)
@@ -341,7 +341,7 @@ class AttackEntry(_Part):
     tasks: Tasks = TASKS
 
     def planned(self) -> list[PlannedAttack]:
-        """At every rank and corruption size; an attack that searches has no rank. None for `none`."""
+        """Return the attack at every rank and corruption size; a searching one has no rank. None for `none`."""
         from robustrag_integrations.attacks.plugins import attack_of
 
         if self.name == "none":
@@ -464,7 +464,7 @@ class EvalConfig(_Part):
 
 
 def _under(item: Any, main: str, shared: Mapping[str, Any]) -> Any:
-    """An item with what is said for all of its kind; something else is left as it is."""
+    """Return an item with the values given for all of its kind; anything but a mapping or text is left as it is."""
     if isinstance(item, str):
         item = {main: item}
     return {**shared, **{k: v for k, v in item.items() if v is not None}} if isinstance(item, Mapping) else item
@@ -495,7 +495,7 @@ _WORDS = {"bool_type": "must be true or false", "string_type": "must be a text",
 
 
 def _in_words(error: ValidationError, given: Any) -> str:
-    """The first of its errors, those about the whole before those about a part: the key, the value, the fix."""
+    """Describe the first error, those of the whole before those of a part: the key, the value, the fix."""
     first = min(error.errors(include_url=False), key=lambda e: len(e["loc"]))
     cause = first.get("ctx", {}).get("error")
     steps = [*first["loc"], *([cause.key] if isinstance(cause, _Wrong) and cause.key else [])]

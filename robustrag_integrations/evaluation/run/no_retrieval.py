@@ -14,10 +14,10 @@ from robustrag_integrations.replies.reading import CutReplies
 
 
 class NoRetrieval(TextDefense):
-    """Ask the model without passages. No attacker reaches it, and it knows nothing new.
+    """The model asked without passages. No attacker reaches it, and it knows nothing new.
 
     Args:
-        model: what is asked.
+        model: the model to ask.
         task: `short_answer` (default), `multiple_choice` (then give `choices`) or `long_form`.
         options: of multiple choice, as for `VanillaRAG`.
         cut_replies: what an answer that was cut does, as for `VanillaRAG`.

@@ -44,7 +44,7 @@ class Setup:
 
     Attributes:
         label: its name in tables, unique among the setups of a task and a model.
-        model: what is asked.
+        model: the model to ask.
         defense: the defence's name.
         settings: the chosen settings, and the defaults of those that matter most, as (name, value) pairs.
         top_k: how many passages are retrieved; None for all that a question has.
@@ -66,7 +66,7 @@ class Job:
         dataset: the data set's name.
         task: `qa`, `mc` or `long`.
         question: the question with its clean retrieval.
-        setup: what answers it.
+        setup: the setup that answers it.
         attack: what is done to the retrieval first.
         certify: what the clean answer is certified against; None for nothing.
         judge: grades long answers; None for no grades.

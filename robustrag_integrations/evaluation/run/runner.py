@@ -1,4 +1,4 @@
-"""Running an evaluation: missing rows are made, existing rows are kept, and an interruption loses nothing."""
+"""The runner of an evaluation: it makes missing rows and keeps existing ones, and an interruption loses nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Engine(Protocol):
 
 
 class Watcher(Protocol):
-    """Is told about the progress of a run."""
+    """A listener to the progress of a run."""
 
     def start(self, total: int, known: int, notes: Sequence[str]) -> None:
         """The run has so many rows, of which some are known already."""
@@ -53,7 +53,7 @@ class Watcher(Protocol):
 
 @dataclass(frozen=True)
 class Finished:
-    """A run that has come to its end.
+    """A finished run.
 
     Attributes:
         rows: in canonical order.
@@ -76,7 +76,7 @@ def evaluate(
     """Run an evaluation.
 
     Args:
-        config: what is evaluated; see `config.read_config`.
+        config: the configuration; see `config.read_config`.
         output: the JSONL file that rows are appended to as they are made. Rows that are in it already are not made
             again. At the end it is put into canonical order, so that an interrupted run that was resumed leaves the
             same file as one that was not, up to `timing`. None keeps the rows in memory only.

@@ -36,7 +36,7 @@ def check_installed() -> None:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean and what it may be in truth.
+    """A mean and its confidence interval.
 
     Attributes:
         mean: of the sample; None when it is empty.

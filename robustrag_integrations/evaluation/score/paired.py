@@ -22,13 +22,13 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two setups on the questions that both answered.
+    """A comparison of two setups on the questions that both answered.
 
     Attributes:
         dataset: the data set's name.
         task: `qa`, `mc` or `long`.
         model: the model's name.
-        attack: what both were attacked with.
+        attack: the attack.
         measure: `right`, or `hijacked` under attack. Long answers: the judge's score as a share of 100.
         setup: the one.
         against: the other.

@@ -25,7 +25,7 @@ class Missing:
         task: `qa`, `mc` or `long`.
         model: the model's name.
         setup: the label of defence and settings.
-        attack: what was to be attacked with.
+        attack: the attack.
         rows: how many are missing.
         planned: of how many.
     """

@@ -26,7 +26,7 @@ class BadLine:
 
     Attributes:
         number: its place in the file, from 1.
-        reason: what is wrong with it.
+        reason: the fault, in words.
     """
 
     number: int

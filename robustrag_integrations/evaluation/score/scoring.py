@@ -79,8 +79,8 @@ def score_answer(
     """Score an answer.
 
     Args:
-        question: what was asked, with its right answers.
-        answer: what the defence gave.
+        question: the question, with its right answers.
+        answer: the answer of the defence.
         task: `qa`, `mc` or `long`.
         judge: rates long answers from 0 to 100.
         target: what the attacker wanted (`AttackedRetrieval.target`); None for the question's `incorrect`.
@@ -125,7 +125,7 @@ def metric_for(
 
     Args:
         task: `qa`, `mc` or `long`.
-        question: what was asked.
+        question: the question.
         judge: rates long answers.
         metric: what scores the answers of `qa` and `mc` in place of the task's own metric.
 

@@ -69,7 +69,7 @@ class Line:
         setup: a label of defence and settings.
         defense: the defence's name.
         top_k: passages per question.
-        attack: what was attacked with.
+        attack: the attack.
         settings: the defence's settings.
         n: questions answered.
         failed: questions without an answer because something failed.

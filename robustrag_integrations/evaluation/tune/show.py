@@ -26,8 +26,8 @@ def tuned_table(tuned: Tuned, wish: Wish, width: int | None) -> str:
     """Every candidate, the most often certified first; `>` is chosen, `*` on the front.
 
     Args:
-        tuned: what tuning found.
-        wish: what was wanted.
+        tuned: the result of tuning.
+        wish: the goal of tuning.
         width: of the terminal; None for any.
     """
     front = tuned.front
@@ -83,8 +83,8 @@ def comments(tuned: Tuned, wish: Wish, about: Sequence[str]) -> list[str]:
     """Return the comments that stand above the settings in their file.
 
     Args:
-        tuned: what tuning found.
-        wish: what was wanted.
+        tuned: the result of tuning.
+        wish: the goal of tuning.
         about: data, model and versions, a line each.
     """
     best = {

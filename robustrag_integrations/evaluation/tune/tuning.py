@@ -22,7 +22,7 @@ from robustrag_integrations.grouping.votes import VoteRules
 
 @dataclass(frozen=True)
 class Wish:
-    """The wish that the settings are to meet.
+    """The goal of tuning.
 
     Attributes:
         prefer: what decides; see `choice.choose`.
@@ -100,7 +100,7 @@ class Tuning:
 
     Args:
         config: one model, and the setups to compare; see `run.config`.
-        wish: what is wanted.
+        wish: the goal of tuning.
 
     Raises:
         ConfigError: several tasks, long answers, or too few questions.
