@@ -335,7 +335,7 @@ def _names(of: GroupReport | Citation) -> str:
 
 
 def _spending_lines(spending: Spending) -> list[str]:
-    """The tokens, where a call told any."""
+    """Return the lines on tokens, if a call reported any."""
     return [f"Tokens:   {tokens_in_words(spending)}"] if spending.told != UNTOLD and spending.calls else []
 
 

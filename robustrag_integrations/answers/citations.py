@@ -1,6 +1,6 @@
 """Citations: the passages that an answer rests on, and the markers that name them in its text.
 
-Who supports an answer is read off what each group said alone; a model is never asked for it, and what it writes like a
+Support for an answer is read off each group's own reply; a model is never asked for it, and what it writes like a
 marker is taken out. The radius is about the answer's text: a replaced group may well change who is cited.
 """
 

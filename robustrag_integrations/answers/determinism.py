@@ -21,7 +21,7 @@ PREMISES = (
     "that an attacker causes are a dependence",
     "the answer was not chosen among several runs by its radius",
 )
-"""What has to hold for a promise about a run that was drawn; where one does not, nothing is promised."""
+"""The premises of a promise about a run that was drawn; without one of them, nothing is promised."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class Determinism:
 
 
 UNKNOWN = Determinism()
-"""Of an answer of which nothing was said."""
+"""The record of an answer about which nothing is known."""
 
 
 def _said(model: State, promise: Promise | None, radius: int, whole: int, unit: str) -> tuple[Scope, str]:

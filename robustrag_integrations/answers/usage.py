@@ -29,7 +29,7 @@ class Usage:
 
 
 UNTOLD = Usage()
-"""Of a call that told nothing: one object, which is found equal to itself at a glance."""
+"""The usage of a call that reported nothing: one object, which a comparison by identity finds."""
 
 
 def together(usages: Sequence[Usage]) -> Usage:

@@ -33,12 +33,12 @@ def _poison(scene: Scene) -> list[str]:
 
 
 def _jam(scene: Scene) -> str:
-    """Makes the model refuse, so that no answer is given."""
+    """Make the model refuse, so that no answer is given."""
     return prompt_injection(scene.question, ABSTENTION, scene.repeat)
 
 
 def _flood(scene: Scene) -> str:
-    """Makes the model say everything at once: the target, and the words that other passages use most.
+    """Make the model say everything at once: the target, and the words that other passages use most.
 
     Keyword aggregation counts words per group. Words that benign responses hold anyway need little help to pass its
     threshold; those that do crowd the second prompt.
@@ -48,7 +48,7 @@ def _flood(scene: Scene) -> str:
 
 
 def _common_words(texts: Iterable[str], without: Iterable[str]) -> list[str]:
-    """The words in most texts, names first; the earliest among equals. None of them is in `without`."""
+    """Return the words in most texts, names first; the earliest among equals. None of them is in `without`."""
     hidden = {w.casefold() for text in without for w in _WORD.findall(text)}
     counts: Counter[str] = Counter()
     for text in texts:

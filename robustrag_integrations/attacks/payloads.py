@@ -33,7 +33,7 @@ _DEEPEST = 8
 def payload_attack(path: str) -> Attack:
     """The attack that plants payloads of a file, each behind the text of the best passage.
 
-    Which payload a question meets is drawn by seed and question; several planted passages have several payloads.
+    The payload that a question meets is drawn by seed and question; several planted passages have several payloads.
     `{{question}}` and `{{target}}` in a payload are replaced; where some payload has a target, the attacker's success
     is that the target is answered, else nothing in an answer shows it.
 

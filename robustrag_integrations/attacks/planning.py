@@ -139,12 +139,12 @@ def planted_texts(
 
 
 def ranks_to_sweep(top_k: int, corruption_size: int) -> tuple[int, ...]:
-    """Every rank from which k' planted passages fit into a list of `top_k`, from the top down."""
+    """Return every rank from which k' planted passages fit into a list of `top_k`, from the top down."""
     return tuple(range(1, max(top_k - corruption_size, 0) + 2))
 
 
 def several_ranks(rank: object) -> tuple[int, ...] | None:
-    """The ranks that a text such as `1+10` names, ascending; None for anything else, or where one is named twice."""
+    """Return the ranks that a text such as `1+10` names, ascending; None for anything else, or if one repeats."""
     if not isinstance(rank, str) or not _SEVERAL.fullmatch(rank):
         return None
     found = sorted(map(int, rank.split("+")))
@@ -204,7 +204,7 @@ def _written(attack: Attack, scene: Scene, count: int) -> tuple[Passage, ...]:
 
 
 def _placed(scene: Scene, planted: Sequence[Passage], rank: Rank, mode: Mode, room: int) -> AttackedRetrieval:
-    """A list of the right length with the planted passages at their ranks."""
+    """Return a list of the right length with the planted passages at their ranks."""
     clean, count = scene.passages, len(planted)
     length = min(room, len(clean) + count) if mode == "injection" else max(len(clean), count)
     at = _places(rank, length, count, Random(f"{scene.seed} {scene.question}"))

@@ -159,7 +159,7 @@ class _Placed:
 
 
 class _Search:
-    """Tries texts in places, keeps the best, and varies it."""
+    """The search: it tries texts in places, keeps the best, and varies it."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class _Search:
         random: Random,
         clean: RobustAnswer,
     ) -> AdaptiveAttack:
-        """First each text in all places at once, then the best with one text or its places changed.
+        """Try each text in all places at once, then vary the best: one of its texts, or its places.
 
         Texts that the model has obeyed are drawn more often from then on.
         """
@@ -220,7 +220,7 @@ class _Search:
 
 
 def _obeyed(answer: RobustAnswer | None, plan: Sequence[Crafted], ids: frozenset[str]) -> list[Crafted]:
-    """The first text that a corrupted group obeyed, if there is one."""
+    """Return the first text that a corrupted group obeyed, if there is one."""
     if answer is None:
         return []
     said = [report.response for report in answer.groups if not ids.isdisjoint(report.passage_ids)]

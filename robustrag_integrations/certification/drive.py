@@ -86,7 +86,7 @@ class TextCertifier(Scorer):
         return _whole(known, await self._model.agenerate(unknown, ask.role))
 
     def _known(self, ask: Ask) -> tuple[list[Response | None], list[Prompt]]:
-        """Per prompt the reply that was kept, or None; and the prompts that have to be asked.
+        """Return the kept reply of each prompt, or None; and the prompts that must be asked.
 
         Where prompts of a batch share its shape, all or none of them were kept, in a batch of as many.
         """
@@ -105,7 +105,7 @@ class TextCertifier(Scorer):
         return found, [p for p, r in zip(prompts, found, strict=True) if r is None]
 
     def known(self) -> dict[str, Any]:
-        """The settings that were settled by the way."""
+        """The settings that were resolved along the way."""
         return {"replies": "structured" if self._probed.way else "text"} if self._probed else {}
 
     def profile(self) -> dict[str, Any]:
@@ -114,7 +114,7 @@ class TextCertifier(Scorer):
 
 
 def _whole(known: Sequence[Response | None], asked: Sequence[Response]) -> list[Response]:
-    """The replies in order, those that were asked for in the places of those that were not known."""
+    """Return the replies in order, new ones in the places of those that were not known."""
     rest = iter(asked)
     return [next(rest) if response is None else response for response in known]
 

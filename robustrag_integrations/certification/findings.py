@@ -100,7 +100,7 @@ class Question:
         )
 
     def cases(self, size: int) -> tuple[BenignCase, ...]:
-        """The untouched groups that an attacker of this size may leave."""
+        """Return the sets of untouched groups that an attacker of this size may leave."""
         return benign_group_cases(
             self.passages, size, attack=self.attack, group_size=self.group_size, by=self.group_by, top_k=self.top_k
         )
@@ -180,7 +180,7 @@ class Ledger:
         return self.limit - self.spent
 
     def scored(self, texts: Iterable[str]) -> Asking[list[float]]:
-        """The scores of these responses; each is asked for once."""
+        """Return the scores of these responses; each is asked for once."""
         wanted = list(texts)
         if new := tuple(dict.fromkeys(t for t in wanted if t not in self.scores)):
             scores = yield Score(new)

@@ -1,6 +1,6 @@
 """Web addresses in the form in which spellings of one page are equal.
 
-Who controls a page is read off its host, so the host is read as every URL library reads it, or not at all. It is cut
+The owner of a page is read off its host, so the host is read as every URL library reads it, or not at all. It is cut
 off before anything is decoded ("the authority component is terminated by the next slash, question mark or number sign
 character", RFC 3986, 3.2), and nothing that is decoded later, from percent signs, full-width letters or by IDNA, may
 yield a delimiter. What libraries refuse, or read in different ways, has no host: a backslash, a second "@", control
@@ -57,7 +57,7 @@ _SIGNATURES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
 
 
 def address_of(text: str) -> tuple[str, str] | None:
-    """An address without its scheme as `host[:port]/path[?query]`, and its host; None without a valid host."""
+    """Return an address without its scheme as `host[:port]/path[?query]`, and its host; None without a valid host."""
     text = re.sub(r"[\t\r\n]", "", text).partition("#")[0]  # as browsers and urllib read it
     where, _, query = text.partition("?")
     authority, _, path = where.partition("/")
@@ -75,7 +75,7 @@ def address_of(text: str) -> tuple[str, str] | None:
 
 
 def host_name(host: str) -> str | None:
-    """A host in lower case and ASCII (IDNA), without a leading "www." and a final dot; None for what is no host.
+    """Return a host in lower case and ASCII (IDNA), without a leading "www." and a final dot; None if it is no host.
 
     "ß" is not "ss": these are two domains. Numbers are the IPv4 address that systems read them as: 127.1, 0x7f000001.
     """
@@ -104,12 +104,12 @@ def host_name(host: str) -> str | None:
 
 
 def without_page(path: str) -> str:
-    """A path without the number of a page, which some stores write behind the file's ending."""
+    """Return a path without the page number that some stores write behind the file's ending."""
     return _PAGE.sub(r"\1", path)
 
 
 def resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:
-    """Path segments without empty ones, "." and "..": a path that leads to the same place."""
+    """Return path segments without empty ones, "." and "..": a path that leads to the same place."""
     found: list[str] = []
     for segment in segments:
         if segment == ".." and found and found[-1] != "..":
@@ -120,7 +120,7 @@ def resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:
 
 
 def _signatures_in(names: set[str]) -> set[str]:
-    """Those of these parameters that only say who was let in, and until when."""
+    """Return those of these parameters that only say who was let in, and until when."""
     found: set[str] = set()
     for needed, others in _SIGNATURES:
         if needed <= names:

@@ -11,7 +11,7 @@ from robustrag_integrations.grouping.origins import Origin
 
 
 def site_of(origin: Origin) -> str:
-    """The registrable domain of an address (`news.x.co.uk/a` is of `x.co.uk`); anything else is its own site.
+    """Return the registrable domain of an address (`news.x.co.uk/a` is of `x.co.uk`); anything else is its own site.
 
     Hosts under which anybody can have a name (`github.io`) are one site, since those names cost nothing. So are those
     under a domain of which the list has no ending: the last two names are taken, as the list's own rules say. The
@@ -34,7 +34,7 @@ def site_of(origin: Origin) -> str:
 
 @cache
 def site_extractor() -> Any:
-    """The list as it comes with the package; nothing is downloaded and nothing is written.
+    """Return tldextract with the list that it ships; nothing is downloaded and nothing is written.
 
     Raises:
         ImportError: tldextract is not installed; the message names the extra.

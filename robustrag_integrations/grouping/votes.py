@@ -107,7 +107,7 @@ class VoteRules:
         return "groups" if self.weights is None else "votes"
 
     def isolate(self, passages: Iterable[str | Passage]) -> tuple[PassageGroup, ...]:
-        """The passages' groups, before weights and copies."""
+        """Return the passages' groups, before weights and copies."""
         return isolate(passages, self.group_size, by=self.by)
 
     def counted(self, groups: Sequence[PassageGroup]) -> tuple[tuple[PassageGroup, ...], tuple[str, ...]]:

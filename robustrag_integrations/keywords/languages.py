@@ -127,7 +127,7 @@ def _of_latin(text: str) -> str | None:
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """The small words of a language, case-folded; of a language without a list those alone that any text may hold."""
+    """Return the small words of a language, case-folded; without a list, only those that any text may hold."""
     file = _STOP_WORDS / f"{language}.txt"
     words = file.read_text(encoding="utf-8").splitlines() if language.isalpha() and file.is_file() else ()
     return ABOUT_THE_TEXT.union(words)

@@ -285,12 +285,12 @@ def _amount_forms(match: re.Match[str]) -> list[str]:
 
 
 def scale_of(word: str) -> str | None:
-    """The English scale word of one that a pattern found, in whatever letters: "million" for "MILLIONEN"."""
+    """Return the English scale word of one that a pattern found, in any case: "million" for "MILLIONEN"."""
     return SCALE_OF.get(word.translate(_TAKEN_FOR_OTHERS).casefold())
 
 
 def currency_of(word: str) -> str | None:
-    """The sign of a currency, or its code in small letters; None for any other word."""
+    """Return the sign of a currency, or its code in small letters; None for any other word."""
     return word.lower() if word in _CODES else CURRENCIES.get(word.lower())
 
 
@@ -327,7 +327,7 @@ def _number_forms(first: str, to: str | None, scale: str, is_bare: bool) -> list
 
 
 def scaled(number: str, scale: str) -> list[str]:
-    """A number with its English scale word, and in digits: "5 million", "5000000"."""
+    """Return a number with its English scale word, and in digits: "5 million", "5000000"."""
     return [f"{number} {scale}", _plain(Decimal(number).scaleb(_SCALES[scale]))]
 
 

@@ -57,7 +57,7 @@ class ReplyKeys:
 
 
 class RunReader:
-    """Reads the replies to one question, each for itself.
+    """A reader of the replies to one question, each on its own.
 
     Args:
         question: its words make no keys, unless it is one whose answer may be among them ("Is it Paris or London?").
@@ -122,7 +122,7 @@ def _form(text: str, run: list[Token]) -> str:
 
 
 def whole_answer(reply: str) -> str:
-    """A reply without its wrapping."""
+    """Return a reply without its wrapping."""
     text = unboxed(answer_text(_visible(reply[:MOST_CHARACTERS]))).strip()
     if text[:1] not in ("[", "{") and not _INDEXED.fullmatch(text):
         text = without_citations(text).strip()
@@ -153,7 +153,7 @@ def is_part(run: str, key: str) -> bool:
 
 
 def longest(keys: Collection[str]) -> frozenset[str]:
-    """The keys that are no part of another one."""
+    """Return the keys that are no part of another one."""
     inside: set[str] = set()
     for key in keys:
         tokens = key.split(" ")
@@ -166,7 +166,7 @@ def longest(keys: Collection[str]) -> frozenset[str]:
 
 
 def find_written(keyword: str, text: str) -> str:
-    """A keyword as a text writes it first, up to case; as it is where it stands nowhere."""
+    """Return a keyword as a text first writes it, up to case; as it is if it stands nowhere."""
     words = r"\W{1,3}".join(map(re.escape, keyword.split()))
     found = re.search(rf"(?<!\w){words}(?!\w)", text[:MOST_CHARACTERS], re.I) if words else None
     return found[0] if found else keyword

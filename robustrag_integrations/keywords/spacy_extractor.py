@@ -117,7 +117,7 @@ class SpacyKeywordExtractor:
 
 @cache
 def _loaded(pipeline: str) -> Language:
-    """One of a name or folder for the whole process."""
+    """Load a pipeline by name or folder, once per process."""
     import spacy
 
     return spacy.load(pipeline)

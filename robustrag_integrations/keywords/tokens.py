@@ -100,7 +100,7 @@ class Language:
 
     @staticmethod
     def of(text: str) -> Language:
-        """The language of a text; English where its words do not tell."""
+        """Return the language of a text; English if its words do not tell."""
         return _language(language_of(text) or "en")
 
 
@@ -127,7 +127,7 @@ def _stemmer(code: str) -> Callable[[str], str] | None:
 
 
 def tokens_of(text: str, language: Language) -> list[Token]:
-    """The tokens of a text, in its order. Takes time linear in its length.
+    """Return the tokens of a text, in its order. Takes time linear in its length.
 
     A text of nothing but signs ("==", "[]") is one token.
     """

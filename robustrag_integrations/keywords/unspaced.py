@@ -43,7 +43,7 @@ _DENIALS = (
 )
 _FILLERS = f"(?:{_THAI})|(?:{_CHINESE})|(?:{_JAPANESE})"
 TOKENS = f"(?:{_DENIALS})|{_FILLERS}"
-"""What comes as one token: denials, which count, and fillers."""
+"""The forms that come as one token: denials, which count, and fillers."""
 
 _IS_DENIAL = re.compile(_DENIALS).fullmatch
 _IS_FILLER = re.compile(_FILLERS).fullmatch

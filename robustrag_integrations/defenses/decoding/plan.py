@@ -226,8 +226,8 @@ def _step(
 
     Where rows were read ahead, a choice that float noise could change is made from rows that were asked by themselves.
 
-    What a lesser list decides, all probabilities would decide alike; only the longest list there is may leave a step
-    undecided, and its length is the model's own. So no passage has a say in which lists are used.
+    Where a shorter list decides a choice, all probabilities would decide it alike. Only the longest list there is may
+    leave a step undecided, and its length is the model's own. So no passage has a say in which lists are used.
     """
     step = choose_step(distributions, answering, settings.eta)
     while not step.decided(settings.eta) or is_doubtful(step, distributions, settings):

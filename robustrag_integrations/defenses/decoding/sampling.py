@@ -1,6 +1,6 @@
 """Estimates of tau from sampled responses when the tree is too large (paper, section IV-C, "Implementation details").
 
-What comes out is an `Estimate`, never a certificate.
+The result is an `Estimate`, never a certificate.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class KeywordRule(Protocol):
     ) -> int:
         """Return the largest r such that no replacement of groups with r votes together changes the retained keywords.
 
-        What becomes of `idle` keywords does not matter: they are part of a retained one.
+        Changes of `idle` keywords do not matter: they are part of a retained one.
         """
 
 

@@ -1,6 +1,6 @@
 """Shared parts of the baselines: isolated answers first, then one question over the raw passages that they kept.
 
-That second reading is why none of them has a radius: a passage that was kept may say whatever it likes to the model.
+Because of that second reading none of them has a radius: a passage that was kept may say anything to the model.
 """
 
 from __future__ import annotations

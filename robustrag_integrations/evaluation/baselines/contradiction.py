@@ -32,7 +32,7 @@ def share_said(question: str, first: str, second: str) -> float:
 
 
 def told(question: str, answer: str) -> frozenset[str]:
-    """The words of an answer that say something of their own."""
+    """Return the words of an answer but those of the question and function words."""
     asked = set(plain_words(question[:_LONGEST]).split())
     return frozenset(plain_words(answer[:_LONGEST]).split()) - asked - FUNCTION_WORDS
 

@@ -88,9 +88,9 @@ class SamplingSettings(MISSettings):
 class SampledIndependentSet(Baseline):
     """ReliabilityRAG's sampling form for many passages.
 
-    What is asked alone is not each passage but each of `samples` small draws of passages, where better ranks are drawn
-    more often. The draws are ordered by their ranks. The largest set of draws whose answers do not contradict each
-    other is kept; all its raw passages are read together.
+    Each of `samples` small draws of passages is asked alone, instead of each passage; better ranks are drawn more
+    often. The draws are ordered by their ranks. The largest set of draws whose answers do not contradict each other is
+    kept; all its raw passages are read together.
     """
 
     settings_type = SamplingSettings

@@ -174,7 +174,7 @@ def _parsed(row: RawRow, task: EvalTask | None, layout: str | None) -> tuple[Eva
 
 
 class _Seen:
-    """The questions so far, by id."""
+    """The questions read so far, by id."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[str, str], str] = {}

@@ -21,7 +21,7 @@ _GZIP = b"\x1f\x8b"
 
 
 class DatasetError(RobustRAGError):
-    """A data set cannot be used; the message names the file, the row where there is one, and what to do."""
+    """An unusable data set; the message names the file, the row if there is one, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,8 @@ class RawRow:
 def read_rows(path: str) -> Iterator[RawRow | BadRow]:
     """The rows of a file in order: of one JSON list, or one JSON value per line; either may be gzipped.
 
-    What is named `.json` or begins like a list is read as a list, unless it is named `.jsonl`. An object of questions
-    by id is read like a list of them.
+    A file that is named `.json` or begins like a list is read as a list, unless it is named `.jsonl`. An object of
+    questions by id is read like a list of them.
 
     Raises:
         DatasetError: the file cannot be read, is larger than 256 MiB (unpacked; a list 64 MiB) or a million rows, or is

@@ -1,4 +1,4 @@
-"""Making rows: load the models once, build the defences, attack, answer, score, certify."""
+"""The making of rows: load the models once, build the defences, attack, answer, score, certify."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class Bench:
             row["certificates"] = await _certificates(job, job.certify, defense, metric, choices, same)
 
     def _note_probes(self, job: Job) -> None:
-        """Let the model's answers carry what a probe found about it."""
+        """Attach a probe's findings to the model's answers."""
         model = self._model(job.setup.model)
         model.probe = next((p for p in job.probes if p["model"] == model.description), None)
 
@@ -158,7 +158,7 @@ class Bench:
 
 
 def build_defense(setup: Setup, task: str, model: Any) -> Defense:
-    """The defence of a setup for a task.
+    """Return the defence of a setup for a task.
 
     Raises:
         TypeError, ValueError: it cannot use this model, or an invalid setting.
@@ -228,7 +228,7 @@ async def _certificates(
     choices: Sequence[str] | None,
     answer: RobustAnswer | None,
 ) -> list[dict[str, Any]]:
-    """One certificate per kind of attacker and corruption size; what was said for the answer is not asked again."""
+    """Make one certificate per kind of attacker and corruption size; calls made for the answer are not repeated."""
     found: list[Certification] = []
     for attack in spec.attacks:
         found += await defense.acertify(

@@ -56,7 +56,7 @@ _PATIENCE = 30.0  # seconds to wait for another process that writes
 
 
 class CacheError(RobustRAGError):
-    """The cache's folder cannot be used; the message names it and what to do."""
+    """An unusable cache folder; the message names it and what to do."""
 
 
 @dataclass
@@ -105,7 +105,7 @@ class CallCache:
             raise CacheError(f"cannot open the cache {str(self._path)!r}: {error}; give another --cache") from error
 
     def get(self, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
-        """The entries of these keys; None where there is none, or a damaged one."""
+        """Return the entries of these keys; None where there is none, or a damaged one."""
         statement = "SELECT value, sum FROM calls WHERE key = ?"
         rows = self._run(lambda: [self._db.execute(statement, (key,)).fetchone() for key in keys])
         return [_checked(key, row) for key, row in zip(keys, rows or [None] * len(keys), strict=True)]
@@ -128,7 +128,7 @@ class CallCache:
         self._db.close()
 
     def _run(self, action: Callable[[], Result]) -> Result | None:
-        """The action's result, with a new file where this one is damaged; None where that cannot be."""
+        """Return the action's result, with a new file where this one is damaged; None where that cannot be."""
         with self._lock:
             try:
                 try:
@@ -158,7 +158,7 @@ class CallCache:
         return _connected(self._path, _private(self._path))
 
     def _put_aside(self, error: Exception) -> None:
-        """Rename the file; what SQLite keeps beside it belongs to it, and would spoil a new one."""
+        """Rename the file, with SQLite's side files, which would spoil a new one."""
         aside = self._path.with_suffix(".damaged")
         logger.warning("the cache %r is damaged (%s); it is put aside as %r", str(self._path), error, str(aside))
         for end in _SIDE_FILES:
@@ -247,7 +247,7 @@ class MeteredModel(AroundModel):
         self._under_way: dict[str, asyncio.Event] = {}
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
-        """Answer from the cache what is there, and ask the model for the rest."""
+        """Answer from the cache where it can, and ask the model for the rest."""
         keys, known = self._look_up(prompts, role)
         wanted = self._missing(keys, known)
         made = self._model.generate([prompts[i] for i in wanted], role) if wanted else []
@@ -327,7 +327,7 @@ class MeteredLocalModel(MeteredModel, DecodingModel):
 
     @property
     def codec(self) -> TokenCodec:
-        """The model's."""
+        """The model's codec."""
         return self._decoder.codec
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:

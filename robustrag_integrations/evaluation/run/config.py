@@ -106,7 +106,7 @@ class _Wrong(ValueError):
 
 
 def _unknown(value: Any, names: Iterable[str], more: str = "") -> _Wrong:
-    """The error that a name is none of these, with the nearest one that is."""
+    """Return the error that a name is none of these, with the nearest one that is."""
     listed = list(names)
     near = nearest_of(value, listed) if isinstance(value, str) else None
     hint = f"; did you mean {near!r}?" if near else ""
@@ -292,7 +292,7 @@ class DefenseSpec(_Part):
     @model_validator(mode="before")
     @classmethod
     def _as_mapping(cls, value: Any) -> Any:
-        """Settings stand beside the other keys. The method itself says what is wrong with one; no model is loaded."""
+        """Accept settings beside the other keys. The method itself says what is wrong with one; no model is loaded."""
         given = _keys_and_values(value, "name")
         name = given["name"]
         if name not in defense_names():
@@ -328,7 +328,7 @@ def _check_setting(defense: str, key: str, value: Any) -> None:
 
 
 class AttackEntry(_Part):
-    """An attack with the ranks, sizes and modes at which it is run; what it does not say is said for all attacks."""
+    """An attack with the ranks, sizes and modes at which it is run; values it lacks are those given for all attacks."""
 
     main = "name"
 
@@ -516,7 +516,7 @@ def _in_words(error: ValidationError, given: Any) -> str:
 
 
 def load_config(path: str) -> dict[str, Any]:
-    """The mapping in a YAML file; JSON is YAML as well.
+    """Return the mapping in a YAML file; JSON is YAML as well.
 
     Raises:
         ConfigError: it cannot be read, or holds no mapping.
@@ -585,7 +585,7 @@ def _check_together(config: EvalConfig) -> None:
 
 
 def _check_certifiable(defense: DefenseSpec) -> None:
-    """Refuse what no certificate is about before the first row is made."""
+    """Refuse, before the first row is made, settings that no certificate covers."""
     limits = ("copies", "min_groups", "min_radius")
     try:
         for name in limits:
@@ -612,7 +612,7 @@ def most_passages(config: EvalConfig) -> int | None:
 
 
 def no_task(defense: DefenseSpec, tasks: Sequence[str]) -> ConfigError:
-    """The error that a defence is for none of the tasks that the data is asked as."""
+    """Return the error that a defence does none of the tasks of the data."""
     if "mc" in defense.tasks:
         fix = "it votes on choices: ask with task: mc"
     else:
@@ -625,7 +625,7 @@ def no_task(defense: DefenseSpec, tasks: Sequence[str]) -> ConfigError:
 
 
 def _unique_keys(yaml: Any) -> Any:
-    """PyYAML's safe loader, which of a key that is given twice would keep the last, refusing that."""
+    """Make PyYAML's safe loader refuse a key that is given twice, of which it would keep the last."""
 
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
         def compose_mapping_node(self, anchor: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Rows made in this process, several at a time in one event loop."""
+"""The engine that makes rows in this process, several at a time in one event loop."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class LocalEngine:
         return Bench(self.cache)
 
     def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]) -> None:
-        """Make the rows, and hand over each as soon as it is made; say which is begun.
+        """Make the rows, hand over each as soon as it is made, and report each that is begun.
 
         An exception (an interrupt, or one that `on_row` raises) cancels what is under way.
         """

@@ -22,7 +22,7 @@ _FIRST = b'{"schema": "robustrag/'  # how the first line of every run begins
 
 
 class JournalError(RobustRAGError):
-    """The file cannot be read, written or locked, or is not a journal; the message names it and what to do."""
+    """A journal that cannot be read, written or locked, or is none; the message names the file and what to do."""
 
 
 class Journal:
@@ -113,7 +113,7 @@ class Journal:
 
 
 def canonical(value: Any) -> str:
-    """The one JSON text of a value: sorted keys, plain ASCII, no spaces; NaN and infinity are refused."""
+    """Return the one JSON text of a value: sorted keys, plain ASCII, no spaces; NaN and infinity are refused."""
     return json.dumps(value, sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
 
 

@@ -125,7 +125,7 @@ def make_plan(config: EvalConfig) -> RunPlan:
 
 
 def _left_out(config: EvalConfig) -> Iterator[str]:
-    """The defences that a model cannot run."""
+    """Return the defences that a model cannot run."""
     for model in config.models:
         names = dict.fromkeys(s.label or s.name for s in config.defenses if not _runs(config, s.name, model))
         if names:
@@ -179,7 +179,7 @@ def _choices(spec: DefenseSpec) -> Iterator[dict[str, Any]]:
 
 
 def _labels(drafts: Sequence[tuple[DefenseSpec, dict[str, Any], int | None]], *, several_sizes: bool) -> list[str]:
-    """A short name for each, which says what it does differently from others of its defence."""
+    """Return a short label for each, which tells it from others of its defence."""
     named: list[str] = []
     for spec, chosen, top_k in drafts:
         base = spec.label or spec.name
@@ -212,7 +212,7 @@ def _datasets(config: EvalConfig, notes: list[str]) -> list[Dataset]:
 
 
 def _as_tasks(spec: DataSpec, config: EvalConfig) -> list[Dataset]:
-    """The data set as each of the tasks it allows: a long form if it has one, else short answers and choices."""
+    """Return the data set as each task it allows: a long form if it has one, else short answers and choices."""
     own = _load(spec, None, config)
     wanted = [task for task in config.tasks if spec.task in (None, task)]
     found = []
@@ -257,7 +257,7 @@ def _data_notes(dataset: Dataset) -> Iterator[str]:
 
 
 class _Planner:
-    """Makes the jobs; what many of them share is computed once."""
+    """The maker of the jobs; values that many of them share are computed once."""
 
     def __init__(self, config: EvalConfig, notes: list[str]) -> None:
         self._config, self._notes = config, notes
@@ -327,7 +327,7 @@ class _Planner:
 
 
 def row_of_job(job: Job) -> dict[str, Any]:
-    """The row of a job with what is known before anything is asked."""
+    """Return the row of a job with everything known before the model is asked."""
     setup = job.setup
     return blank_row(
         job.question,
@@ -351,7 +351,7 @@ def _certify(spec: CertifySpec | None, top_k: int | None) -> CertifySpec | None:
 
 
 def _extractor(setup: Setup) -> str | None:
-    """The fingerprint of what finds keywords, for a method that looks for any."""
+    """Return the fingerprint of the extractor, for a method that has one."""
     if setup.defense not in METHODS or not any(s.name == "extractor" for s in METHODS[setup.defense].settings):
         return None
     return _papers_extractor() if dict(setup.settings).get("extractor") == "spacy" else "runs"
@@ -389,13 +389,13 @@ def _function_code(name: str) -> str | None:
 
 @lru_cache(maxsize=1)
 def _metric_code(name: str) -> str | None:
-    """A hash of the file that a custom metric is written in."""
+    """Return a hash of the file with a custom metric."""
     return source_digest(metric_of(name)) if ":" in name or METRICS.package_of(name) else None
 
 
 @lru_cache(maxsize=64)
 def _attack_code(name: str) -> str | None:
-    """A hash of the file that a custom attack is written in, or of its payloads."""
+    """Return a hash of the file with a custom attack, or of its payloads."""
     if name.startswith(PREFIX):
         return payloads_digest(name.removeprefix(PREFIX))
     return source_digest(attack_of(name).write) if ":" in name or ATTACKS.package_of(name) else None

@@ -29,7 +29,7 @@ _NO_RAG = {"name": "no-rag", "options": "letters"}
 
 @dataclass(frozen=True)
 class Preset:
-    """A table or figure of the paper, or what goes beyond it.
+    """A table or figure of the paper, or an extension of it.
 
     Attributes:
         about: what it shows.
@@ -43,7 +43,7 @@ class Preset:
 
 
 def _vanilla(*tasks: str) -> list[dict[str, Any]]:
-    """Vanilla RAG, asked as the paper asks each of these tasks."""
+    """Vanilla RAG with the paper's prompts for each of these tasks."""
     own = {"mc": {"options": "letters"}, "long": {"cut_replies": "count"}}
     return [{"name": "vanilla", "tasks": [task], "exemplars": SHOTS[task], **own.get(task, {})} for task in tasks]
 

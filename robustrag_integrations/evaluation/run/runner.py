@@ -24,7 +24,7 @@ Row = dict[str, Any]
 
 
 class RunStopped(RobustRAGError):
-    """All recent rows failed; the message says why. Finished rows are kept."""
+    """A run stopped since all recent rows failed; the message says why. Finished rows are kept."""
 
 
 class Engine(Protocol):
@@ -39,15 +39,15 @@ class Watcher(Protocol):
     """A listener to the progress of a run."""
 
     def start(self, total: int, known: int, notes: Sequence[str]) -> None:
-        """The run has so many rows, of which some are known already."""
+        """Note that the run has so many rows, of which some are known already."""
         ...
 
     def job(self, job: Job) -> None:
-        """A row is begun."""
+        """Note that a row is begun."""
         ...
 
     def row(self, row: Row) -> None:
-        """A row is made, and kept."""
+        """Note that a row is made and kept."""
         ...
 
 
@@ -196,7 +196,7 @@ def _in_order(plan: RunPlan, known: Mapping[str, Row]) -> list[Row]:
 
 
 def _foreign(plan: RunPlan, known: Mapping[str, Row]) -> Iterable[Row]:
-    """Rows of earlier configurations in the same file; they stay, behind this run's."""
+    """Return rows of earlier configurations in the same file; they stay, behind this run's."""
     mine = {job.key for job in plan.jobs}
     return (row for key, row in known.items() if key not in mine)
 

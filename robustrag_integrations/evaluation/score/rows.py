@@ -70,7 +70,7 @@ def blank_row(
     setup: str,
     metric: str | None,
 ) -> dict[str, Any]:
-    """A row with everything that is known before the model is asked; the rest of its fields are empty."""
+    """Return a row with everything known before the model is asked; its other fields are empty."""
     return {
         "schema": ROW_SCHEMA,
         "key": key,
@@ -100,7 +100,7 @@ def blank_row(
 
 
 def latest_rows(rows: Iterable[Row]) -> list[Row]:
-    """Of rows with the same key the last one, but an error never takes the place of an answer."""
+    """Return the last row of each key, but never an error in place of an answer."""
     found: dict[str, Row] = {}
     for row in rows:
         key = str(row["key"])

@@ -17,7 +17,7 @@ _LONGEST_LINE = 64 * 1024 * 1024  # bytes
 
 
 class NotARunError(RobustRAGError):
-    """The file is not a run of `robustrag eval`; the message says what is wrong, and what to do."""
+    """A file that is not a run of `robustrag eval`; the message says what is wrong, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ def read_run(path: str | Path) -> Run:
 
 
 def file_lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
-    """Number, content, and whether the line was written to its end; empty lines are passed over."""
+    """Yield number, content, and whether the line was written to its end; empty lines are skipped."""
     try:
         with path.open("rb") as file:
             number = 0
@@ -95,7 +95,7 @@ def file_lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
 
 
 def json_object(line: bytes) -> dict[str, Any] | str:
-    """A JSON object, or what is wrong."""
+    """Return a JSON object, or a description of the fault."""
     try:
         found = parsed(line.decode("utf-8"))
     except RecursionError:

@@ -1,6 +1,6 @@
 """The shape of a row and of a run's plan, as pydantic checks it: a file is not trusted.
 
-What is drawn must be there, of its type and within its range. Other keys may be there as well, and are not looked at.
+Everything drawn must be there, of its type and within its range. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LARGEST = 1e15  # a larger number is not a count, a score or a time of ours, and
 
 
 class _FirstAlone(FailFast):
-    """A list whose first bad item is told and no other, however many there are."""
+    """A list that reports its first bad item alone, however many there are."""
 
     def __hash__(self) -> int:  # unions need it
         return 0
@@ -29,7 +29,7 @@ def _rank(value: Any) -> Any:
 
 
 def _numbers(value: dict[str, Any]) -> dict[str, Any]:
-    """Checked here, since pydantic would list every one of a million that is wrong."""
+    """Check numbers here, since pydantic would list every one of a million bad ones."""
     if any(isinstance(v, bool) or not isinstance(v, (int, float)) or abs(v) >= LARGEST for v in value.values()):
         raise ValueError("have numbers alone")
     return value

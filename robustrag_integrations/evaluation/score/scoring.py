@@ -24,7 +24,7 @@ from robustrag_integrations.metrics import (
 )
 
 METRIC_OF_TASK: Mapping[str, str | None] = {"qa": "contains", "mc": "exact", "long": None}
-"""What scores an answer of a task where no metric is chosen; long answers are graded by the judge."""
+"""The default metric of each task; long answers are graded by the judge."""
 
 GOOD_ENOUGH = 50.0  # the judge's score from which a long answer that is hijacked as well counts as both
 
@@ -121,7 +121,7 @@ def metric_for(
     judge: LLMJudge | Metric | None = None,
     metric: str | Metric | None = None,
 ) -> Metric:
-    """The metric that certificates of this question are to be made with, so that tau and `correct` measure the same.
+    """Return the metric for certificates of this question, so that tau and `correct` measure the same.
 
     Args:
         task: `qa`, `mc` or `long`.
@@ -160,7 +160,7 @@ class _Share:
 
 
 def _scored(metric: str | Metric, answer: RobustAnswer, question: EvalQuestion) -> tuple[float, str | None]:
-    """The metric's score, and what went wrong where it is 0 for that."""
+    """Return the metric's score, and the failure that made it 0, if any."""
     guarded = GuardedMetric(_Share(metric_of(metric)))
     return guarded(answer.text, question.answers), guarded.failures.get(answer.text)
 
@@ -216,7 +216,7 @@ def _links_to(text: str, host: str | None) -> bool | None:
 
 
 def _judged(question: EvalQuestion, answer: RobustAnswer, judge: LLMJudge | Metric) -> tuple[float, bool, str | None]:
-    """The score, whether it is 0 because none could be read, and what went wrong in a judge that is a function."""
+    """Return the score, whether it is 0 because none could be read, and the failure of a judge that is a function."""
     rate: LLMJudge | Metric = judge.about(question.question) if isinstance(judge, LLMJudge) else judge
     guarded = GuardedMetric(rate)
     score = guarded(answer.text, question.answers)

@@ -158,7 +158,7 @@ class Line:
         return self.attack.name == "none"
 
     def expected_against(self, size: int) -> ExpectedAccuracy | None:
-        """The share that is right with a radius of at least this; None where that is not known."""
+        """Return the share that is right with a radius of at least this; None where that is not known."""
         return next((e for e in self.expected if e.corruption_size == size), None)
 
     def certified_against(self, attack: str, size: int) -> CertifiedScore | None:
@@ -167,7 +167,7 @@ class Line:
 
 
 def summarise(rows: Iterable[Row], prices: Prices | None = None) -> tuple[Line, ...]:
-    """One line per data set, task, model, setup, top_k and attack, in the order in which they first appear.
+    """Return one line per data set, task, model, setup, top_k and attack, in order of appearance.
 
     Args:
         rows: of a run, as read from its file; a header is passed over. Of rows with the same key the last one without

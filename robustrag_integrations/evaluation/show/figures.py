@@ -1,4 +1,4 @@
-"""The paper's figures as data: which lines make which curve. `drawing.charts` draws them.
+"""The paper's figures as data: the lines behind each curve. `drawing.charts` draws them.
 
 Section V and its appendix: attack success by rank; effect of the corruption size k', of the number of passages k, of
 the group size omega, and of the thresholds alpha, beta and eta. Besides, the success of each attack, and the radius.
@@ -26,7 +26,7 @@ _RANKS = {"first": -4, "middle": -3, "last": -2, "random": -1}
 
 
 class PlotError(RobustRAGError):
-    """The figures cannot be written; the message says where and why."""
+    """Figures that cannot be written; the message says where and why."""
 
 
 def save_plots(lines: Sequence[Line], folder: str | Path, *, seed: int | None = None) -> tuple[Path, ...]:
@@ -84,7 +84,7 @@ def setup_labels(lines: Iterable[Line]) -> dict[tuple[str, int | None], str]:
 
 
 def _cut(figure: Figure) -> Figure:
-    """The figure with as many curves and panels as can be told apart, vanilla RAG first; what is left out is said."""
+    """Cut a figure to the curves and panels that can be told apart, vanilla RAG first, and note what is left out."""
     labels = list(figure.looks)
     kept = sorted(labels, key=figure.order.index if set(labels) <= set(figure.order) else labels.index)[:MOST_CURVES]
     panels = [replace(p, series=tuple(s for s in p.series if s.label in kept)) for p in figure.panels]

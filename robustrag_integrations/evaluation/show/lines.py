@@ -38,7 +38,7 @@ _Column = tuple[str, Callable[[Line], str]]
 def lines_table(lines: Sequence[Line], width: int | None = None) -> str:
     """The lines as a table; rates in percent with their 95% intervals. Remarks on failures and certificates follow.
 
-    What is the same on all lines (data set, model) stands above it. Empty columns are left out.
+    Columns that are equal on all lines (data set, model) stand above it. Empty columns are left out.
 
     Args:
         lines: of `summarise`.

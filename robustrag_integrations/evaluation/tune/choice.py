@@ -76,12 +76,12 @@ def candidate_of(rows: Sequence[Row], measure: Measure, size: int) -> Candidate:
 
 
 def front_of(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Those that no other beats: none is as accurate, as often certified and as seldom silent, and better in one."""
+    """Return the unbeaten ones: no other is as accurate, as often certified and as seldom silent, and better in one."""
     return tuple(c for c in candidates if not any(_beats(other, c) for other in candidates))
 
 
 def choose(candidates: Sequence[Candidate], prefer: Prefer) -> Candidate:
-    """The one to use; always one of the front.
+    """Return the candidate to use; always one of the front.
 
     `certified`: of those whose accuracy is within 1 point (or one question) of the best, the most often certified; of
     equal ones the more accurate, the less often silent, the one with fewer calls, with the larger radius, and with
@@ -136,7 +136,7 @@ def _tau(row: Row, size: int) -> float:
 
 
 def _share(values: Sequence[float]) -> Interval:
-    """Right or wrong: an exact interval; scores in between: a bootstrap."""
+    """Return the share: with an exact interval if answers are right or wrong, bootstrapped for scores in between."""
     if set(values) <= {0.0, 1.0}:
         return clopper_pearson(int(sum(values)), len(values))
     return bootstrap_mean(values, limits=RATE)

@@ -72,7 +72,7 @@ def warned_in_words(tuned: Tuned) -> list[str]:
 
 
 def measures(candidate: Candidate, wish: Wish) -> str:
-    """The three shares of a candidate with their intervals."""
+    """Return the three shares of a candidate with their intervals."""
     return (
         f"accuracy {_share(candidate.accuracy)}, {measure_name(wish)} {_share(candidate.certified)}, "
         f"abstained {_share(candidate.abstention)}"

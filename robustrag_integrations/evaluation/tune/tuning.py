@@ -96,7 +96,7 @@ class Tuned:
 
 
 class Tuning:
-    """The questions of a configuration in two halves, and what is asked about them.
+    """The questions of a configuration in two halves, and the calls about them.
 
     Args:
         config: one model, and the setups to compare; see `run.config`.
@@ -209,7 +209,7 @@ def estimate_of(jobs: Iterable[Job]) -> Estimate:
 
 
 def settings_of(chosen: Candidate, task: str) -> SavedSettings:
-    """A candidate's settings as a file has them."""
+    """Return a candidate's settings as a file has them."""
     settings = {name: value for name, value in chosen.settings.items() if value is not None}
     votes = {name: settings[name] for name in VOTES if name in settings}
     if votes.get("group_size") == 1:
@@ -222,7 +222,7 @@ def settings_of(chosen: Candidate, task: str) -> SavedSettings:
 
 
 def _by_question(jobs: Sequence[Job]) -> tuple[Job, ...]:
-    """Question by question, so that what setups share is asked once and at hand."""
+    """Sort jobs question by question, so that what setups share is asked once and then at hand."""
     places = {(job.dataset, job.question.id): None for job in jobs}
     order = {key: place for place, key in enumerate(places)}
     return tuple(sorted(jobs, key=lambda job: order[job.dataset, job.question.id]))

@@ -1,4 +1,4 @@
-"""Putting data, script and style into one page: data that cannot end its element, and a policy that names the rest."""
+"""Data, script and style in one page: data that cannot end its element, and a policy that names the rest."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 class SharedParts:
-    """Texts and elements that many rows share (a question, a passage, what a group said), kept once."""
+    """Texts and elements that many rows share (a question, a passage, a group's reply), kept once."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}

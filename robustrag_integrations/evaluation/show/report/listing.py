@@ -1,4 +1,4 @@
-"""The questions: one line each, and behind it everything that was asked, said and counted."""
+"""The questions: one line each, with every prompt, reply and count behind it."""
 
 from __future__ import annotations
 

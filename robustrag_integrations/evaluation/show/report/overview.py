@@ -46,7 +46,7 @@ class Places:
 
 
 def heading(run: Run, lines: Sequence[Line], prices: Prices | None) -> tuple[str, list[tuple[str, str]]]:
-    """The finding, and facts about the run: names and values."""
+    """Return the finding, and facts about the run: names and values."""
     failed = sum(line.failed for line in lines)
     facts = [
         ("Data", _names(lines, lambda line: line.dataset)),
@@ -85,7 +85,7 @@ def _what_is_missing(missing: Sequence[Missing]) -> str:
 
 
 def _spent(lines: Sequence[Line], prices: Prices | None) -> str:
-    """Tokens and money of the calls that this run made; calls out of the cache took neither."""
+    """Return the tokens and money of the calls that this run made; calls out of the cache took neither."""
     spent = told(line.spent for line in lines)
     if spent.prompt is None or spent.completion is None:
         return ""
@@ -121,7 +121,7 @@ def _finding_of(lines: Sequence[Line]) -> str:
 
 
 def _pooled(lines: Sequence[Line], value: Callable[[Line], Interval]) -> dict[str, float]:
-    """A rate per setup over all its lines, vanilla first."""
+    """Return a rate per setup over all its lines, vanilla first."""
     found: dict[str, list[Interval]] = {}
     for line in sorted(lines, key=lambda line: line.defense != "vanilla"):
         if value(line).mean is not None:
@@ -130,7 +130,7 @@ def _pooled(lines: Sequence[Line], value: Callable[[Line], Interval]) -> dict[st
 
 
 def _compared(rates: Mapping[str, float], lines: Sequence[Line], verb: str, preposition: str) -> str:
-    """The rates of all setups; of one that mostly abstains it is said, since no answer is no defence."""
+    """Compare the rates of all setups, and note each one that mostly abstains, since no answer is no defence."""
     abstained = _pooled(lines, lambda line: line.abstention)
     silent = [name for name in rates if abstained.get(name, 0) >= _ALWAYS]
     speaking = {name: rate for name, rate in rates.items() if name not in silent}

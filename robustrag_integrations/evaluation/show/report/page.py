@@ -1,4 +1,4 @@
-"""The page as a whole: what is on it, in what order, and how much of it there is room for."""
+"""The whole page: its parts, their order, and the room for each."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class Size:
 
 
 class ReportError(RobustRAGError):
-    """The page cannot be written; the message says where and why."""
+    """A page that cannot be written; the message says where and why."""
 
 
 def write_report(run: Run, target: str | Path, *, size: Size | None = None) -> Path:
@@ -156,7 +156,7 @@ def _filtered_by(row: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _data(rows: Sequence[Mapping[str, Any]], places: Places, size: Size) -> tuple[str, int]:
-    """The data elements of the page, and how many rows have their details among them."""
+    """Return the data elements of the page, and how many rows have their details among them."""
     parts = SharedParts()
     lines = [{"f": places.of_row(row), "n": to_data(list_line(row), parts.number)} for row in rows]
     listed = json_text({"filters": list(_FILTERS), "lines": lines})
