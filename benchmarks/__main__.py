@@ -1,4 +1,4 @@
-"""`python -m benchmarks`: what this project costs next to vanilla RAG, naive isolation and what others take, as ratios.
+"""`python -m benchmarks`: the cost of this project as ratios to vanilla RAG, naive isolation and other code.
 
 Each part says on standard error what it finds. The table in the end has median, extremes, target and verdict.
 

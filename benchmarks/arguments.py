@@ -11,7 +11,7 @@ count = whole_number(1, 1_000_000)  # more of anything would not end
 
 
 def make_folder(parser: argparse.ArgumentParser, option: str, folder: Path) -> None:
-    """Make the folder that the figures go to; a usage error where that cannot be, before anything is measured."""
+    """Create the folder for the figures; a usage error if that fails, before anything is measured."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         trial = folder / ".writable"

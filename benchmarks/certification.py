@@ -34,7 +34,7 @@ Score = Callable[[Sequence[tuple[int, ...]]], Sequence[Distributions]]
 
 
 def ratios(bench: Bench) -> list[Ratio]:
-    """All ratios of certification, in float32: in half precision nothing is packed, as noise would decide tokens."""
+    """Return all ratios of certification, in float32: half precision packs nothing, as noise would decide tokens."""
     if next(bench.network.parameters()).dtype != torch.float32:
         bench = replace(bench, network=random_llama("125m", bench.clock.device))
     with _sure_of_itself(bench):
@@ -48,7 +48,7 @@ def ratios(bench: Bench) -> list[Ratio]:
 
 @contextmanager
 def _sure_of_itself(bench: Bench) -> Iterator[None]:
-    """Scaling by powers of two, which is undone without a trace."""
+    """Make the model confident while the block runs, by powers of two, which divide out exactly."""
     weights = (bench.network.get_input_embeddings().weight, bench.network.get_output_embeddings().weight)
     for weight, factor in zip(weights, (64.0, 32.0), strict=True):
         weight.data.mul_(factor)
@@ -58,7 +58,7 @@ def _sure_of_itself(bench: Bench) -> Iterator[None]:
 
 
 def _tree(bench: Bench, model: LocalModel) -> list[Ratio]:
-    """A tree whose shape is fixed, so that only the way of walking it differs."""
+    """Walk a tree of fixed shape, so that only the way of walking it differs."""
     scene = bench.scene
     prompts = scene.prompts()
     isolated = [prompts.isolated.render(context=p, query=scene.question()) for p in scene.passages()]
@@ -91,7 +91,7 @@ def _tree(bench: Bench, model: LocalModel) -> list[Ratio]:
 
 
 def _shape() -> list[list[int]]:
-    """Per level, the forkings above each node."""
+    """Return, per level, the number of forkings above each node."""
     levels, level = [], [0]
     for depth in range(_DEPTH - 1):
         level = [used for forks in level for used in ([forks + 1] * 2 if _forks(depth, forks) else [forks])]
@@ -148,7 +148,7 @@ def _sizes(bench: Bench) -> list[Ratio]:
 
 
 def _keyword(bench: Bench, *, query_first: bool) -> list[Ratio]:
-    """All subsets of six contested keywords next to four that are always retained."""
+    """Time the final prompts of all subsets of six contested keywords next to four that are always retained."""
     model, plain = bench.model(), bench.model(share=False)
     prompts = final_prompts(bench.scene, query_first=query_first)
     replies: dict[str, list[Response]] = {}
@@ -189,7 +189,7 @@ def _keyword(bench: Bench, *, query_first: bool) -> list[Ratio]:
 
 
 def final_prompts(scene: Scene, *, query_first: bool) -> list[Prompt]:
-    """64 final prompts: four keywords always, six now and then, three tokens each."""
+    """Return 64 final prompts: four keywords always, six now and then, three tokens each."""
     start = scene.prompts().isolated.instruction
     body = "{query} {keywords} w1 w2 w3 w4 w5" if query_first else "{keywords} {query}"
     template = PromptTemplate(start, body, ("keywords", "query"))

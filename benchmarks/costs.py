@@ -23,12 +23,12 @@ PASSAGES = 10
 
 
 def table(questions: int = QUESTIONS) -> str:
-    """Means per question, as Markdown."""
+    """Return the means per question, as Markdown."""
     return "\n".join(lines(questions))
 
 
 def lines(questions: int) -> Iterator[str]:
-    """The table's lines, each when it is known."""
+    """Yield the table's lines as they become known."""
     model = LocalModel.bundled()
     yield "| method | calls | rounds | tokens in | tokens out |\n|---|---:|---:|---:|---:|"
     for method in (VANILLA, *METHODS.values()):

@@ -15,7 +15,7 @@ _GROUPS = 4
 
 
 def ratios(bench: Bench) -> list[Ratio]:
-    """Counted over the first two steps and the abstention scores, in the precision of the bench's model."""
+    """Count over the first two steps and the abstention scores, in the precision of the bench's model."""
     scene = bench.scene.smaller(groups=_GROUPS)
     model, benign = bench.model(), scene.passages()
     attacks = {
@@ -40,7 +40,7 @@ def ratios(bench: Bench) -> list[Ratio]:
 
 
 def _rows(bench: Bench, model: LocalModel, passages: Sequence[str]) -> list[np.ndarray]:
-    """Everything that the model says, a row per passage and one for no retrieval."""
+    """Return all outputs of the model, a row per passage and one for no retrieval."""
     prompts, query = bench.scene.prompts(), bench.scene.question()
     isolated = [prompts.isolated.render(context=p, query=query) for p in passages]
     session = model.open_session(isolated, prompts.no_retrieval.render(query=query), 4)

@@ -1,4 +1,4 @@
-"""Our chain or synthesizer and the framework's own calls on the same instant model, in turns.
+"""Compares our chain or synthesizer with the framework's own calls on the same instant model, in turns.
 
 LangChain: the documents chain against `batch` of prompt, model and parser. LlamaIndex: a query engine with our
 synthesizer against the same engine with its own `Accumulate`. Keyword aggregation asks once more in the end, and so
@@ -40,7 +40,7 @@ _INPUTS = [{"input": QUESTION, "context": text} for text in PASSAGES]
 
 @dataclass(frozen=True)
 class Pair:
-    """An answer of ours, and what it is compared with; both synchronous or both asynchronous.
+    """A call of ours and the call that it is compared with; both synchronous or both asynchronous.
 
     Attributes:
         name: what is compared.
@@ -56,7 +56,7 @@ class Pair:
 
 
 def ratios(bench: Bench) -> Iterator[Ratio]:
-    """Each pair with ten different replies, which nobody has read before, and with ten equal ones."""
+    """Yield the ratios of each pair with ten different, unseen replies, and with ten equal ones."""
     fresh = names()
     for pair in [pair for method in METHODS for pairs in (langchain, llamaindex) for pair in pairs(method)]:
         for replies, equal in (("ten different replies", False), ("ten equal ones", True)):
@@ -68,7 +68,7 @@ def ratios(bench: Bench) -> Iterator[Ratio]:
 
 
 class _LangChainModel(BaseChatModel):
-    """Answers at once, and without threads when it is awaited, as the models of partner packages do."""
+    """A model that answers at once, and without threads when awaited, as the models of partner packages do."""
 
     instant: Any
 
@@ -84,7 +84,7 @@ class _LangChainModel(BaseChatModel):
 
 
 def langchain(method: str) -> Iterator[Pair]:
-    """The chain synchronous and asynchronous."""
+    """Pair the chain with LangChain's own calls, synchronous and asynchronous."""
     instant = Instant()
     model = _LangChainModel(instant=instant)
     settings: dict[str, Any] = {"voting": {"choices": CHOICES}, "keyword": {"final": "always"}}.get(method, {})
@@ -107,7 +107,7 @@ def langchain(method: str) -> Iterator[Pair]:
 
 
 class _LlamaIndexModel(CustomLLM):
-    """Chats, and answers at once."""
+    """A chat model that answers at once."""
 
     instant: Any
 
@@ -135,7 +135,7 @@ class _LlamaIndexModel(CustomLLM):
 
 
 class _Found(BaseRetriever):
-    """Finds the same nodes every time, each of another document."""
+    """A retriever that finds the same nodes every time, each of another document."""
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         sources = [{NodeRelationship.SOURCE: RelatedNodeInfo(node_id=f"note-{i}")} for i in range(len(PASSAGES))]
@@ -144,7 +144,7 @@ class _Found(BaseRetriever):
 
 
 def llamaindex(method: str) -> Iterator[Pair]:
-    """The engine synchronous and asynchronous."""
+    """Pair the engine with LlamaIndex's own calls, synchronous and asynchronous."""
     instant = Instant()
     model = _LlamaIndexModel(instant=instant)
     settings: dict[str, Any] = {"voting": {"choices": CHOICES}, "keyword": {"final": "always"}}.get(method, {})

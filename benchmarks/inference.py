@@ -38,7 +38,7 @@ class Bench:
     long_tokens: int = 200
 
     def model(self, *, tokens: int | None = None, share: bool = True, keep: bool = True) -> LocalModel:
-        """A `LocalModel` on the network; one that keeps nothing from call to call is always cold."""
+        """Return a `LocalModel` on the network; one that keeps nothing between calls is always cold."""
         return LocalModel(
             self.network,
             self.tokenizer,
@@ -50,37 +50,37 @@ class Bench:
         )
 
     def time(self, cases: Mapping[str, Work]) -> dict[str, list[float]]:
-        """Seconds per case and round."""
+        """Return the seconds per case and round."""
         return interleave(cases, self.repeats, self.clock)
 
 
 def ratios(bench: Bench) -> list[Ratio]:
-    """All ratios of this page."""
+    """Return all ratios of this module."""
     found = [_prefill_tokens(bench), *_prefill(bench), *_decoding(bench)]
     return found + (_long_decoding(bench) if bench.long_tokens else [])
 
 
 def opening(model: LocalModel, scene: Scene, prompts: PromptSet, tokens: int) -> Work:
-    """The prefill of decoding aggregation: all groups read, and their abstention scored."""
+    """Run the prefill of decoding aggregation: read all groups, and score their abstention."""
     isolated = [prompts.isolated.render(context=p, query=scene.question()) for p in scene.passages()]
     alone = prompts.no_retrieval.render(query=scene.question())
     return lambda: model.open_session(isolated, alone, tokens)
 
 
 def decoding(model: LocalModel, scene: Scene, prompts: PromptSet, tokens: int) -> Work:
-    """A whole answer of decoding aggregation."""
+    """Run a whole answer of decoding aggregation."""
     defense = DecodingAggregation(model, max_new_tokens=tokens, prompts=prompts, stop=())
     return lambda: defense.answer(scene.question(), scene.passages())
 
 
 def vanilla(model: LocalModel, scene: Scene, prompts: PromptSet) -> Work:
-    """One prompt with all passages, as many tokens as the model is set to."""
+    """Run one prompt with all passages, for as many tokens as the model is set to."""
     prompt = prompts.isolated.render(context=" ".join(scene.passages()), query=scene.question())
     return lambda: model.generate([prompt], "final")
 
 
 def _prefill_tokens(bench: Bench) -> Ratio:
-    """Counted, not timed: what a cold question feeds to the model before the first token, padding included.
+    """Count the tokens that a cold question feeds to the model before the first token, padding included.
 
     What the isolation probe reads on a model's first question is not in it.
     """
@@ -161,7 +161,7 @@ def _long_decoding(bench: Bench) -> list[Ratio]:
 
 
 def ratio_of(seconds: Seconds, name: str, one: str, other: str, targets: dict[str, Target] | None = None) -> Ratio:
-    """The ratio of two cases, round by round."""
+    """Return the ratio of two cases, round by round."""
     return Ratio(name, tuple(per_round(seconds, one, other)), targets or {})
 
 

@@ -1,4 +1,4 @@
-"""A model without weights that answers at once, and replies that nobody has read before."""
+"""A model without weights that answers at once, with replies that nobody has read before."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _WARM_UP, _QUESTIONS = 5, 20  # questions of a round
 
 @dataclass
 class Instant:
-    """To a prompt with account i in it the model says reply i, to any other the last one.
+    """A model that gives reply i to a prompt with account i in it, and the last reply to any other.
 
     Attributes:
         replies: eleven; others for every question.
@@ -45,14 +45,14 @@ class Instant:
     asked: int = 0
 
     def said(self, prompt: str) -> str:
-        """The reply to a prompt."""
+        """Return the reply to a prompt."""
         self.asked += 1
         place = prompt.find(_ACCOUNT)
         return self.replies[-1 if place < 0 else int(prompt[place + len(_ACCOUNT)])]
 
 
 def names() -> Iterator[str]:
-    """Names without end, none of them twice."""
+    """Yield names without end or repeats."""
     rng, given = random.Random(0), set[str]()
     while True:
         name = " ".join("".join(rng.choices(_SYLLABLES, k=3)).title() for _ in range(2))
@@ -62,7 +62,7 @@ def names() -> Iterator[str]:
 
 
 def replies_of(fresh: Iterator[str], *, equal: bool = False) -> list[str]:
-    """Ten short replies about a new name, and the final one; equal ones are in each wording in turn."""
+    """Return ten short replies about a new name, and the final one; equal ones take each wording in turn."""
     name = next(fresh)
     ten = [next(_IN_TURN).format(name)] * 10 if equal else [wording.format(name) for wording in _WORDINGS]
     return [*ten, "Bo Ek"]
@@ -71,7 +71,7 @@ def replies_of(fresh: Iterator[str], *, equal: bool = False) -> list[str]:
 def milliseconds(
     instant: Instant, works: list[Callable[[], object]], fresh: Iterator[str], *, equal: bool
 ) -> list[float]:
-    """Computing time per question of each of these, which are asked in turns; a few questions do not count.
+    """Measure the computing time per question of each of these, in turns; the first few questions do not count.
 
     Args:
         instant: the model that all of them ask.

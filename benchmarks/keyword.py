@@ -9,7 +9,7 @@ _TOKENS = 20
 
 
 def ratios(bench: Bench) -> list[Ratio]:
-    """T=20 for the isolated and for the final answer."""
+    """Measure with T=20 for the isolated and for the final answer."""
     scene, prompts = bench.scene, bench.scene.prompts()
     assert prompts.keyword is not None  # noqa: S101
     cold, warm = bench.model(tokens=_TOKENS, share=False), bench.model(tokens=_TOKENS)

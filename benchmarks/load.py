@@ -1,4 +1,4 @@
-"""Load: many questions at a time against a server on loopback, next to clients that do nothing but send the requests.
+"""Load test: many questions at a time against a server on loopback, next to clients that only send the requests.
 
     python -m benchmarks.load --questions 256 --concurrency 64 --rounds 2 --out load
 
@@ -63,7 +63,7 @@ class Load:
     memory: list[float] = field(default_factory=list)
 
     def figures(self) -> dict[str, Any]:
-        """The run in numbers."""
+        """Return the run in numbers."""
         return {
             "style": self.style,
             "questions": self.questions,
@@ -95,7 +95,7 @@ def _percentile(values: list[float], share: int) -> float:
 
 @contextmanager
 def load_server(wait: float) -> Iterator[str]:
-    """The address of a server in a process of its own, which waits so many seconds before it answers."""
+    """Start a server in a process of its own that waits this many seconds before it answers, and return its address."""
     command = [sys.executable, "-m", "benchmarks.load_server", str(wait)]
     root = Path(__file__).resolve().parents[1]
     process = subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)  # noqa: S603
@@ -119,7 +119,7 @@ def measure(
     asker_of: Callable[[str, int, int], Asker] | None = None,
     warm: int = 0,
 ) -> Load:
-    """One run in one style.
+    """Measure one run in one style.
 
     Args:
         style: one of `STYLES`.
@@ -184,7 +184,7 @@ def _ask_all(load: Load, asker: Asker, numbers: range, before: range) -> None:
 
 @contextmanager
 def _noted(load: Load, number: int) -> Iterator[Callable[[str], None]]:
-    """Time one question; what is called with its answer, or the exception, goes into the record."""
+    """Time one question, and record its answer or its exception."""
     began = time.perf_counter()
 
     def note(answer: str) -> None:
@@ -220,7 +220,7 @@ def _watched_memory(load: Load) -> Iterator[None]:
 
 
 def resident() -> float:
-    """MiB of this process; 0 where the system does not tell."""
+    """Return this process's memory in MiB; 0 where the system does not tell."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

@@ -1,4 +1,4 @@
-"""Ways of asking a question for the load run: this package's, and clients that send the same requests, no more."""
+"""Ways of asking a question for the load test: this package's, and clients that only send the same requests."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Asker:
 
 
 def question(number: int, documents: int) -> tuple[str, list[str], str]:
-    """A question, its documents, and the only answer that is its own."""
+    """Return a question, its documents, and the only answer that is its own."""
     code = f"K{number * 7919 % 1_000_003:06d}X{number}"
     return f"What is the code of depot {number}?", [f"The code of depot {number} is {code}."] * documents, code
 
 
 def phrase(response: str) -> set[str]:
-    """The whole response as its only keyword: the load is on calls, not on linguistics."""
+    """Return the whole response as its only keyword: the load is on calls, not on linguistics."""
     return {response}
 
 
 def core_asker(address: str, concurrency: int, documents: int) -> Asker:
-    """Through the core's `OpenAIModel`."""
+    """Ask through the core's `OpenAIModel`."""
     from robustrag_integrations import OpenAIModel
 
     model = OpenAIModel("load", f"{address}/v1", attempts=1, max_concurrency=concurrency * documents)
@@ -62,7 +62,7 @@ def core_asker(address: str, concurrency: int, documents: int) -> Asker:
 
 
 def httpx_asker(address: str, concurrency: int, documents: int) -> Asker:
-    """The same requests with nothing but httpx: all of a question at once, then the final one."""
+    """Send the same requests with nothing but httpx: all of a question at once, then the final one."""
     import httpx
 
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
@@ -101,7 +101,7 @@ def _prompts(documents: int) -> tuple[str, ...]:
 
 
 def langchain_asker(address: str, concurrency: int, documents: int) -> Asker:
-    """Through LangChain."""
+    """Ask through LangChain."""
     import httpx
     from langchain_core.documents import Document
     from langchain_openai import ChatOpenAI
@@ -133,7 +133,7 @@ def langchain_asker(address: str, concurrency: int, documents: int) -> Asker:
 
 
 def llamaindex_asker(address: str, concurrency: int, documents: int) -> Asker:
-    """Through LlamaIndex."""
+    """Ask through LlamaIndex."""
     import httpx
     from llama_index.core.schema import NodeWithScore, TextNode
     from llama_index.llms.openai_like import OpenAILike

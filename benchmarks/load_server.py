@@ -1,4 +1,4 @@
-"""A chat server on loopback for load: it reads the fact out of each prompt after some time, and keeps its own times.
+"""A chat server on loopback for the load test: reads the fact out of each prompt after a delay, and times itself.
 
 `python -m benchmarks.load_server 0.02` prints its port and serves until its input ends. `GET /times` gives what every
 request took in here, in seconds.
@@ -20,7 +20,7 @@ _END = b"\r\n\r\n"
 
 
 class LoadServer(asyncio.Protocol):
-    """One connection: requests one after another, each answered when its time has come.
+    """One connection: requests one after another, each answered when it is due.
 
     Args:
         wait: seconds that a request takes.
@@ -34,16 +34,16 @@ class LoadServer(asyncio.Protocol):
         self._transport: Any = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """A client connects."""
+        """Note a new client."""
         self._transport = transport
 
     def connection_lost(self, error: Exception | None) -> None:
-        """A client hangs up."""
+        """Note that a client has disconnected."""
         if self._answer is not None:
             self._answer.cancel()
 
     def data_received(self, data: bytes) -> None:
-        """A part of a request, or all of it."""
+        """Take a part of a request, or all of it."""
         self._data += data
         end = self._data.find(_END)
         if end < 0:

@@ -24,7 +24,7 @@ _MANY, _AT_ONCE = 1000, 100
 
 
 def ratios(bench: Bench) -> list[Ratio]:
-    """Wall time, whatever the bench's clock, where waiting is simulated; in frameworks computing time."""
+    """Measure wall time, whatever the bench's clock, where waiting is simulated; in frameworks computing time."""
     from benchmarks import frameworks
 
     return [
@@ -56,7 +56,7 @@ def _at_once() -> Iterator[Ratio]:
 
 
 def _questions(bench: Bench) -> Iterator[Ratio]:
-    """Milliseconds that this process computes per question; no name was read before."""
+    """Yield the milliseconds that this process computes per question; no name was read before."""
     fresh = names()
     for method in (VANILLA, *(METHODS[name] for name in ("keyword", "consensus", "voting"))):
         instant = Instant()
@@ -107,7 +107,7 @@ async def _answer_in_threads() -> None:
 
 
 def _overhead(work: Callable[[], Awaitable[None]], *, computing: bool = False) -> float:
-    """Milliseconds above the two rounds of calls that the algorithm has to wait for; after a first answer.
+    """Return the milliseconds above the two rounds of calls that the algorithm waits for; after a first answer.
 
     With `computing`, the milliseconds that this process computes: the same thing, but for what other processes take.
     """
@@ -146,7 +146,7 @@ def _many() -> tuple[int, float]:
 
 
 def _in_use() -> int:
-    """Threads, tasks and open files of this process."""
+    """Count the threads, tasks and open files of this process."""
     gc.collect()
     files = len(os.listdir("/proc/self/fd")) if sys.platform == "linux" else 0
     return threading.active_count() + len(asyncio.all_tasks()) + files

@@ -1,4 +1,4 @@
-"""The paper's code from a checkout that the user names, ready for the bundled reader and today's libraries.
+"""The paper's code from a checkout that the user names, adapted to the bundled reader and current libraries.
 
 The checkout is one of github.com/inspire-group/RobustRAG at `COMMIT`. Its files are read and not changed. What has to
 be patched is `DEFENSE` and `MODELS`, on the text in memory, and `reader`; no line of the paper's code stands here
@@ -51,13 +51,13 @@ class PaperCode:
 
 
 def sources(path: Path, *, mend: bool = False) -> tuple[str, str]:
-    """The patched text of `src/defense.py` and `src/models.py`; what is given and raised is as for `paper_code`."""
+    """Return the patched text of `src/defense.py` and `src/models.py`; arguments and errors as for `paper_code`."""
     mended = [(EVICTED, MENDED, "evict k' passages, not k' - 1")] if mend else []
     return _patched(path, "defense", [*DEFENSE, *mended]), _patched(path, "models", MODELS)
 
 
 def paper_code(path: Path, *, mend: bool = False) -> PaperCode:
-    """The paper's code of a checkout.
+    """Load the paper's code from a checkout.
 
     Args:
         path: the checkout.
@@ -142,7 +142,7 @@ class StopAtEnd:
 
 
 def reader(code: PaperCode) -> Any:
-    """The bundled reader as the paper's code asks models, with this reader's prompts as templates."""
+    """Return the bundled reader in the form that the paper's code calls, with this reader's prompts as templates."""
     from transformers import AutoModelForCausalLM
 
     from robustrag_integrations.reader import reader_path
@@ -151,7 +151,7 @@ def reader(code: PaperCode) -> Any:
         return PositionedModel(AutoModelForCausalLM.from_pretrained(name, dtype="float32").eval())
 
     class Reader(code.models.HFModel):  # type: ignore[misc]  # known when the checkout is read
-        """Options are letters to the paper's code and words to this reader; its keywords are sorted, in lower case."""
+        """The bundled reader for code that names options by letter. Its keywords are sorted, in lower case."""
 
         choices: Sequence[str] = ()
 
@@ -172,7 +172,7 @@ def reader(code: PaperCode) -> Any:
 
 
 def templates() -> Mapping[str, str]:
-    """This reader's prompts as the paper's code keeps its own."""
+    """Return this reader's prompts in the form of the paper's own."""
     short, choice = prompts_for("short_answer"), prompts_for("multiple_choice", options="letters")
     assert short.keyword is not None  # noqa: S101 - short answers have one
     options = format_choices(["{A}", "{B}", "{C}", "{D}", NO_INFORMATION])
@@ -186,13 +186,13 @@ def templates() -> Mapping[str, str]:
 
 
 def lettered(reply: str, choices: Sequence[str]) -> str:
-    """The reply as the letter of the option that it names, "E." for none."""
+    """Return the letter of the option that a reply names, "E." for none."""
     named = [at for at, choice in enumerate(choices) if choice.casefold() in reply.casefold()]
     return f"{option_label(named[0] if named else len(choices))}."
 
 
 def item_of(question: EvalQuestion, texts: Sequence[str]) -> dict[str, Any]:
-    """A question with passages as the paper's code takes it, without options."""
+    """Return a question with passages in the form of the paper's code, without options."""
     return {"question": question.question, "answer": list(question.answers), "topk_content": list(texts)}
 
 
@@ -203,18 +203,18 @@ class PositionedModel:
         self._model, self.generation_config = model, model.generation_config
 
     def generate(self, **inputs: Any) -> Any:
-        """The library's own, which counts that way."""
+        """Call the library's own method, which counts positions in that way."""
         return self._model.generate(**inputs)
 
     def prepare_inputs_for_generation(
         self, input_ids: Any, *, attention_mask: Any, past_key_values: Any = None, **more: Any
     ) -> dict[str, Any]:
-        """The tokens that are not in the cache, and where they stand."""
+        """Return the tokens that are not in the cache, and their positions."""
         seen = 0 if past_key_values is None else past_key_values.get_seq_length()
         fed = {"input_ids": input_ids[:, seen:], "attention_mask": attention_mask, "use_cache": True}
         return fed if past_key_values is None else {**fed, "past_key_values": past_key_values}
 
     def __call__(self, input_ids: Any, attention_mask: Any, **more: Any) -> Any:
-        """One forward pass."""
+        """Run one forward pass."""
         positions = (attention_mask.cumsum(-1) - 1).clamp(min=0)[:, -input_ids.shape[1] :]
         return self._model(input_ids, attention_mask=attention_mask, position_ids=positions, **more)

@@ -1,4 +1,4 @@
-"""Decoding certificates of the paper's code beside ours, on the bundled reader, and whether real injections break them.
+"""Compares decoding certificates of the paper's code with ours on the bundled reader, and attacks them with injections.
 
 Run: `python -m benchmarks.reference PATH`, where PATH is a checkout of github.com/inspire-group/RobustRAG at `COMMIT`.
 What has to be patched for this reader and today's libraries is said in `paper_code`.
@@ -62,7 +62,7 @@ class Comparison:
         self._ours = DecodingAggregation(LocalModel.bundled(), group_by="passage")
 
     def certificates(self, question: EvalQuestion, k: int, sizes: Sequence[int]) -> Iterator[Found]:
-        """Both certificates of a question; one that the paper's code alone gives is attacked, and so is ours."""
+        """Yield both certificates of a question. One that only the paper's code gives is attacked, and so is ours."""
         texts = [p.text for p in question.passages[:k]]
         sizes = [size for size in sizes if size < k]
         proved = self._ours.certify(
@@ -98,7 +98,7 @@ class Comparison:
 
 
 def attacks(question: EvalQuestion, texts: Sequence[str], size: int) -> Iterator[tuple[str, list[str]]]:
-    """Injections of k' passages, mildest reader first: what they are, and the retrieval that they cause."""
+    """Yield injections of k' passages, mildest reader first, each with the retrieval that it causes."""
     target = question.incorrect or "nobody knows"
     lie = false_statement(question.question, texts, question.answers[0], target)
     for repeat in (1, 3, 10):

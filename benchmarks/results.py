@@ -1,4 +1,4 @@
-"""Ratios against targets: how they are printed and kept as JSON."""
+"""Ratios against targets, printed and kept as JSON."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Ratio:
         return middle <= bound if sign == "<=" else middle >= bound
 
     def as_dict(self, device: str) -> dict[str, Any]:
-        """JSON-safe."""
+        """Return the ratio in JSON's types."""
         sign, bound = self.targets.get(device, ("", None))
         return {
             "name": self.name,
@@ -50,7 +50,7 @@ class Ratio:
 
 
 def said(ratio: Ratio) -> Ratio:
-    """The ratio, once standard error has its name and median: how far a long part is."""
+    """Return the ratio, after printing its name and median to standard error as progress."""
     print(f"  {ratio.name}: {summary(ratio.values)['median']:.3f}", file=sys.stderr, flush=True)
     return ratio
 
@@ -59,7 +59,7 @@ _VERDICT = {True: "met", False: "MISSED", None: "report"}
 
 
 def as_table(ratios: Sequence[Ratio], device: str) -> str:
-    """One line per ratio: median, extremes, target, verdict."""
+    """Return one line per ratio: median, extremes, target, verdict."""
     lines = [f"{'ratio':<58}{'median':>9}{'min':>9}{'max':>9}  {'target':<11}verdict"]
     for ratio in ratios:
         found = ratio.as_dict(device)

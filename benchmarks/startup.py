@@ -57,7 +57,7 @@ _FRAMEWORKS = {
 
 
 def ratios(bench: Bench) -> list[Ratio]:
-    """Every figure is of fresh processes, after one that does not count (it writes the compiled files)."""
+    """Measure every figure in fresh processes, after one that does not count (it writes the compiled files)."""
 
     def measured(code: str) -> tuple[list[float], ...]:
         runs = [_printed(_MEASURE + code) for _ in range(bench.repeats + 1)][1:]

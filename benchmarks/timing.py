@@ -22,7 +22,7 @@ class Clock:
     device: str
 
     def read(self) -> float:
-        """Seconds."""
+        """Return the time in seconds."""
         if self.device != "cuda":
             return time.process_time()
         import torch
@@ -32,7 +32,7 @@ class Clock:
 
 
 def interleave(cases: Mapping[str, Work], repeats: int, clock: Clock) -> dict[str, list[float]]:
-    """Seconds per case and round. Every round runs every case once; one round before them is not counted."""
+    """Return the seconds per case and round. Every round runs every case once; a first round is not counted."""
     taken: dict[str, list[float]] = {name: [] for name in cases}
     for turn in range(repeats + 1):
         for name, case in cases.items():
@@ -46,10 +46,10 @@ def interleave(cases: Mapping[str, Work], repeats: int, clock: Clock) -> dict[st
 
 
 def per_round(seconds: Mapping[str, Sequence[float]], one: str, other: str) -> list[float]:
-    """The ratio of two cases in each round."""
+    """Return the ratio of two cases in each round."""
     return [a / b for a, b in zip(seconds[one], seconds[other], strict=True)]
 
 
 def summary(values: Sequence[float]) -> dict[str, float]:
-    """Median and extremes."""
+    """Return median and extremes."""
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}

@@ -1,4 +1,4 @@
-"""Random models, and questions whose parts have exact lengths in tokens: every word is one token."""
+"""Random models, and questions whose parts have exact lengths in tokens, as every word is one token."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Scene:
     prefix: int = 400
 
     def prompts(self, *, query_first: bool = False) -> PromptSet:
-        """Prompts whose instruction and exemplars have `prefix` tokens."""
+        """Return prompts whose instruction and exemplars have `prefix` tokens."""
         order = "{query} {context}" if query_first else "{context} {query}"
         start = _words(self.prefix, seed=1) + " "
         return PromptSet(
@@ -39,15 +39,15 @@ class Scene:
         )
 
     def question(self, seed: int = 0) -> str:
-        """A question."""
+        """Return a question."""
         return _words(self.query, seed=100 + seed)
 
     def passages(self, seed: int = 0) -> list[str]:
-        """Passages that are all different."""
+        """Return passages that are all different."""
         return [_words(self.passage, seed=1000 + 1000 * seed + i) for i in range(self.groups)]
 
     def smaller(self, **changes: int) -> Scene:
-        """The same with other sizes."""
+        """Return the same scene with other sizes."""
         return replace(self, **changes)
 
 
@@ -57,7 +57,7 @@ def _words(count: int, seed: int) -> str:
 
 
 def word_tokenizer() -> Any:
-    """A tokenizer for which every word is a token. It has no token that ends a text: answers have full length."""
+    """Return a tokenizer with one token per word and no end token: answers have full length."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -70,7 +70,7 @@ def word_tokenizer() -> Any:
 
 
 def random_llama(size: str, device: str) -> Any:
-    """A model with random weights: `tiny`, `125m` (float32) or `7b` (the shape of Mistral 7B, bfloat16)."""
+    """Return a model with random weights: `tiny`, `125m` (float32) or `7b` (the shape of Mistral 7B, bfloat16)."""
     import torch
     from transformers import LlamaConfig, LlamaForCausalLM
 

@@ -8,7 +8,7 @@ from typing import Any
 
 
 class RobustRAGError(Exception):
-    """Base of the project's own exceptions."""
+    """Base class of the project's own exceptions."""
 
 
 class UndefendedError(RobustRAGError, AssertionError):
@@ -33,7 +33,7 @@ INTERRUPTS = (KeyboardInterrupt, SystemExit, GeneratorExit, asyncio.CancelledErr
 
 
 class ModelError(RobustRAGError):
-    """A language model could not be used, or gave something that is not text.
+    """A language model cannot be used, or returned something that is not text.
 
     Attributes:
         groups: one `GroupReport` per group, where they were asked.
@@ -45,7 +45,7 @@ class ModelError(RobustRAGError):
 
 
 class QuorumError(ModelError):
-    """Too few groups could be asked for an answer to mean anything.
+    """Too few groups could be asked for a meaningful answer.
 
     Attributes:
         causes: group index (0-based) to what went wrong there.

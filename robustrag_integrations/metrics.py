@@ -32,10 +32,10 @@ _ARTICLES = frozenset({"a", "an", "the"})
 
 
 class Metric(Protocol):
-    """Scores a response against its references; at least 0."""
+    """A score of a response against its references; at least 0."""
 
     def __call__(self, response: str, references: Sequence[str], /) -> float:
-        """The score."""
+        """Return the score."""
         ...
 
 
@@ -61,7 +61,7 @@ def exact_choice(response: str, references: Sequence[str]) -> float:
 
 
 def normalised(text: str) -> str:
-    """Words in lower case with single spaces, without punctuation and articles; -5 and A- keep their signs."""
+    """Return words in lower case with single spaces, without punctuation and articles; -5 and A- keep their signs."""
     words = opposed_words(text).split()
     return " ".join([w for w in words if w not in _ARTICLES] or words)
 
@@ -83,7 +83,7 @@ def _glued(left: str, right: str) -> bool:
 
 
 def references_of(reference: str | Sequence[str]) -> tuple[str, ...]:
-    """One reference or several.
+    """Return one or several references as a tuple.
 
     Raises:
         TypeError, ValueError: not text, or nothing in it.
@@ -113,7 +113,7 @@ _LOOKED_AT = 2000  # characters of a judge's reply
 
 
 def parse_score(reply: str) -> float | None:
-    """The score from 0 to 100 in a judge's reply; None if there is none, or if it is ambiguous.
+    """Return the score from 0 to 100 in a judge's reply; None if it is missing or ambiguous.
 
     Understood are a bare number, "85/100", "85 out of 100", "Score: 85" (the last one if there are several), and a
     sentence with exactly one number from 0 to 100.
@@ -133,7 +133,7 @@ def _in_range(number: str) -> float | None:
 
 
 class LLMJudge:
-    """A language model as the metric, from 0 to 100.
+    """A language model as the metric, with scores from 0 to 100.
 
     An abstention scores 0 without asking. Equal questions are asked once. A reply without a readable score is asked for
     again, up to `attempts` times; then the response scores 0, which keeps a lower bound a lower bound, and is counted
@@ -161,7 +161,7 @@ class LLMJudge:
 
     @property
     def __name__(self) -> str:
-        """The judge in reports."""
+        """The judge's name in reports."""
         return f"LLM judge ({self._model.description})"
 
     @property
@@ -171,13 +171,13 @@ class LLMJudge:
             return sum(score is None for score in self._cache.values())
 
     def about(self, query: str) -> LLMJudge:
-        """The same judge, with the same memory, for another question."""
+        """Return the same judge, with the same memory, for another question."""
         other = LLMJudge(self._model, query, prompt=self._prompt, attempts=self._attempts)
         other._cache, other._lock = self._cache, self._lock
         return other
 
     def __call__(self, response: str, references: Sequence[str]) -> float:
-        """The score of a response.
+        """Return the score of a response.
 
         Raises:
             ModelError: the judge could not be asked.
@@ -185,7 +185,7 @@ class LLMJudge:
         return self.read(response, references) or 0.0
 
     def read(self, response: str, references: Sequence[str]) -> float | None:
-        """The score of a response; None when none could be read from the judge's replies.
+        """Return the score of a response; None if the judge's replies hold none.
 
         Raises:
             ModelError: the judge could not be asked.
@@ -213,7 +213,7 @@ class LLMJudge:
 
 
 def _added(name: str, found: object) -> Metric:
-    """A metric of another package.
+    """Check a metric of another package, and return it.
 
     Raises:
         TypeError: it is no function.
@@ -229,7 +229,7 @@ METRICS: Table[Metric] = Table("robustrag.metrics", {"contains": contains_answer
 
 
 def metric_of(name: str | Metric) -> Metric:
-    """The metric of that name, or a custom one.
+    """Return the metric of that name, or a custom one.
 
     Args:
         name: a name of `METRICS`, `module:function`, `path/to/file.py:function`, or a function. The function takes a
@@ -277,11 +277,11 @@ class GuardedMetric:
 
     @property
     def __name__(self) -> str:
-        """The metric in reports."""
+        """The metric's name in reports."""
         return metric_name(self.metric)
 
     def __call__(self, response: str, references: Sequence[str]) -> float:
-        """The score of a response; 0 where the metric fails.
+        """Return the score of a response; 0 where the metric fails.
 
         Raises:
             RobustRAGError: the metric could not be computed now.
@@ -295,7 +295,7 @@ class GuardedMetric:
             return 0.0
 
     def warnings(self) -> tuple[str, ...]:
-        """Says on how many responses the metric failed, and why on the first."""
+        """Warn of the number of responses on which the metric failed, and why it failed on the first."""
         if not self.failures:
             return ()
         count, first = len(self.failures), next(iter(self.failures.values()))
@@ -303,7 +303,7 @@ class GuardedMetric:
 
 
 def checked_score(score: float, metric: Metric) -> float:
-    """A metric's score as a float.
+    """Return a metric's score as a float.
 
     Raises:
         TypeError, ValueError: it is negative or not a number.
@@ -317,5 +317,5 @@ def checked_score(score: float, metric: Metric) -> float:
 
 
 def metric_name(metric: Metric) -> str:
-    """The metric in reports."""
+    """Return the metric's name in reports."""
     return str(getattr(metric, "__name__", type(metric).__name__))

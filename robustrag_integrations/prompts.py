@@ -25,7 +25,7 @@ _FIELD = re.compile(r"\{\{|\}\}|\{([A-Za-z_]\w*)\}|[{}]")
 
 @dataclass(frozen=True)
 class Exemplar:
-    """One worked example, shown before the real question: the values of the template's fields and the right answer."""
+    """One worked example, shown before the real question: values of the template's fields, and the right answer."""
 
     fields: Mapping[str, str]
     answer: str
@@ -58,7 +58,7 @@ class Prompt:
         return self.context[0] if self.context else 0
 
     def without_context(self) -> Prompt:
-        """The prompt of an empty context: what all groups have around their passages."""
+        """Return the prompt of an empty context: what all groups have around their passages."""
         if self.context is None:
             return self
         start, end = self.context
@@ -127,7 +127,7 @@ class PromptTemplate:
         return Prompt(text, span, len(self._lead))
 
     def with_exemplars(self, exemplars: Sequence[Exemplar]) -> PromptTemplate:
-        """The same template showing these worked examples."""
+        """Return the same template with these worked examples."""
         return replace(self, exemplars=tuple(exemplars))
 
 
@@ -193,7 +193,7 @@ def agreed_context(task: Task) -> str:
 
 
 def agreed_prompt(isolated: PromptTemplate, task: Task) -> PromptTemplate:
-    """The final prompt that goes with an isolated one: the same words, with the agreed keywords for the passages.
+    """Return an isolated prompt's final prompt: the same words, with the agreed keywords in place of the passages.
 
     It holds the query and the keywords, and nothing else that a passage can reach. Worked examples show passages, so
     they are left out.
@@ -211,7 +211,7 @@ def agreed_prompt(isolated: PromptTemplate, task: Task) -> PromptTemplate:
 
 
 def structured_prompts(isolated: PromptTemplate, query: str, contexts: Sequence[str]) -> list[Prompt]:
-    """The isolated prompt for groups with these texts, where it asks for objects: it says so behind the passages."""
+    """Return the isolated prompt of groups with these texts; if it asks for objects, it says so after the passages."""
     shown = [replace(e, answer=_as_object(e.answer)) for e in isolated.exemplars]
     body = isolated.body.replace("{context}", "{context}\n\n" + _FIELDS)
     template = replace(isolated, body=body, exemplars=tuple(shown))
@@ -223,7 +223,7 @@ def _as_object(answer: str) -> str:
 
 
 def _doubled(text: str) -> str:
-    """Literal text as a template writes it."""
+    """Escape literal text for a template."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
@@ -334,7 +334,7 @@ _LETTERED = replace(_lettered_choice(), ours=True)
 
 
 def _query_first(template: PromptTemplate) -> PromptTemplate:
-    """The question block before the block that it asks about."""
+    """Move the question block before the block that it asks about."""
     about, rest = template.body.split("\n\n", 1)
     asked, last = rest.rsplit("\n", 1)
     return replace(template, body=f"{asked}\n\n{about}\n\n{last}")
@@ -354,7 +354,7 @@ def check_exemplars(exemplars: object) -> int:
 def prompts_for(
     task: Task, *, exemplars: bool | int = False, query_first: bool = False, options: Options = "words"
 ) -> PromptSet:
-    """The prompts of a task: `short_answer`, `multiple_choice` or `long_form`.
+    """Return the prompts of a task: `short_answer`, `multiple_choice` or `long_form`.
 
     Args:
         task: what kind of answer is asked for.
@@ -405,7 +405,7 @@ def final_is_ours(prompts: PromptSet) -> bool:
 
 
 def chosen_prompts(given: PromptSet | None, task: Task, options: Options | None = None) -> PromptSet:
-    """The prompts that a user gave, else the task's.
+    """Return the prompts that a user gave, else the task's.
 
     Args:
         given: the user's.
@@ -427,13 +427,13 @@ def chosen_prompts(given: PromptSet | None, task: Task, options: Options | None 
 
 
 def format_choices(choices: Sequence[str], options: Options = "letters") -> str:
-    """The options of a multiple-choice question, one line each, behind a letter or a dash."""
+    """Return the options of a multiple-choice question, one line each, after a letter or a dash."""
     marks = ("-" if options == "words" else f"{option_label(i)}." for i in range(len(choices)))
     return "\n".join(f"{mark} {choice}" for mark, choice in zip(marks, choices, strict=True))
 
 
 def option_label(index: int) -> str:
-    """The letter of an option: A to Z, and 0 for the one after Z ("no information" behind 26 options)."""
+    """Return the letter of an option: A to Z, and 0 for the one after Z ("no information" after 26 options)."""
     return chr(65 + index) if index < 26 else "0"
 
 

@@ -1,1 +1,1 @@
-"""Helpers that know nothing of the rest: checks of arguments, display, redaction, JSON, plug-ins."""
+"""Helpers that depend on nothing else here: checks of arguments, display, redaction, JSON, plug-ins."""

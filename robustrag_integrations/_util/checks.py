@@ -15,7 +15,7 @@ def is_whole_number(value: object, least: int, most: int = MOST) -> TypeGuard[in
 
 
 def check_flag(**flags: object) -> None:
-    """Check True or False, by the names of the arguments they were given as.
+    """Check that arguments, given by name, are True or False.
 
     Raises:
         TypeError: one of them is something else; the message names it.
@@ -26,7 +26,7 @@ def check_flag(**flags: object) -> None:
 
 
 def check_at_least(least: int, **numbers: object) -> None:
-    """Check whole numbers, by the names of the arguments they were given as.
+    """Check that arguments, given by name, are whole numbers of at least a minimum.
 
     Raises:
         ValueError: one of them is something else, below `least` or above 2**53; the message names it.
@@ -38,7 +38,7 @@ def check_at_least(least: int, **numbers: object) -> None:
 
 
 def nearest_of(name: str, names: Collection[str]) -> str | None:
-    """The one of these names that somebody who wrote this one is likely to have meant; None if none is near."""
+    """Return the name that was probably meant by a misspelt one; None if none is near."""
     from difflib import get_close_matches
 
     return next(iter(get_close_matches(name, names, 1)), None)
@@ -52,7 +52,7 @@ def refuse_unknown(
     others: Collection[str] = (),
     instead: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Refuse arguments that nothing takes.
+    """Raise for unknown arguments.
 
     Args:
         names: those that were given.

@@ -1,4 +1,4 @@
-"""Closing asynchronous streams at once: the collector of garbage would do so only some time later."""
+"""Closes asynchronous streams at once; the garbage collector would do so only some time later."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ Item = TypeVar("Item")
 
 
 class closed_after(Generic[Item]):
-    """Close what can be closed of an asynchronous iterator when the block ends.
+    """Close an asynchronous iterator, if it can be closed, when the block ends.
 
     No generator, which an event loop that ends would close while it closes the stream.
 

@@ -1,4 +1,4 @@
-"""Making hostile text safe to show on a terminal."""
+"""Makes hostile text safe to show on a terminal."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 
 def printable(text: str, limit: int | None = None) -> str:
-    """One line without control, format or private characters, cut to `limit` characters with an ellipsis.
+    """Return one line without control, format or private characters, cut to `limit` characters with an ellipsis.
 
     Line breaks become spaces; what could move the cursor, change colours or reverse the reading direction becomes `·`.
     """
@@ -26,7 +26,7 @@ def _visible(character: str) -> str:
 
 
 def table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]], *, limits: tuple[int, ...]) -> str:
-    """A plain text table; every cell is made printable and cut to its column's limit."""
+    """Return a plain text table; every cell is made printable and cut to its column's limit."""
     cells = [tuple(printable(c, w) for c, w in zip(row, limits, strict=True)) for row in [header, *rows]]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]

@@ -1,4 +1,4 @@
-"""Tables of named things to which other packages add theirs, by entry points."""
+"""Registries of named things to which other packages add theirs, by entry points."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ class Table(MutableMapping[str, T]):
         self._lock = threading.RLock()
 
     def __getitem__(self, name: str) -> T:
-        """The entry of this name."""
+        """Return the entry of this name."""
         if name not in self._entries:
             self._look()
         return self._entries[name]
 
     def __setitem__(self, name: str, entry: T) -> None:
-        """Add an entry, or put it in the place of another."""
+        """Add or replace an entry."""
         self._entries[name] = entry
 
     def __delitem__(self, name: str) -> None:
@@ -54,7 +54,7 @@ class Table(MutableMapping[str, T]):
         del self._entries[name]
 
     def __iter__(self) -> Iterator[str]:
-        """All names: those that ship come first."""
+        """Yield all names: those that ship come first."""
         self._look()
         return iter(tuple(self._entries))
 
@@ -65,11 +65,11 @@ class Table(MutableMapping[str, T]):
 
     @property
     def known(self) -> tuple[str, ...]:
-        """The names that need no look at installed packages: those that ship, and what was read already."""
+        """The names that need no search of installed packages: those that ship, and those read already."""
         return tuple(self._entries)
 
     def package_of(self, name: str) -> str | None:
-        """The package, with its version, that adds this entry; None for one that ships."""
+        """Return the package, with its version, that adds this entry; None for one that ships."""
         return self._packages.get(name)
 
     def _look(self) -> None:
@@ -107,10 +107,10 @@ class Table(MutableMapping[str, T]):
 
 
 def names_added(group: str) -> tuple[str, ...]:
-    """The names that installed packages add to a group; nothing is loaded, so some may be left out later."""
+    """Return the names that installed packages add to a group; nothing is loaded, so some may be left out later."""
     return tuple(sorted({printable(entry.name, 64) for entry in metadata.entry_points(group=group)}))
 
 
 def _package(entry: metadata.EntryPoint) -> str:
-    """The package of an entry point, with its version."""
+    """Return the package of an entry point, with its version."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "(unknown)"

@@ -1,4 +1,4 @@
-"""Processes that fork while a thread answers: the child refuses to answer, and says what to do.
+"""Detects forks while a thread answers: the child refuses to answer, and the error names the fix.
 
 A child process has none of its parent's other threads, but every lock that they held, this package's and those of the
 libraries below it, and nobody is left to release them. So a server forks its workers before the first question, or
@@ -15,7 +15,7 @@ _forked_meanwhile = False
 
 
 def begin(answer: object) -> None:
-    """Something is being answered in this thread.
+    """Note the start of an answer in this thread.
 
     Raises:
         RuntimeError: this process was forked while another thread answered.
@@ -29,7 +29,7 @@ def begin(answer: object) -> None:
 
 
 def end(answer: object) -> None:
-    """It has been answered, or has failed."""
+    """Note the end of an answer, successful or not."""
     _answering.pop(answer, None)
 
 

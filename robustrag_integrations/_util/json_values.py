@@ -1,4 +1,4 @@
-"""JSON without NaN, its texts in valid Unicode, and frozen dataclasses to its types and back."""
+"""JSON without NaN and with valid Unicode; converts frozen dataclasses to its types and back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 def parsed(text: str) -> Any:
-    """The value of a JSON text.
+    """Return the value of a JSON text.
 
     Raises:
         ValueError: it is not JSON; NaN and Infinity, which Python's parser takes, are not.
@@ -24,12 +24,12 @@ def parsed(text: str) -> Any:
 
 
 def valid_text(text: str) -> str:
-    """The text without lone surrogates, which JSON can spell and tokenizers choke on; each becomes U+FFFD."""
+    """Replace lone surrogates with U+FFFD: JSON can spell them, and tokenizers choke on them."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def plain(value: Any) -> Any:
-    """The value in JSON's types; what JSON has no type for becomes its str."""
+    """Return the value in JSON's types; other types become their str."""
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, Mapping):
@@ -44,7 +44,7 @@ def plain(value: Any) -> Any:
 
 
 def restored(kind: type[T], value: Any, place: str = "") -> T:
-    """A dataclass from what `plain` made of it; names that it does not know are left out.
+    """Restore a dataclass from the output of `plain`; unknown names are left out.
 
     Raises:
         ValueError: a field is missing or of another type; the message names it.

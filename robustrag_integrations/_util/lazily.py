@@ -1,4 +1,4 @@
-"""Properties that are computed when somebody first asks for them."""
+"""Properties that are computed on first access."""
 
 from __future__ import annotations
 

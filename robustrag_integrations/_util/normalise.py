@@ -1,4 +1,4 @@
-"""Text as words that can be compared: what metrics, votes and reports mean by "the same words"."""
+"""Normalises text to comparable words: the definition of "the same words" for metrics, votes and reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SIGN = re.compile(
 
 
 def compatible(text: str) -> str:
-    """The text in NFKC, but with the Thai sara am as everybody types it, which NFKC takes apart."""
+    """Return the text in NFKC, but with the Thai sara am as everybody types it, which NFKC takes apart."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", text).replace("\u0e4d\u0e32", "\u0e33")
@@ -54,7 +54,7 @@ def plain_words(text: str) -> str:
 
 
 def signed_words(text: str) -> str:
-    """`plain_words` with the signs that make a word mean something else: "-5", "$5", "5%", "<5", "1.5", "C++", "A-".
+    """Return `plain_words` with the signs that change a word's meaning: "-5", "$5", "5%", "<5", "1.5", "C++", "A-".
 
     A sign is written at its word, whatever spaces stood between them. A comma between digits that separates no
     thousands is a point: "5,5" is "5.5". Takes time linear in the length of the text.
@@ -70,7 +70,7 @@ def signed_words(text: str) -> str:
 
 
 def opposed_words(text: str) -> str:
-    """`plain_words` with the signs that turn a meaning round: the minus of a number, and what a grade ends in."""
+    """Return `plain_words` with the signs that reverse a meaning: the minus of a number, and the sign of a grade."""
     return " ".join(filter(None, map(_opposed, signed_words(text).split())))
 
 

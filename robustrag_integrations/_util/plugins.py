@@ -1,4 +1,4 @@
-"""Functions that a user names in a configuration or on the command line: attacks, metrics, models.
+"""Loads functions that a user names in a configuration or on the command line: attacks, metrics, models.
 
 Naming one imports its module, which runs that module's code.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 
 def load_object(name: str) -> Any:
-    """The object of a name.
+    """Return the object of a name.
 
     Args:
         name: `module:function` or `path/to/file.py:function`; the part after the colon may be dotted. Modules in the
@@ -40,7 +40,7 @@ def load_object(name: str) -> Any:
 
 
 def source_digest(thing: Any) -> str | None:
-    """A hash of the file that a function, or a callable object's class, is written in; None if there is no file."""
+    """Return a hash of the source file of a function, or of a callable object's class; None if there is no file."""
     written = inspect.unwrap(thing)
     if not inspect.isroutine(written) and not inspect.isclass(written):
         written = type(written)
@@ -52,7 +52,7 @@ def source_digest(thing: Any) -> str | None:
 
 
 def see_working_folder() -> None:
-    """Let modules in the working folder be imported, as with `python -m`; console scripts do not look there."""
+    """Make modules in the working folder importable, as with `python -m`; console scripts do not look there."""
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
 
@@ -63,7 +63,7 @@ def _from_module(name: str) -> ModuleType:
 
 
 def _from_file(path: Path) -> ModuleType:
-    """The module of a file, run once however often it is named."""
+    """Return the module of a file, executed once however often it is named."""
     name = f"robustrag_plugin_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
     if name in sys.modules:
         return sys.modules[name]

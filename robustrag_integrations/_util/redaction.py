@@ -1,4 +1,4 @@
-"""Taking credentials out of text that others will read: errors, reports, records.
+"""Removes credentials from text that others will read: errors, reports, records.
 
 Servers echo what they were sent, and client libraries put the echo into their exceptions. All clients (the core's own,
 LangChain's and LlamaIndex's) pass what went wrong through `redacted` before it is shown or logged.
@@ -84,7 +84,7 @@ _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:
-    """The text with `***` in place of everything that is a credential, or looks like one.
+    """Return the text with `***` in place of everything that is a credential, or looks like one.
 
     That is: the given secrets, and those of this process's environment (`..._API_KEY`, `..._TOKEN` and the like), in
     any spelling (quoted, escaped, Base64) and in pieces; keys of well-known forms (`sk-...`); what follows `Bearer`,
@@ -106,17 +106,17 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
 
 
 def in_one_line(error: BaseException, secrets: Iterable[str] = ()) -> str:
-    """An exception's type and words for a report: one line of at most 300 characters, without credentials."""
+    """Describe an exception in one line of at most 300 characters, without credentials."""
     words = printable(redacted(_words(error), secrets), 300)
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
 
 
 def presentable(error: BaseException, secrets: Iterable[str] = ()) -> Exception:
-    """The exception itself where nothing in it shows a credential; else a ModelError that says the same without it.
+    """Return the exception if it shows no credential; otherwise a ModelError with its text redacted.
 
-    So does a ModelError in place of what is not an `Exception`, such as the panics of libraries in Rust.
+    A ModelError also replaces what is not an `Exception`, such as the panics of libraries in Rust.
 
-    Raise what comes out outside the `except` clause: inside, Python would chain the original to it.
+    Raise the result outside the `except` clause: inside, Python would chain the original to it.
     """
     known = tuple(secrets)
     said = "".join(_said(error))
@@ -128,8 +128,8 @@ def presentable(error: BaseException, secrets: Iterable[str] = ()) -> Exception:
 
 
 def secrets_of(*clients: Any) -> tuple[str, ...]:
-    """The keys, passwords and tokens in clients' settings: attributes, headers and addresses, through wrappers, and
-    through functions to what they refer to."""
+    """Return the keys, passwords and tokens in clients' settings: attributes, headers and addresses, also inside
+    wrappers and in whatever functions refer to."""
     return tuple(dict.fromkeys(found for client in clients for found in _secrets("", client, _DEPTH, {})))
 
 
@@ -142,7 +142,7 @@ def _of_environment() -> Iterator[str]:
 
 
 def _forms(secret: str) -> Iterator[str]:
-    """The ways in which a secret may be spelt."""
+    """Yield the ways in which a secret may be spelt."""
     yield secret
     raw = secret.encode("utf-8", "surrogatepass")
     yield quote(raw, safe="")
@@ -153,7 +153,7 @@ def _forms(secret: str) -> Iterator[str]:
 
 
 def _without_pieces(text: str, secrets: list[str]) -> str:
-    """The text with every stretch hidden that it shares with a secret, if that is long enough to give it away."""
+    """Hide every stretch that a text shares with a secret, if it is long enough to give the secret away."""
     pieces = {s[at : at + _PIECE] for s in secrets for at in range(len(s) - _PIECE + 1)}
     if not pieces:
         return text
@@ -237,7 +237,7 @@ def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
 
 
 def _closed_over(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The variables of enclosing functions that a function refers to; some may have no value (yet)."""
+    """Yield the variables of enclosing functions that a function refers to; some may have no value (yet)."""
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         with suppress(ValueError):
             yield name, cell.cell_contents
@@ -249,7 +249,7 @@ def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
 
 
 def _in_address(text: str) -> Iterator[str]:
-    """User and password, and keys, in a URL."""
+    """Yield user, password and keys in a URL."""
     if "://" not in text[:30]:
         return
     user, at, _ = text.partition("://")[2].partition("/")[0].rpartition("@")

@@ -1,4 +1,4 @@
-"""Numbers as tables show them: halves are rounded up, as on paper."""
+"""Rounds numbers for tables: halves are rounded up, as on paper."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _CONTEXT = Context(prec=400)  # digits of the largest float, and those behind th
 
 
 def decimals(value: float, digits: int = 0, scale: int = 1) -> str:
-    """A number with so many digits behind the point; 12.5 becomes 13, where `format` makes 12 of it.
+    """Format a number with this many digits after the point; 12.5 becomes 13, where `format` makes 12 of it.
 
     Args:
         value: what 12 significant digits tell of it; the error of a sum of floats rounds nothing down. What is no
@@ -25,7 +25,7 @@ def decimals(value: float, digits: int = 0, scale: int = 1) -> str:
 
 
 def significant(value: float, figures: int = 3) -> str:
-    """A number with so many significant digits, without zeros at its end and without an exponent.
+    """Format a number with this many significant digits, without trailing zeros and without an exponent.
 
     Args:
         value: finite; what 12 significant digits tell of it.

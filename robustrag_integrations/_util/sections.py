@@ -1,4 +1,4 @@
-"""Reading a hand-written mapping: each value with its type and range, each error with its key."""
+"""Reads a hand-written mapping: each value with its type and range, each error with its key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Value = TypeVar("Value")
 
 
 def shown(value: Any) -> str:
-    """A value in an error message, cut and made printable."""
+    """Return a value for an error message, cut and made printable."""
     return printable(repr(value), 80)
 
 
@@ -35,16 +35,16 @@ class Section:
         return self._given[key]
 
     def get(self, key: str) -> Any:
-        """A value as it was given; None where there is none."""
+        """Return a value as it was given; None if it is missing."""
         return self._given.get(key)
 
     def wrong(self, message: str, key: str | None = None) -> Exception:
-        """An error that names a key."""
+        """Return an error that names a key."""
         place = ".".join(filter(None, (self._path, key)))
         return self._error(f"{place}: {message}" if place else message)
 
     def unknown(self, key: str, value: Any, allowed: Iterable[str], more: str = "") -> Exception:
-        """The error that a name is none of these, with the nearest one that is."""
+        """Return the error for an unknown name, with the nearest known one."""
         names = list(allowed)
         near = nearest_of(value, names) if isinstance(value, str) else None
         hint = f"; did you mean {near!r}?" if near else ""
@@ -63,36 +63,36 @@ class Section:
         return None if self._given.get(key) is None else read()
 
     def text(self, key: str) -> str:
-        """A text that is not empty."""
+        """Read a text that is not empty."""
         value = self._given.get(key)
         if not isinstance(value, str) or not value.strip():
             raise self.wrong(f"must be a text, got {shown(value)}", key)
         return value
 
     def flag(self, key: str) -> bool:
-        """True or false."""
+        """Read true or false."""
         value = self._given[key]
         if not isinstance(value, bool):
             raise self.wrong(f"must be true or false, got {shown(value)}", key)
         return value
 
     def number(self, key: str, smallest: int, largest: int) -> int:
-        """A whole number of this range."""
+        """Read a whole number of this range."""
         return self.whole_number(key, self._given[key], smallest, largest)
 
     def numbers(self, key: str, smallest: int, largest: int) -> tuple[int, ...]:
-        """One or several whole numbers of this range."""
+        """Read one or several whole numbers of this range."""
         return tuple(dict.fromkeys(self.whole_number(key, v, smallest, largest) for v in self.values(key)))
 
     def name(self, key: str, allowed: Collection[str]) -> str:
-        """One of these names."""
+        """Read one of these names."""
         value = self._given.get(key)
         if not isinstance(value, str) or value not in allowed:
             raise self.unknown(key, value, allowed)
         return value
 
     def names(self, key: str, allowed: Collection[str], *, least: int = 0) -> tuple[str, ...]:
-        """Some of these names."""
+        """Read some of these names."""
         found = self.values(key, least=least)
         for value in found:
             if not isinstance(value, str) or value not in allowed:
@@ -100,7 +100,7 @@ class Section:
         return tuple(dict.fromkeys(found))
 
     def values(self, key: str, *, least: int = 1) -> tuple[Any, ...]:
-        """A value or a list of them."""
+        """Read a value or a list of values."""
         value = self._given[key]
         listed = tuple(value) if isinstance(value, (list, tuple)) else (value,)
         if len(listed) < least:
@@ -108,7 +108,7 @@ class Section:
         return listed
 
     def items(self, key: str, main: str) -> tuple[Section, ...]:
-        """One or several parts, each a mapping, or the text that is its main key."""
+        """Read one or several parts, each a mapping, or a text as its main key."""
         parts = []
         several = self.values(key, least=0 if key == "attacks" else 1)
         for number, value in enumerate(several):
@@ -123,7 +123,7 @@ class Section:
         return tuple(parts)
 
     def whole_number(self, key: str, value: Any, smallest: int, largest: int) -> int:
-        """This value of a key, a whole number of this range."""
+        """Check that a key's value is a whole number of this range, and return it."""
         if not is_whole_number(value, smallest, largest):
             raise self.wrong(f"{shown(value)} must be a whole number from {smallest} to {largest:,}", key)
         return value

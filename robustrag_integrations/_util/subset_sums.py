@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 
 def subset_sums(weights: Iterable[int]) -> int:
-    """The totals of all subsets of these weights, the empty one included."""
+    """Return the totals of all subsets of these weights, the empty one included."""
     found = 1
     for weight in weights:
         found |= found << weight
@@ -14,14 +14,14 @@ def subset_sums(weights: Iterable[int]) -> int:
 
 
 def smallest_from(sums: int, least: int) -> int | None:
-    """The smallest total of at least `least`; None if there is none."""
+    """Return the smallest total of at least `least`; None if there is none."""
     least = max(least, 0)
     rest = sums >> least
     return least + (rest & -rest).bit_length() - 1 if rest else None
 
 
 def bits(sums: int) -> Iterator[int]:
-    """The totals, ascending."""
+    """Yield the totals, ascending."""
     while sums:
         lowest = sums & -sums
         yield lowest.bit_length() - 1

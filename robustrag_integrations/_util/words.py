@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def count_of(count: int, noun: str) -> str:
-    """A number of things: "1 group", "1,200 groups"."""
+    """Return a number of things in words: "1 group", "1,200 groups"."""
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 

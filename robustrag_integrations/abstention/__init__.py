@@ -1,4 +1,4 @@
-"""Recognising that a response abstains (paper, Algorithm 1, line 6).
+"""Recognises responses that abstain (paper, Algorithm 1, line 6).
 
 1. A response is unwrapped: reasoning, JSON, LaTeX, citations, titles and quotations go.
 2. It is cut into sentences, and each of them at commas and where a new clause begins (`turns`).

@@ -1,4 +1,4 @@
-"""The words in which replies abstain: a data file for each language in `words/`, and what all languages share.
+"""The phrases of abstention: a data file for each language in `words/`, and what all languages share.
 
 A file has sections of regular expressions, whose lines are alternatives; `{name}` stands for those of another section.
 They are written case-folded and without Latin accents, and searched for in one clause of a reply:
@@ -51,7 +51,7 @@ _RANGES = (
 
 
 class Language:
-    """One file's sections as patterns; each is compiled when it is first needed, which for most replies is never."""
+    """One file's sections as patterns, each compiled on first use, which for most replies never comes."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -65,7 +65,7 @@ class Language:
                 lines.append(line)
 
     def written(self, section: str) -> str:
-        """A section as one pattern; one that matches nowhere where there is no such section."""
+        """Return a section as one pattern; a missing section matches nowhere."""
         lines = self.sections.get(section)
         return _NAMED.sub(lambda named: self.written(named[1]), "|".join(lines)) if lines else _NEVER
 
@@ -77,7 +77,7 @@ class Language:
         return pattern.search(clause) is not None
 
     def _framed(self, section: str) -> str:
-        """A section's pattern with its letters taken apart as those of replies are."""
+        """Return a section's pattern, normalised as the letters of replies are."""
         written = unicodedata.normalize("NFC", self.written(section))
         if section == "asks" and self.name not in _UNSPACED:
             return f"(?:{written})(?!{_IN_WORD})"
@@ -93,13 +93,13 @@ _FRAMES = {
 
 @cache
 def language(name: str) -> Language:
-    """The words of a language, or those that are `shared`."""
+    """Return the words of a language, or those that are `shared`."""
     return Language(name)
 
 
 @cache
 def empty_words() -> frozenset[str]:
-    """Words that say nothing beside a clause that denies: the text itself, the answer, and small words."""
+    """Return the words that add nothing to a denial: names for the text and the answer, and small words."""
     return frozenset(" ".join(language("shared").sections["empty"]).split())
 
 
@@ -117,7 +117,7 @@ def hints_of(*names: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=64)
 def turns_of(languages: tuple[Language, ...]) -> re.Pattern[str]:
-    """Before what a new clause begins."""
+    """Return a pattern of the words before which a new clause begins."""
     found = []
     for each in languages:
         turns = each.written("turns")
@@ -127,7 +127,7 @@ def turns_of(languages: tuple[Language, ...]) -> re.Pattern[str]:
 
 
 def languages_of(text: str) -> tuple[str, ...]:
-    """The languages whose words may stand in a text: by script, and Latin ones where nothing else is said."""
+    """Return the languages that a text may be in: by script; those in Latin script if no other one stands out."""
     if text.isascii():
         return LATIN
     counts = Counter(script for character in text if (script := _script(ord(character))))

@@ -1,1 +1,1 @@
-"""Audits of isolation: prompts at run time, and wirings before it."""
+"""Audits of isolation: of prompts at run time, and of wirings before it."""

@@ -1,4 +1,4 @@
-"""Isolation, checked: the audit of prompts at run time, and the findings that it shares with the static wiring checks.
+"""The audit of prompts at run time, and the findings that it shares with the static wiring checks.
 
 An integration tells an `Audit` what its framework's events say: `learn` every retrieved text, `release` every robust
 answer, `look` at every prompt. Matching is a search for common substrings:
@@ -71,7 +71,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class _Text:
-    """A retrieved text, folded, and whose it is: the name of its origin, or the text itself."""
+    """A retrieved text, folded, and its group: the name of its origin, or the text itself."""
 
     folded: str
     group: Group
@@ -99,7 +99,7 @@ class Audit:
         self._lock = threading.RLock()
 
     def learn(self, passages: Iterable[Passage]) -> None:
-        """Remember retrieved texts. Without an origin, each text is a group of its own."""
+        """Register retrieved texts. Without an origin, each text is a group of its own."""
         with self._lock:
             for passage in passages:
                 origin = readable_origin(passage)
@@ -113,14 +113,14 @@ class Audit:
                     self._add(_Text(text, group, printable(text if origin is None else origin.given, 80)))
 
     def release(self, answer: str) -> None:
-        """Remember a robust answer: what it quotes may stand in any prompt."""
+        """Register a robust answer, whose quotations may stand in any prompt."""
         text = folded(answer)
         with self._lock:
             if len(text) >= SHORTEST and text not in self._answers:
                 self._answers.append(text)
 
     def look(self, texts: Iterable[str], path: str, component: str, own: Sequence[str] | None = None) -> None:
-        """Look at a prompt.
+        """Check a prompt.
 
         Args:
             texts: all that the model is shown, piece by piece.
@@ -188,7 +188,7 @@ class Audit:
                 del self._index[window]
 
     def _spans(self, prompt: str) -> dict[Group, set[Span]]:
-        """The longest spans of a prompt that also stand in a text, by the text's group."""
+        """Return the longest spans of a prompt that also stand in a text, by the text's group."""
         found: dict[Group, set[Span]] = {}
         reached: dict[int, int] = {}  # text to the end of its last span, within which no other begins
         for at in range(len(prompt) - _WINDOW + 1):
@@ -209,7 +209,7 @@ class Audit:
 
 
 def folded(text: str) -> str:
-    """A text as it is compared: without escapes of JSON, and with one space for all white space between two words."""
+    """Normalise a text for comparison: without JSON escapes, and with a single space for any white space."""
     if "\\" in text:
         text = _UNICODE.sub(lambda found: chr(int(found[1] or found[2], 16)), text)
         text = _ESCAPED.sub(lambda found: " " if found[0][-1] != "\\" else "", text)
@@ -218,7 +218,7 @@ def folded(text: str) -> str:
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """The texts in plain data, in their order, however deep."""
+    """Yield the texts in plain data, in order, at any depth."""
     waiting = [value]
     while waiting:
         part = waiting.pop(0)
@@ -231,7 +231,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def _windows(text: str) -> dict[str, list[int]]:
-    """Every window that is indexed, with its first places."""
+    """Return every indexed window, with its first positions."""
     found: dict[str, list[int]] = {}
     for place in range(0, len(text) - _WINDOW + 1, _STRIDE):
         places = found.setdefault(text[place : place + _WINDOW], [])
@@ -241,7 +241,7 @@ def _windows(text: str) -> dict[str, list[int]]:
 
 
 def _extended(prompt: str, at: int, text: str, place: int) -> Span:
-    """The longest common span around a window that stands in both."""
+    """Return the longest common span around a window of both texts."""
     start, end = at, at + _WINDOW
     shift = place - at
     while start > 0 and start + shift > 0 and prompt[start - 1] == text[start + shift - 1]:
@@ -262,7 +262,7 @@ def _stands_in(span: str, texts: Iterable[str]) -> bool:
 
 
 def _mixed(spans: dict[Group, set[Span]]) -> list[Group]:
-    """The groups that it takes to have all spans; none where one group has them all."""
+    """Return the groups that together cover all spans; none if a single group does."""
     widest: list[Span] = []
     for span in sorted({s for found in spans.values() for s in found}, key=lambda s: (s[0], -s[1])):
         if not widest or span[1] > widest[-1][1]:

@@ -1,4 +1,4 @@
-"""Static wiring checks: what both integrations share. They read how a program is put together, and call nothing of it.
+"""The shared part of both static wiring checks. They read how a program is put together, and call nothing of it.
 
 Classes are known by identity. What is not known is either a finding or named as not looked into: functions are opaque
 but for what they hold, since only the audit at run time sees what they do.
@@ -36,13 +36,13 @@ class Findings(list[Finding]):
             self.append(Finding(kind, path, type(thing).__name__, problem, fix))
 
     def skip(self, path: str, thing: object) -> None:
-        """Note what is not looked into."""
+        """Note a part that is not searched."""
         name = thing.__qualname__ if isinstance(thing, (FunctionType, MethodType)) else type(thing).__name__
         if (place := f"{path or 'here'} ({name})") not in self.not_looked_into:
             self.not_looked_into.append(place)
 
     def raise_any(self) -> None:
-        """Raise if there are any; else say what was not looked into.
+        """Raise if there are findings; otherwise warn of the parts that were not searched.
 
         Raises:
             UndefendedError: there are findings.
@@ -68,7 +68,7 @@ def trusting(trusted: Collection[object]) -> Callable[[object], bool]:
 
 
 def parts_of(program: object, path: str = "") -> Iterator[tuple[str, object]]:
-    """The program, or the items of a list of them.
+    """Yield the program, or the items of a list of programs, each with its place.
 
     Raises:
         TypeError: an empty list.
@@ -126,7 +126,7 @@ def directly_held(thing: object) -> Iterator[tuple[str, object]]:
 
 
 def constants_of(function: object) -> frozenset[object]:
-    """The texts in a function's own code: keys that it reads or writes are among them."""
+    """Return the texts in a function's own code, keys that it reads or writes among them."""
     code = getattr(getattr(function, "__func__", function), "__code__", None)
     return frozenset(_constants(code)) if isinstance(code, CodeType) else frozenset()
 

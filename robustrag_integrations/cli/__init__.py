@@ -1,4 +1,4 @@
-"""The `robustrag` command: a module per command, imported when it is typed; `run(args)` gives the exit code.
+"""The `robustrag` command: a module per command, imported when it is typed; `run(args)` returns the exit code.
 
 Results go to standard output, everything else to standard error.
 """
@@ -102,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def command_parser(only: str | None = None) -> argparse.ArgumentParser:
-    """The parser of all commands; of those that are not `only` it knows the names alone. None: all with their options.
+    """Return the parser of all commands. Commands outside `only` are known by name alone; None: all have their options.
 
     Raises:
         ImportError: an extra is missing.
@@ -129,7 +129,7 @@ def command_parser(only: str | None = None) -> argparse.ArgumentParser:
 
 
 def _make_output_safe() -> None:
-    """Let a terminal that cannot show a character show its number instead of failing."""
+    """Let a terminal that cannot show a character show its code instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")

@@ -19,13 +19,13 @@ _NUMBER = re.compile(r"-\d|-\.\d")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that names an option it does not know, and the nearest one that it does, before anything else.
+    """A parser that reports an unknown option first, with the nearest known one.
 
     argparse alone reads `--limt 5` as an unknown option and a file called 5, and complains about the file.
     """
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Raise a usage error at an unknown option; else as argparse has it."""
+        """Raise a usage error for an unknown option; otherwise do as argparse does."""
         known = [*self._option_string_actions]
         for text in args or ():
             if text == "--" or (self._subparsers is not None and not text.startswith("-")):
@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        """End with what is wrong and where to look; argparse puts all options above it, dozens of lines."""
+        """Exit with the error and a hint; argparse would print dozens of lines of options first."""
         self.exit(EXIT_USAGE, f"{self.prog}: error: {message}\n{self.prog}: try: {self.prog} --help\n")
 
 
@@ -52,21 +52,21 @@ def _is_option(text: str, known: Sequence[str]) -> bool:
 
 
 def some_text(text: str) -> str:
-    """A text that is not empty; bytes that are not a character become U+FFFD."""
+    """Return a text that is not empty; undecodable bytes become U+FFFD."""
     if not text.strip():
         raise argparse.ArgumentTypeError("the text is empty; write something")
     return valid_text(text)
 
 
 def model_name(text: str) -> str:
-    """A model's name, as `PROVIDERS` has them."""
+    """Return a model's name, as listed in `PROVIDERS`."""
     if problem := check_name(text):
         raise argparse.ArgumentTypeError(problem)
     return text
 
 
 def existing(path: str) -> str:
-    """A file or folder that exists."""
+    """Return a path that exists."""
     try:
         os.stat(path)
     except (OSError, ValueError) as error:
@@ -76,7 +76,7 @@ def existing(path: str) -> str:
 
 
 def whole_number(smallest: int, largest: int) -> Callable[[str], int]:
-    """A reader of whole numbers in this range."""
+    """Return a parser of whole numbers in this range."""
 
     def read(text: str) -> int:
         # The length is checked first: turning thousands of digits into a number takes time.
@@ -88,7 +88,7 @@ def whole_number(smallest: int, largest: int) -> Callable[[str], int]:
 
 
 def origin_votes(text: str) -> tuple[str, int]:
-    """`ORIGIN=N`: how many votes an origin has; the origin may hold `=` itself."""
+    """Parse `ORIGIN=N`, an origin's number of votes; the origin may hold `=` itself."""
     origin, separator, votes = text.rpartition("=")
     if not separator or not origin.strip():
         raise argparse.ArgumentTypeError(f"{text[:60]!r} is not of the form ORIGIN=N, such as handbook.pdf=3")
@@ -96,7 +96,7 @@ def origin_votes(text: str) -> tuple[str, int]:
 
 
 def passages_asked(text: str) -> int | str:
-    """A number of passages, or `all`."""
+    """Parse a number of passages, or `all`."""
     return text if text == "all" else whole_number(1, 1000)(text)
 
 
@@ -110,7 +110,7 @@ class Given(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        """Set it, or add to it."""
+        """Set the value, or add to it."""
         before = getattr(namespace, self.dest, None)
         if isinstance(values, list) and isinstance(before, list) and before is not self.default:
             values = [*before, *values]
@@ -140,7 +140,7 @@ def add_base_url(parser: argparse.ArgumentParser) -> None:
 
 
 def add_model_settings(group: Any) -> None:
-    """Add the options on how a model is run; `models.with_settings` gives them to models."""
+    """Add the options of running a model; `models.with_settings` applies them to models."""
     group.add_argument(
         "--dtype",
         choices=DTYPES,

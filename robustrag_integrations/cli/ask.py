@@ -1,4 +1,4 @@
-"""`robustrag ask`: one question about your own documents."""
+"""`robustrag ask`: answers one question from your own documents."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def _answer(args: argparse.Namespace, name: str, model: TextModel, passages: Seq
 
 
 def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[Passage]) -> None:
-    """Say why there is no answer or no radius, where the documents are the reason."""
+    """Explain why there is no answer or no radius, where the documents are the reason."""
     if not passages:
         complain("note: no passage shares a word with the question")
     elif args.group_by != PASSAGE and len(answer.groups) == 1 < len(passages) and answer.defense not in BASELINES:

@@ -1,4 +1,4 @@
-"""`robustrag certify`: tau for every question of a data set; the part of `robustrag eval` that certifies."""
+"""`robustrag certify`: tau for every question of a data set; the certifying part of `robustrag eval`."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def config_of(args: argparse.Namespace) -> dict[str, Any]:
-    """The configuration that `robustrag eval` runs for these arguments."""
+    """Return the configuration that `robustrag eval` runs for these arguments."""
     model = named_model(args.model, args.base_url)
     short = {"max_context_tokens": 256} if model.local else {}
     served = {"base_url": args.base_url} if args.base_url else {}

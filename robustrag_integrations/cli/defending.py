@@ -19,7 +19,7 @@ _NOT_TYPED: Any = object()
 
 
 def thresholds() -> dict[str, dict[str, Setting]]:
-    """Every threshold and choice by its name, and under it the setting of each method that has one of this name."""
+    """Return every threshold and choice by name, each with the setting of every method that has one of this name."""
     found: dict[str, dict[str, Setting]] = {}
     for method in (*METHODS.values(), *BASELINES.values()):
         for setting in method.flags:
@@ -28,7 +28,7 @@ def thresholds() -> dict[str, dict[str, Setting]]:
 
 
 def default_defense(args: argparse.Namespace) -> str:
-    """The method that takes the options that are given: --alpha means keyword, --choices voting."""
+    """Return the method that takes the given options: --alpha means keyword, --choices voting."""
     names = [name for name in thresholds() if getattr(args, name, None) is not None]
     return default_method(None, [*names, *(["choices"] if getattr(args, "choices", None) else [])])
 
@@ -57,7 +57,7 @@ def add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 
 def given_thresholds(args: argparse.Namespace, defense: str) -> dict[str, Any]:
-    """The given thresholds of this defence, and what a settings file says besides."""
+    """Return the given thresholds of this defence, and those of a settings file."""
     settings = [s for s in entry_of(defense).settings if s.is_number or s.is_choice or s in entry_of(defense).flags]
     return {s.name: value for s in settings if (value := getattr(args, s.name, None)) is not None}
 
@@ -81,7 +81,7 @@ def check_thresholds(args: argparse.Namespace, defense: str) -> None:
 
 
 def check_probabilities(model: str, defense: str) -> None:
-    """Raise when a method that needs token probabilities is to run on a model whose name says that it gives none.
+    """Raise if a method that needs token probabilities would run on a model that gives none, by its name.
 
     Raises:
         UsageError: it does.
@@ -104,7 +104,7 @@ def add_settings(parser: Any) -> None:
 
 
 def read_settings(path: str) -> SavedSettings:
-    """The settings in a file.
+    """Return the settings in a file.
 
     Raises:
         UsageError: it cannot be used.
@@ -118,7 +118,7 @@ def read_settings(path: str) -> SavedSettings:
 def under_settings(
     parser: argparse.ArgumentParser, args: argparse.Namespace, argv: Sequence[str] | None
 ) -> argparse.Namespace:
-    """The arguments, filled up from the file of `--settings`; `saved` has what is in it.
+    """Return the arguments, completed from the file of `--settings`, whose contents are `saved`.
 
     Args:
         parser: what read the arguments.
@@ -145,7 +145,7 @@ def under_settings(
 
 
 def built_defense(args: argparse.Namespace, name: str, model: TextModel, task: Task) -> Defense:
-    """The defence of this name with the thresholds and rules that were given.
+    """Build the defence of this name with the given thresholds and rules.
 
     Raises:
         UsageError: the model does not give what it needs.
@@ -161,7 +161,7 @@ def built_defense(args: argparse.Namespace, name: str, model: TextModel, task: T
 
 
 def check_rules(args: argparse.Namespace, name: str) -> None:
-    """Raise UsageError if the defence cannot count votes like this, before anything is read."""
+    """Raise UsageError if the defence cannot count votes in this way, before anything is read."""
     given = [setting for setting in (*HASTE, "weights") if getattr(args, setting)]
     idle = [*given, *(setting for setting in ("min_groups", "min_radius") if getattr(args, setting))]
     idle += ["copies"] if args.copies == "one_vote" else []

@@ -1,4 +1,4 @@
-"""`robustrag demo`: attack a small corpus, with and without a defence."""
+"""`robustrag demo`: attacks a small corpus, with and without a defence."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _prepare(args: argparse.Namespace) -> tuple[EvalQuestion, list[Passage]]:
 
 
 def _case(args: argparse.Namespace, known: Sequence[EvalQuestion]) -> EvalQuestion:
-    """The chosen question of the list, or the one that the user typed, whose answer is not known."""
+    """Return the chosen question of the list, or the one that the user typed, whose answer is not known."""
     from robustrag_integrations._util.normalise import plain_words
     from robustrag_integrations.evaluation.data.questions import EvalQuestion
 

@@ -37,7 +37,7 @@ class Planting:
     gist: str = ""
 
     def on(self, passages: Sequence[Passage]) -> list[Passage]:
-        """The passages with the planted ones in front, a source each, and as many of the last ones gone."""
+        """Put the planted texts first, each a source of its own; as many of the last passages make way."""
         texts = enumerate(self.planted, 1)
         return inject(passages, [Passage(text, id=PLANTED, source=f"{PLANTED}-{n}.example") for n, text in texts])
 
@@ -62,12 +62,12 @@ class Outcome:
 
     @property
     def differing(self) -> tuple[GroupReport, ...]:
-        """The groups that wanted another answer, planted ones first."""
+        """The groups with another answer, planted ones first."""
         lost = [g for g in self.answer.groups if g.status == "differs"]
         return tuple(sorted(lost, key=lambda g: PLANTED not in g.passage_ids))
 
     def to_dict(self) -> dict[str, Any]:
-        """The outcome in JSON's types."""
+        """Return the outcome in JSON's types."""
         return {
             "attack": self.attack,
             "defense": self.defense,
@@ -83,7 +83,7 @@ class Outcome:
 
 
 def plantings_on(case: EvalQuestion, passages: Sequence[Passage], typed: Sequence[str] = ()) -> list[Planting]:
-    """No attack, prompt injection, and poisoning: with a forged sentence, or with texts that the user typed."""
+    """Return the attacks: none, prompt injection, and poisoning with a forged sentence or with the user's texts."""
     named = {"prompt injection": "pia"}
     if case.answers and not typed:
         named["poisoning"] = "poison"
@@ -98,7 +98,7 @@ def plantings_on(case: EvalQuestion, passages: Sequence[Passage], typed: Sequenc
 
 
 def defenses_of(model: TextModel, *, choices: bool, saved: SavedSettings | None = None) -> dict[str, Defense]:
-    """Vanilla RAG and the defences that this model and question allow.
+    """Return vanilla RAG and the defences that this model and question allow.
 
     Args:
         model: what is asked.

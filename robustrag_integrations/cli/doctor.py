@@ -1,4 +1,4 @@
-"""`robustrag doctor`: what is here, what is missing, and whether what ships is what was released."""
+"""`robustrag doctor`: lists what is installed and what is missing, and checks the shipped files against the release."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Look at everything and print it."""
+    """Inspect everything, and print it."""
     Progress().step("looking" if args.quick else "looking, and probing the bundled reader")
     found = diagnosis(quick=args.quick)
     if args.json:
@@ -89,7 +89,7 @@ def _released(model: Mapping[str, Any]) -> str:
 
 
 def diagnosis(*, quick: bool = False) -> dict[str, Any]:
-    """Everything, as data.
+    """Return all findings as data.
 
     Args:
         quick: whether to leave the isolation probe out, which loads the bundled reader.
@@ -114,7 +114,7 @@ def diagnosis(*, quick: bool = False) -> dict[str, Any]:
 
 
 def _summary(found: dict[str, Any]) -> str:
-    """The first line of a report on a defect."""
+    """Return the first line of a bug report."""
     system, packages = found["system"], found["packages"]
     named = [f"{name} {packages[name]}" for name in ("torch", "langchain-core", "llama-index-core") if name in packages]
     whole = [name for name, missing in found["extras"].items() if not missing]
@@ -133,7 +133,7 @@ def _summary(found: dict[str, Any]) -> str:
 
 
 def system_here() -> dict[str, str]:
-    """Versions below the packages."""
+    """Return the versions of this package, Python and the system."""
     return {
         "robustrag": __version__,
         "python": platform.python_version(),
@@ -144,13 +144,13 @@ def system_here() -> dict[str, str]:
 
 
 def packages_here() -> dict[str, str]:
-    """The installed ones among all that this package or one of its extras names, with their versions."""
+    """Return the installed packages among all that this one or its extras name, with their versions."""
     named = {_name(text) for text in _requirements()} - {PACKAGE}
     return {name: version for name in sorted(named) if (version := _version(name)) is not None}
 
 
 def extras_here() -> dict[str, list[str]]:
-    """Each extra with what it lacks: `package` or `package>=2 (1.0 is here)`; nothing for one that is whole."""
+    """Return each extra with what it lacks: `package` or `package>=2 (1.0 is here)`; nothing for a complete one."""
     try:
         names = metadata.metadata(PACKAGE).get_all("Provides-Extra") or []
     except metadata.PackageNotFoundError:
@@ -238,7 +238,7 @@ def isolation_here() -> dict[str, str]:
 
 
 def shipped_models() -> dict[str, dict[str, Any]]:
-    """The models that ship, with the hash of their files, and whether it is that of this version."""
+    """Return the shipped models with the hash of their files, and whether it is that of this version."""
     from robustrag_integrations.keywords.fingerprint import hash_of_files
     from robustrag_integrations.keywords.spacy_extractor import SHIPPED_FOLDER
     from robustrag_integrations.reader import reader_path

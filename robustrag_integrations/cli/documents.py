@@ -1,4 +1,4 @@
-"""The documents that a command answers from: which are read, how they are searched, and what has a vote."""
+"""The documents that a command answers from: selection, retrieval, and the units that vote."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def add_documents(parser: argparse.ArgumentParser) -> None:
 
 
 def add_retrieval(parser: argparse.ArgumentParser) -> None:
-    """Add how many sources are asked, what has a vote, and how votes are counted."""
+    """Add the options for how many sources are asked, what has a vote, and how votes are counted."""
     group = parser.add_argument_group("retrieval")
     group.add_argument(
         "--top-k",
@@ -87,7 +87,7 @@ def add_retrieval(parser: argparse.ArgumentParser) -> None:
 
 
 def read_index(args: argparse.Namespace, progress: Progress) -> tuple[BM25Index, tuple[Skipped, ...]]:
-    """Read the documents of --docs and index their passages; what was skipped is said and given back.
+    """Read the documents of --docs and index their passages. Reports what was skipped, and returns it.
 
     Raises:
         CorpusError: a path or a named file cannot be read, or there is no text at all.

@@ -64,7 +64,7 @@ def _stem(args: argparse.Namespace) -> str:
 
 
 def _as_yaml(mapping: Mapping[str, Any]) -> str:
-    """The configuration as YAML; without pyyaml as JSON, which is YAML as well."""
+    """Return the configuration as YAML; without pyyaml as JSON, which is YAML as well."""
     plain = json.loads(json.dumps(mapping))
     try:
         import yaml
@@ -74,7 +74,7 @@ def _as_yaml(mapping: Mapping[str, Any]) -> str:
 
 
 def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
-    """The summary: on standard output, and into the files that were asked for."""
+    """Write the summary to standard output, and to the files that were asked for."""
     from dataclasses import asdict
 
     from robustrag_integrations.evaluation.score.paired import compare

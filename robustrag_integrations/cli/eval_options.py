@@ -1,4 +1,4 @@
-"""The options of `robustrag eval`, and the configuration they make: a preset, then a file, then the flags."""
+"""The options of `robustrag eval`, and the configuration from them: a preset, then a file, then the flags."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (th
 
 
 def _epilog() -> str:
-    """The help text below the options, with what installed packages add; none of them is loaded for that."""
+    """Return the help text below the options, with what installed packages add; none of them is loaded for that."""
     groups = {"attacks": "attacks", "data": "datasets", "metrics": "metrics"}
     added = {word: names_added(f"robustrag.{group}") for word, group in groups.items()}
     listed = [f"  {word}: {' '.join(names)}" for word, names in added.items() if names]
@@ -198,7 +198,7 @@ def _rank(text: str) -> str | int:
 
 
 def given_config(args: argparse.Namespace) -> dict[str, Any]:
-    """The configuration that preset, file and flags make together, with defaults filled in.
+    """Return the configuration that preset, file and flags make together, with defaults filled in.
 
     Raises:
         UsageError: flags that do nothing here.
@@ -224,13 +224,13 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _chosen(entries: Sequence[Any], names: Sequence[str]) -> list[Any]:
-    """A preset's entries of these defences, with the settings that they have for each task, and what is not in it."""
+    """Return a preset's entries of these defences, with their settings for each task; other names stay as they are."""
     named = {name: [e for e in entries if (e if isinstance(e, str) else e["name"]) == name] for name in names}
     return [entry for name, found in named.items() for entry in found or [name]]
 
 
 def _set_saved(merged: dict[str, Any], args: argparse.Namespace) -> None:
-    """Each settings file is one more defence, next to those that were chosen, or else to vanilla RAG."""
+    """Add each settings file as one more defence, next to the chosen ones, or else to vanilla RAG."""
     if args.settings is None:
         return
     files = [read_settings(path) for path in args.settings]
@@ -241,7 +241,7 @@ def _set_saved(merged: dict[str, Any], args: argparse.Namespace) -> None:
 
 
 def _entry(saved: SavedSettings, args: argparse.Namespace) -> dict[str, Any]:
-    """A settings file as a defence of a configuration."""
+    """Return a settings file as a defence of a configuration."""
     found = saved.under({"group_by": args.group_by, "group_size": args.group_size})
     name, task = found.pop("aggregation"), found.pop("task", None)
     only = {} if task is None else {"tasks": [key for key, value in TASK_OF.items() if value == task]}

@@ -1,4 +1,4 @@
-"""Flags out of the fields of a configuration: name, type, range, choices and help are said once, in the field."""
+"""Command-line flags from the fields of a configuration, which declare name, type, range, choices and help."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _FILES = ("contexts", "probes")
 
 
 def add_fields(group: Any, model: type[BaseModel], *names: str) -> None:
-    """Add a flag for each of these fields; what is not typed is None."""
+    """Add a flag for each of these fields; a flag that is not typed is None."""
     for name in names:
         add_field(group, model, name)
 
 
 def add_field(group: Any, model: type[BaseModel], name: str, flag: str | None = None, **more: Any) -> None:
-    """Add a flag for a field; `more` goes over what follows from the field."""
+    """Add a flag for a field; `more` overrides what follows from the field."""
     field = model.model_fields[name]
     kinds = list(_unwrapped(field.annotation, field.metadata))
     several = any(get_origin(kind) is tuple for kind in kinds)
@@ -52,7 +52,7 @@ def _reader(name: str, whole: Whole | None) -> Any:
 
 
 def _unwrapped(annotation: Any, metadata: Iterable[Any] = ()) -> Iterator[Any]:
-    """A type, what is inside it, and all marks on the way."""
+    """Yield a type, the types inside it, and all marks on the way."""
     yield from metadata
     yield annotation
     origin = get_origin(annotation)

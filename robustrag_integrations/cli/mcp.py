@@ -1,4 +1,4 @@
-"""`robustrag mcp`: your own documents as a tool of the Model Context Protocol, by its official SDK."""
+"""`robustrag mcp`: serves your own documents as a tool of the Model Context Protocol, by its official SDK."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Serve until the client has gone; see the module's help text."""
+    """Serve until the client disconnects; see the module's help text."""
     check_thresholds(args, args.defense)
     check_rules(args, args.defense)
     check_probabilities(args.model, args.defense)
@@ -78,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def server_of(args: argparse.Namespace) -> MCPServer:
-    """The server with its one tool, documents read and model loaded.
+    """Return the server with its one tool, documents read and model loaded.
 
     Raises:
         ImportError: the extra `mcp` is missing.

@@ -15,7 +15,7 @@ _SETTINGS = ("dtype", "max_new_tokens", "max_context_tokens")
 
 
 def with_settings(models: Sequence[Any], args: argparse.Namespace) -> list[Any]:
-    """The models of a configuration with what these options say of each that takes it.
+    """Return the models of a configuration, each with those of these options that it takes.
 
     Raises:
         UsageError: none of them takes it.
@@ -36,7 +36,7 @@ def with_settings(models: Sequence[Any], args: argparse.Namespace) -> list[Any]:
 def load_model(
     name: str, base_url: str | None = None, *, max_context_tokens: int = 512, max_concurrency: int | None = None
 ) -> TextModel:
-    """The model of a name that `check_name` has passed.
+    """Load the model of a name that `check_name` has passed.
 
     Args:
         name: a model's name, as `PROVIDERS` has them.
@@ -54,7 +54,7 @@ def load_model(
 
 
 def note_probe(model: TextModel, path: str | None) -> None:
-    """Let answers of a model carry what a probe of it found.
+    """Have the answers of a model carry the finding of a probe of it.
 
     Raises:
         UsageError: the file cannot be read, holds no finding, or is about another model.

@@ -31,7 +31,7 @@ class UsageError(Exception):
 
 
 def show(text: str) -> None:
-    """Print a result. What comes from documents or models must have been made printable."""
+    """Print a result. Text from documents or models must be made printable first."""
     print(text)
 
 
@@ -54,7 +54,7 @@ def complain(*messages: str) -> None:
 
 
 class CallBar:
-    """Shows on standard error how many of a number of calls are done."""
+    """Shows on standard error how many calls of the total are done."""
 
     def __init__(self) -> None:
         self._bar: Any = None
@@ -67,7 +67,7 @@ class CallBar:
             self._bar.close()
 
     def show(self, done: int, total: int) -> None:
-        """So many calls are done."""
+        """Show the number of calls that are done."""
         if self._bar is None:
             try:
                 from tqdm import tqdm
@@ -79,7 +79,7 @@ class CallBar:
 
 
 class Progress:
-    """Says on standard error what is being done: at once on a terminal, elsewhere only when it takes long."""
+    """Shows the current step on standard error: at once on a terminal, elsewhere only when it takes long."""
 
     def __init__(self) -> None:
         self._start = time.monotonic()
@@ -87,14 +87,14 @@ class Progress:
         self._last = self._start
 
     def step(self, message: str) -> None:
-        """A new step has begun."""
+        """Begin a new step."""
         now = time.monotonic()
         if self._terminal or now - self._start > PATIENCE:
             self._last = now
             print(f"[{now - self._start:5.1f} s] {printable(message, 200)}", file=sys.stderr, flush=True)
 
     def count(self, what: str, done: int, total: int) -> None:
-        """A long step has come this far; said every few seconds."""
+        """Show the progress of a long step, every few seconds."""
         if time.monotonic() - self._last > PATIENCE / 4:
             self.step(f"{what}: {done:,} of {total:,}")
 
@@ -105,7 +105,7 @@ def add_latex(group: Any) -> None:
 
 
 def check_results(files: Mapping[str, str | None], plots: str | None = None) -> None:
-    """Refuse, before anything is asked, what could not be written afterwards.
+    """Check that the results can be written, before anything is asked.
 
     Args:
         files: the file of each flag; None where it is not given, - for standard output.
@@ -129,7 +129,7 @@ def check_results(files: Mapping[str, str | None], plots: str | None = None) -> 
 
 
 def write_latex(path: str | None, tables: Sequence[Table]) -> None:
-    """Write the file of `--latex`, where one is asked for; - prints it.
+    """Write the file of `--latex`, if given; - prints it.
 
     Raises:
         UsageError: it cannot be written.

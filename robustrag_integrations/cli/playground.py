@@ -1,4 +1,4 @@
-"""`robustrag playground`: poison passages in the browser, and see who falls for it."""
+"""`robustrag playground`: poison passages in the browser, and see which defences fall for them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _models(args: argparse.Namespace) -> dict[str, NamedModel]:
-    """The models by the names that were given.
+    """Return the models by the names that were given.
 
     Raises:
         UsageError: the address goes with none of them.

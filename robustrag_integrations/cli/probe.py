@@ -1,4 +1,4 @@
-"""`robustrag probe`: does a model repeat itself, alone and under load?"""
+"""`robustrag probe`: tests whether a model is reproducible, alone and under load."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _check_writable(path: str) -> None:
-    """Raise before a thousand calls are made for a file that cannot be written."""
+    """Raise before making a thousand calls for a file that cannot be written."""
     try:
         with open(path, "a", encoding="utf-8"):
             pass

@@ -1,4 +1,4 @@
-"""`robustrag report`: a run as one page."""
+"""`robustrag report`: presents a run as one page."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Write the page, and say where it is and what is not on it."""
+    """Write the page, and print its path and what it leaves out."""
     from robustrag_integrations.drawing.answer import Limits
     from robustrag_integrations.evaluation.show.report import Size, read_run, run_tables, write_report
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _target(source: str, output: str | None) -> Path:
-    """The file of the page; never that of the run."""
+    """Return the page's path, which is never the run's."""
     beside = Path(source) if Path(source).name else Path(source, "report")  # "." and "/" have no name
     target = beside.with_suffix(".html") if output is None else Path(output)
     if target.is_dir():

@@ -1,4 +1,4 @@
-"""Running an evaluation from the command line: `robustrag eval`, and `robustrag certify`, which is a part of it."""
+"""Runs an evaluation from the command line: `robustrag eval`, and `robustrag certify`, which is a part of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def add_how(group: Any) -> None:
-    """Add the options on how rows are made; they change no row."""
+    """Add the options that change how rows are computed, and no row."""
     group.add_argument(
         "--concurrency",
         type=whole_number(1, 1000),
@@ -41,7 +41,7 @@ def add_how(group: Any) -> None:
 def run_evaluation(
     args: argparse.Namespace, mapping: Mapping[str, Any], output: str | None, *, cached: bool = True
 ) -> Finished:
-    """Make the rows of a configuration, with progress on standard error.
+    """Compute the rows of a configuration, with progress on standard error.
 
     Args:
         args: with the options of `add_how`.
@@ -62,7 +62,7 @@ def run_evaluation(
 
 @contextlib.contextmanager
 def watched(output: str | None) -> Iterator[Bar]:
-    """Progress on standard error, for what runs within.
+    """Show progress on standard error for a run in the block.
 
     Args:
         output: the file of the rows; None for none.
@@ -88,11 +88,11 @@ def watched(output: str | None) -> Iterator[Bar]:
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; the message says how far it is and how to go on."""
+    """Ctrl-C during a run; the message tells the progress and how to resume."""
 
 
 def exit_code(done: Finished) -> int:
-    """The exit code of a run; failed rows are reported."""
+    """Return the exit code of a run; failed rows are reported."""
     if not done.failed:
         return EXIT_ANSWERED
     complain(f"{count_of(done.failed, 'row')} failed; run the same command again to retry them")
@@ -112,13 +112,13 @@ def engine_of(args: argparse.Namespace, cached: bool) -> LocalEngine:
 
 
 def default_cache() -> str:
-    """The user's cache folder for model calls."""
+    """Return the user's cache folder for model calls."""
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return os.path.join(home, "robustrag", "calls")
 
 
 class Bar:
-    """Shows on standard error how far a run is and how long it will take."""
+    """Shows on standard error the progress of a run and the time left."""
 
     def __init__(self, output: str | None) -> None:
         self._where = "done" if output is None else f"in {printable(output, 200)}"
@@ -126,7 +126,7 @@ class Bar:
         self._total = self._done = self._failed = 0
 
     def start(self, total: int, known: int, notes: Sequence[str]) -> None:
-        """The run has so many rows, of which some are known."""
+        """Begin a run with this many rows, of which some are known."""
         complain(*notes)
         self.close()
         if known:
@@ -144,13 +144,13 @@ class Bar:
         )
 
     def job(self, job: Job) -> None:
-        """A row is begun: the bar says of which setup, under which attack, on which model."""
+        """Begin a row: the bar shows its setup, attack and model."""
         if self._bar is not None:
             about = [job.setup.label, *([] if job.attack.name == "none" else [job.attack.name]), job.setup.model.name]
             self._bar.set_description_str(printable(", ".join(about), 60), refresh=False)
 
     def row(self, row: Mapping[str, Any]) -> None:
-        """A row is made."""
+        """Count a finished row."""
         failed = row["error"] is not None
         self._done += not failed
         self._failed += failed
@@ -160,7 +160,7 @@ class Bar:
             self._bar.update()
 
     def close(self) -> None:
-        """The run is over."""
+        """End the bar."""
         if self._bar is not None:
             self._bar.close()
             self._bar = None

@@ -1,4 +1,4 @@
-"""`robustrag serve`: an OpenAI-compatible endpoint that answers from your own documents."""
+"""`robustrag serve`: serves answers from your own documents at an OpenAI-compatible endpoint."""
 
 from __future__ import annotations
 
@@ -218,7 +218,7 @@ class _Server:
         return f"listening on {address_of(self.listening)} (models: {', '.join(_names(self.args))}{processes})"
 
     def serve(self, serving: Callable[[], Any]) -> None:
-        """Load everything, say so, and serve until told to stop."""
+        """Load everything, announce it, and serve until told to stop."""
         from robustrag_integrations.serve.app import create_app
         from robustrag_integrations.serve.server import run as listen
 
@@ -231,7 +231,7 @@ class _Server:
         listen(app, self.listening, self.args.keep_alive)
 
     def __call__(self, serving: Callable[[], Any]) -> None:
-        """`serve` in a process of its own."""
+        """Call `serve` in a process of its own."""
         from robustrag_integrations.serve.workers import WorkerError
 
         warnings.simplefilter("ignore")  # as for all commands
@@ -276,7 +276,7 @@ def _warn_of_a_replaced_process(why: str, pause: float) -> None:
 
 
 def _warm_up(service: Service) -> None:
-    """Load what the first answers would load. A model that cannot be reached yet may be there when somebody asks."""
+    """Load whatever the first answers would load. A model that cannot be reached yet may be there later."""
     Progress().step("warming up")
     try:
         for defense in service.defenses:
@@ -286,7 +286,7 @@ def _warm_up(service: Service) -> None:
 
 
 def _key() -> str | None:
-    """The key of the environment.
+    """Return the API key from the environment.
 
     Raises:
         UsageError: it is set, and no client could send it.
@@ -324,7 +324,7 @@ def _service(args: argparse.Namespace) -> Service:
 
 
 def _names(args: argparse.Namespace) -> dict[str, str]:
-    """The defences that are served, by the names that clients ask for."""
+    """Return the served defences, by the names that clients ask for."""
     prefix = "robustrag-" if args.defense in METHODS else ""  # a baseline of others goes by its own name
     return {f"{prefix}{args.defense}": args.defense, **({} if args.no_vanilla else {"vanilla": VANILLA.name})}
 

@@ -1,4 +1,4 @@
-"""`robustrag tune`: settings chosen on data, and a file of them that every entry point reads."""
+"""`robustrag tune`: chooses settings on data, and writes a file of them that every entry point reads."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def _swept() -> dict[str, dict[str, Setting]]:
-    """Numbers and choices of the methods by name, and under it the setting of each method that has one of this name."""
+    """Return the numbers and choices to try by name, each with the settings of that name of all methods."""
     found: dict[str, dict[str, Setting]] = {}
     for method in METHODS.values():
         for setting in method.settings:
@@ -185,7 +185,7 @@ def _add_results(group: Any) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Choose settings, and write them."""
+    """Choose the settings, and write them."""
     from robustrag_integrations.evaluation.tune.show import in_words, tuned_table, warned_in_words
 
     target = _target(args)
@@ -213,7 +213,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _target(args: argparse.Namespace) -> Path:
-    """The settings file, refused before anything is asked where it is somebody else's file."""
+    """Return the path of the settings file. Refuses a file that is not one of ours, before anything is asked."""
     target = Path(args.write)
     if target.is_dir() or not target.parent.is_dir():
         raise UsageError(f"--write {args.write!r}: name a file in a folder that exists")
@@ -241,7 +241,7 @@ def _tuning(args: argparse.Namespace) -> tuple[Tuning, Wish]:
 
 
 def mapping_of(args: argparse.Namespace, group_by: list[str]) -> dict[str, Any]:
-    """The configuration of `robustrag eval` that asks all setups."""
+    """Return the configuration of `robustrag eval` that asks all setups."""
     local = named_model(args.model, args.base_url).local
     served = {"base_url": args.base_url} if args.base_url else {}
     task = _TASKS[args.task or "qa"]
@@ -271,7 +271,7 @@ def mapping_of(args: argparse.Namespace, group_by: list[str]) -> dict[str, Any]:
 
 
 def _entries(args: argparse.Namespace, name: str, group_by: list[str]) -> Iterator[dict[str, Any]]:
-    """A method with the values of its settings, once by key and once by rank where groups have several passages."""
+    """Yield a method with its settings' values, once by key and once by rank where groups have several passages."""
     given = {s.name: value for s in METHODS[name].settings if (value := getattr(args, s.name, None)) is not None}
     sizes = args.group_size or [1]
     for swept in families(METHODS[name], given):
@@ -282,7 +282,7 @@ def _entries(args: argparse.Namespace, name: str, group_by: list[str]) -> Iterat
 
 
 def families(method: Method, given: Mapping[str, Sequence[Any]]) -> list[dict[str, list[Any]]]:
-    """The values to try: a family for every value of a setting that decides which others there are.
+    """Return the values to try: a family for every value of a setting that decides which other settings there are.
 
     Args:
         method: whose settings.
@@ -332,7 +332,7 @@ def _engine(args: argparse.Namespace) -> Iterator[Any]:
 
 
 def _write(args: argparse.Namespace, target: Path, tuned: Tuned, wish: Wish, task: str) -> int:
-    """Write the settings; a file that says something else is left as it is."""
+    """Write the settings; an existing file with other contents is left as it is."""
     from robustrag_integrations.evaluation.tune.show import comments
 
     about = [f"data: {', '.join(args.data)} ({task}); model: {args.model}; robustrag {__version__}"]

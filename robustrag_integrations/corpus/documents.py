@@ -1,4 +1,4 @@
-"""A document before it is cut into passages."""
+"""Documents before they are cut into passages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from robustrag_integrations.errors import RobustRAGError
 
 
 class CorpusError(RobustRAGError):
-    """A file or folder could not be read as documents; the message names it and says what to do."""
+    """A file or folder cannot be read as documents; the message names it and the fix."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file of a folder, or a row of a file, that could not be read, and why."""
+    """A file of a folder, or a row of a file, that was not read, and the reason."""
 
     path: str
     reason: str

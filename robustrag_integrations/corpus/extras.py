@@ -1,4 +1,4 @@
-"""Importing what the extra `cli` brings, with an error that says how to get it."""
+"""Imports the packages of the extra `cli`, with an error that says how to install it."""
 
 from __future__ import annotations
 

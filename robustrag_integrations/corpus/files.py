@@ -1,4 +1,4 @@
-"""Finding and opening the files to read: nothing outside the given folders, nothing that is not a plain file.
+"""Finds and opens the files to read: plain files inside the given folders, and nothing else.
 
 A folder may be somebody else's, who changes it while it is read. A folder that the user named is therefore opened once,
 and everything below it is opened relative to it, name by name: no link is followed, no pipe is waited for, and whether
@@ -64,7 +64,7 @@ class SourceFile:
         return _label(self.path)
 
     def read(self, most: int) -> bytes:
-        """Its first bytes, at most so many.
+        """Return the file's first bytes, at most this many.
 
         Raises:
             CorpusError: it cannot be opened, or something else stands in its place by now.
@@ -108,7 +108,7 @@ class Found:
 
 
 def find_files(paths: Iterable[str], held: ExitStack) -> Found:
-    """The files of a list of files and folders, without repeats, in the order given; folders sorted by name.
+    """Find the files in a list of files and folders, without repeats, in the order given; folders sorted by name.
 
     Hidden files and symbolic links below a folder are left out. A folder that cannot be searched, or is too deep, is
     skipped; where there are too many files, the subfolders with most of them are.
@@ -153,7 +153,7 @@ def _files_at(path: str, search: _Search, held: ExitStack) -> list[SourceFile]:
 
 @dataclass(frozen=True)
 class _Folder:
-    """An open folder, the open root that it is below, its path, and the names from the root to it."""
+    """An open folder, its open root, its path, and the names from the root to it."""
 
     descriptor: int
     root: int
@@ -163,13 +163,13 @@ class _Folder:
 
 @dataclass
 class _Search:
-    """A search through folders; keeps what is not read, and why."""
+    """A search through folders; records what is not read, and why."""
 
     unread: Counter[str] = field(default_factory=Counter)
     skipped: list[Skipped] = field(default_factory=list)
 
     def files_of(self, folder: _Folder) -> list[SourceFile]:
-        """The files to read in a folder and below it; none where it cannot be searched."""
+        """Return the files to read in a folder and below it; none if it cannot be searched."""
         try:
             return self._files_of(folder)
         except (OSError, CorpusError) as error:
@@ -186,7 +186,7 @@ class _Search:
         return [file for files in kept.values() for file in files]
 
     def _lists(self, folder: _Folder, entries: list[os.DirEntry[str]]) -> Iterator[tuple[str, list[SourceFile]]]:
-        """The folder's own files, and those below each of its folders."""
+        """Yield the folder's own files, and those below each of its folders."""
         own, names = [], []
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -222,7 +222,7 @@ class _Search:
             os.close(descriptor)
 
     def lightest(self, lists: Iterable[tuple[str, list[SourceFile]]]) -> dict[str, list[SourceFile]]:
-        """Lists of files by folder, without the longest ones where together they are too many."""
+        """Return the lists of files by folder, without the longest ones where all together are too many."""
         kept: dict[str, list[SourceFile]] = {}
         by_length: list[tuple[int, str]] = []
         total = 0

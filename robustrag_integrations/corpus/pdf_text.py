@@ -1,4 +1,4 @@
-"""The text of one PDF, as a program of its own (`pdf_worker` runs it), which may be killed at any moment.
+"""Extracts the text of one PDF, in a program of its own that may be killed at any moment (`pdf_worker` runs it).
 
 It imports nothing of this package, which takes longer to import than most files take to read.
 """
@@ -20,7 +20,7 @@ READ, NOT_READ = b"+", b"-"  # what a reply begins with; the text follows, or wh
 
 
 class PDFError(ValueError):
-    """A PDF could not be read; the message says why and follows the file's name."""
+    """A PDF cannot be read; the message gives the reason and follows the file's name."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class PDFLimits:
 
 
 def text_of_pdf(data: bytes, limits: PDFLimits) -> str:
-    """The text of all pages, with a blank line between two; as a PDF has it, which may not be valid Unicode.
+    """Return the text of all pages with blank lines between them, as the PDF has it, which may be invalid Unicode.
 
     Raises:
         PDFError: it is not a PDF, is encrypted, holds no text, or is over a limit. The message may quote the file.
@@ -84,7 +84,7 @@ def _pages(reader: Any, limits: PDFLimits) -> str:
 
 
 def main() -> None:
-    """Read the limits and the file from standard input, and write what became of it."""
+    """Read the limits and the file from standard input, and write the text or the error."""
     sys.path[:] = json.loads(sys.argv[1])
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is not a reply

@@ -1,4 +1,4 @@
-"""Reading PDFs where a hostile one can do no harm: each in a fresh process with little time and memory.
+"""Reads hostile PDFs safely: each in a fresh process with little time and memory.
 
 The process runs `pdf_text.py` alone, gets the limits and the file on its standard input, and replies on its standard
 output. Nothing is unpickled, nothing of this program's memory is in it, and no file meets what another one left behind.
@@ -30,7 +30,7 @@ class PDFWorker:
         self._has_read = False
 
     def text_of(self, data: bytes, limits: PDFLimits) -> str:
-        """The text of a PDF.
+        """Return the text of a PDF.
 
         Raises:
             PDFError: it cannot be read, or not within the limits; the message goes after the file's name.

@@ -1,4 +1,4 @@
-"""One reader per kind of file. What they read is hostile: size and time are bounded, nothing is interpreted."""
+"""One reader per kind of file. Files are hostile: size and time are bounded, and nothing is interpreted."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MEMORY = 2 << 30  # bytes
 
 
 class FileReader:
-    """Reads files one after the other, PDFs in another process, which ends with `close`.
+    """Reads files one after the other, and PDFs in another process, which `close` ends.
 
     Files that keep it busy for nothing make it less patient, so that a folder full of them costs little more time than
     reading the others.
@@ -45,7 +45,7 @@ class FileReader:
         self._lost = 0.0  # seconds
 
     def read(self, file: SourceFile) -> tuple[list[Document], list[Skipped]]:
-        """The documents of a file, one, or one per row of a JSONL file; and the rows that could not be read.
+        """Return the documents of a file, one, or one per row of a JSONL file; and the rows that could not be read.
 
         Raises:
             CorpusError: it cannot be read; the message names the file.
@@ -103,7 +103,7 @@ def _text(data: bytes, file: SourceFile) -> str:
 
 
 def _jsonl(text: str, file: SourceFile) -> tuple[list[Document], list[Skipped]]:
-    """One document per row that can be read; a row of one author must not cost those of the others."""
+    """Return a document per readable row; a row of one author must not cost those of the others."""
     documents, skipped = [], []
     lines = text.split("\n", MOST_ROWS)
     if len(lines) > MOST_ROWS and lines.pop().strip():
@@ -150,7 +150,7 @@ def _entry(value: str | float) -> str | float:
 
 
 def _titled(title: str, text: str) -> str:
-    """The text, below its title unless it names it early on."""
+    """Put the title above the text, unless the text's beginning contains it."""
     if not title.strip() or title.casefold() in text[:300].casefold():
         return text
     return f"{title}\n{text}"

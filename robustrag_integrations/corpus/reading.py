@@ -1,4 +1,4 @@
-"""Reading files and folders into documents."""
+"""Reads files and folders into documents."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
 
 
 def _unread(paths: list[str], search: Found) -> list[Skipped]:
-    """One line on all that folders hold and that is not read."""
+    """Summarise in one line what the folders hold and is not read."""
     if not search.unread:
         return []
     kinds = Counter(search.unread).most_common()
@@ -83,7 +83,7 @@ def _unread(paths: list[str], search: Found) -> list[Skipped]:
 
 
 def _beyond(files: Sequence[SourceFile], limit: int) -> set[SourceFile]:
-    """The largest files, without which the others are within a limit of bytes; named ones are never among them."""
+    """Return the largest files, without which the rest is within a limit of bytes; named ones are never among them."""
     left, out = sum(file.size for file in files), set()
     for file in sorted(files, key=lambda file: file.size, reverse=True):
         if left <= limit:

@@ -39,7 +39,7 @@ class BM25Index:
         return len(self._passages)
 
     def search(self, query: str, k: int, *, per_source: int | None = None, by: GroupBy = ORIGIN) -> list[Passage]:
-        """The passages that share words with the query, best first; earlier ones first among equals.
+        """Return the passages that share words with the query, best first; among equals, earlier ones first.
 
         Args:
             query: what to look for.
@@ -78,6 +78,6 @@ class BM25Index:
 
 
 def _in_pairs(run: re.Match[str]) -> str:
-    """Characters that are written without spaces as pairs of neighbours, which stand for words."""
+    """Split text that is written without spaces into pairs of neighbouring characters, which stand for words."""
     text = run[0]
     return f" {' '.join(text[i : i + 2] for i in range(max(1, len(text) - 1)))} "

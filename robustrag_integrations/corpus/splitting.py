@@ -1,4 +1,4 @@
-"""Cutting documents into passages of a size a model can read."""
+"""Cuts documents into passages of a size that a model can read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer with its evidence: who said what, what was counted, and what was outvoted.
+"""Draws an answer with its evidence: each group's reply, the counts, and what was outvoted.
 
 Works on `RobustAnswer.to_dict()`, so that an answer read from a file is drawn like one that was just made.
 """
@@ -64,12 +64,12 @@ def answer_parts(
 
 
 def known(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values without those that are null: a file may say of a value that it is not known."""
+    """Return the values that are not null: a file may mark a value as unknown."""
     return {name: value for name, value in values.items() if value is not None}
 
 
 def facts(pairs: Sequence[tuple[str, str]]) -> Element:
-    """Names and values side by side."""
+    """Draw names and values side by side."""
     return h("dl", *(h("div", h("dt", name), h("dd", value), cls="fact") for name, value in pairs), cls="facts")
 
 
@@ -81,7 +81,7 @@ def warnings(messages: Sequence[str]) -> Element | None:
 
 
 def passages_of(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """The passages of each group: by id where they have one, else the next ones in order, since groups are adjacent."""
+    """Return the passages of each group: by id if they have one, else in order, as groups are adjacent."""
     by_id = {p["id"]: p for p in passages if p.get("id") is not None}
     rest = iter(passages)
     found = []
@@ -101,7 +101,7 @@ def _given(answer: Mapping[str, Any], limits: Limits) -> Element:
 
 
 def _dissent(found: Sequence[Mapping[str, Any]]) -> Element | None:
-    """Answers that groups give in place of the one that is shown; nothing where there are none."""
+    """Draw the answers that groups give in place of the shown one; None if there are none."""
     if not found:
         return None
     rows = [
@@ -141,13 +141,13 @@ def _unit(answer: Mapping[str, Any]) -> str:
 
 
 def _whole(answer: Mapping[str, Any]) -> int:
-    """All groups, or all votes, in the unit of the radius."""
+    """Return the number of all groups or votes, in the unit of the radius."""
     groups = answer["groups"]
     return sum(g.get("votes", 1) for g in groups) if _unit(answer) == "votes" else len(groups)
 
 
 def _tokens(spending: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The tokens that calls told, and of how many calls they are not known."""
+    """Return the tokens that calls reported, and the number of calls that did not."""
     told = spending.get("told") or {}
     names = {"prompt": "in", "cached": "of them cached", "completion": "out", "reasoning": "of them reasoning"}
     known = [f"{told[kind]:,} {name}" for kind, name in names.items() if isinstance(told.get(kind), int)]
@@ -199,7 +199,7 @@ def _sources(
 
 
 def _passage(passage: Mapping[str, Any], limits: Limits) -> Element:
-    """A passage folded up: its source and first words, and the whole text behind them."""
+    """Draw a collapsed passage: its source and first words, with the whole text behind them."""
     text, size = passage["text"], len(passage["text"])
     head = h("span", one_line(passage.get("source") or "no source", 60), cls="source", dir="auto")
     mark = h("b", "planted", cls="tag planted") if passage.get("planted") else None

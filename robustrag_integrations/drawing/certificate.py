@@ -1,4 +1,4 @@
-"""A certificate: tau for one attacker, how sure that is, and the worst that was found."""
+"""Draws a certificate: tau for one attacker, its standing, and the worst case that was found."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def certificate_parts(found: Mapping[str, Any]) -> tuple[Element, ...]:
 
 
 def attacker_in_words(found: Mapping[str, Any]) -> str:
-    """The attacker of a certificate."""
+    """Describe the attacker of a certificate."""
     size = found["corruption_size"]
     return f"{one_line(found['attack'], 20)} of up to {size} passage{'s' * (size != 1)} among the retrieved"
 

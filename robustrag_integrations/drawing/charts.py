@@ -1,4 +1,4 @@
-"""Figures of curves: what they hold, and how they are drawn, on a page and (by `files`) in a file."""
+"""Figures of curves: their data, and their drawing on a page or (by `files`) in a file."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Panel:
-    """One system of axes."""
+    """The axes and curves of one panel."""
 
     title: str
     series: tuple[Series, ...]
@@ -64,7 +64,7 @@ class Panel:
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of one or several panels that share their axes.
+    """A figure of one or several panels that share their axes.
 
     Attributes:
         name: of its file.
@@ -103,7 +103,7 @@ class Figure:
 
 
 def x_ticks(figure: Figure) -> tuple[tuple[float, str], ...]:
-    """Places on the x axis with their names: those of the points where they are few, else every so many."""
+    """Return the ticks of the x axis with their names: those of the points if these are few, else every so many."""
     if figure.ticks:
         return figure.ticks
     at = sorted({p.x for panel in figure.panels for series in panel.series for p in series.points})
@@ -112,7 +112,7 @@ def x_ticks(figure: Figure) -> tuple[tuple[float, str], ...]:
 
 
 def chart(figure: Figure) -> Element:
-    """A figure with its caption, its legend and one drawing per panel."""
+    """Draw a figure with its caption, its legend and one drawing per panel."""
     looks = figure.looks
     keys = [h("li", key(looks[label]), " ", one_line(label, 60)) for label in looks]
     caption = h(
@@ -140,7 +140,7 @@ def axes_in_words(figure: Figure) -> str:
 
 
 def panel_drawing(panel: Panel, figure: Figure) -> Element:
-    """The drawing of one panel, without its title."""
+    """Draw one panel, without its title."""
     looks, scale = figure.looks, _Scale.of(figure)
     marks = [h("g", *_curve(series, figure, scale), cls=_look(looks[series.label])) for series in panel.series]
     name = f"{figure.title}{', ' + one_line(panel.title, _TITLE) if panel.title else ''}"
@@ -149,7 +149,7 @@ def panel_drawing(panel: Panel, figure: Figure) -> Element:
 
 
 def key(look: int) -> Element:
-    """A mark for a legend."""
+    """Draw a mark for a legend."""
     return h("svg", _mark(look, 6, 6), cls=_look(look), viewBox="0 0 12 12", width=12, height=12, aria_hidden="true")
 
 
@@ -191,7 +191,7 @@ def _axes(figure: Figure, scale: _Scale) -> Iterator[Element]:
 
 
 def _curve(series: Series, figure: Figure, scale: _Scale) -> Iterator[Element]:
-    """A mark for each point and its interval, and a line through a curve; curves are set side by side a little."""
+    """Draw a mark and an interval for each point, and a line through a curve; curves are offset a little."""
     labels: Sequence[str] = figure.labels
     look = figure.looks[series.label]
     aside = (labels.index(series.label) - (len(labels) - 1) / 2) * min(5.0, 24 / len(labels))
@@ -205,7 +205,7 @@ def _curve(series: Series, figure: Figure, scale: _Scale) -> Iterator[Element]:
 
 
 def _mark(look: int, x: float, y: float, title: Element | None = None) -> Element:
-    """Shapes differ as well as colours, so that neither is needed."""
+    """Draw a mark. Shapes differ as well as colours, so that neither is needed."""
     shape = (look + look // len(COLOURS)) % _SHAPES
     if shape == 0:
         return h("circle", title, cx=x, cy=y, r=3.5, cls="point")

@@ -12,7 +12,7 @@ _WIDTH, _HEIGHT = 100, 10  # of a bar's drawing; it is stretched to its cell
 
 
 def counts_table(evidence: Mapping[str, Any], groups: int, most: int) -> Element | None:
-    """One row per keyword or option, most frequent first, with the threshold as a line through all bars.
+    """Draw a row per keyword or option, most frequent first, with the threshold as a line through all bars.
 
     Args:
         evidence: `counts`, and where there are any `threshold`, `retained` and `corrupted_groups` (what an attacker
@@ -40,7 +40,7 @@ def counts_table(evidence: Mapping[str, Any], groups: int, most: int) -> Element
 
 
 def _bar(count: float, added: float, threshold: float | None, status: str) -> Element:
-    """The count, what an attacker can add, and the threshold, as shares of a full bar."""
+    """Draw the count, the attacker's possible addition, and the threshold, as shares of a full bar."""
     parts = [h("rect", x=0, y=1, width=count * _WIDTH, height=_HEIGHT - 2, cls=f"mark {status}")]
     if added:
         parts.append(h("rect", x=count * _WIDTH, y=1, width=added * _WIDTH, height=_HEIGHT - 2, cls="mark added"))

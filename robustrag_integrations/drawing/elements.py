@@ -1,4 +1,4 @@
-"""HTML as a tree of elements from a short list: what documents and models say stays text, whatever it is.
+"""HTML as a tree of elements from an allow-list: text of documents and models always stays text.
 
 Texts and attributes are made visible (see `text`) as they are written, so that it cannot be forgotten.
 """
@@ -31,7 +31,7 @@ Child: TypeAlias = "Element | str"
 
 @dataclass(frozen=True)
 class Element:
-    """One element.
+    """An HTML element.
 
     Attributes:
         tag: one of `TAGS`.
@@ -51,13 +51,13 @@ class Element:
 
 
 def h(tag: str, *children: Child | None, cls: str = "", **attributes: str | float) -> Element:
-    """An element; children that are None are left out, `aria_label` is written `aria-label`."""
+    """Create an element. Children that are None are left out; `aria_label` becomes `aria-label`."""
     named = {name.replace("_", "-"): _number(value) for name, value in attributes.items()}
     return Element(tag, cls, named, tuple(c for c in children if c is not None))
 
 
 def to_html(node: Child, styles: Mapping[str, str] | None = None) -> str:
-    """Markup. With `styles` (class name to CSS declarations) classes become inline styles."""
+    """Return the markup. With `styles` (class name to CSS declarations) classes become inline styles."""
     if isinstance(node, str):
         return escape(visible(node))
     shown = dict(node.attributes)
@@ -71,7 +71,7 @@ def to_html(node: Child, styles: Mapping[str, str] | None = None) -> str:
 
 
 def to_data(node: Child, share: Callable[[Any], Any]) -> Any:
-    """The tree in JSON's types: `[tag, class or 0, attributes or 0, child, ...]`, or a text.
+    """Return the tree in JSON's types: `[tag, class or 0, attributes or 0, child, ...]`, or a text.
 
     Args:
         node: the tree.

@@ -25,7 +25,7 @@ _STYLE = (
 
 
 def save_figure(figure: charts.Figure, path: str | Path) -> Path:
-    """Draw a figure to an SVG file, at once or not at all; the same data give the same bytes.
+    """Draw a figure to an SVG file, atomically; the same data give the same bytes.
 
     Args:
         figure: what to draw.
@@ -39,7 +39,7 @@ def save_figure(figure: charts.Figure, path: str | Path) -> Path:
 
 
 def figure_svg(figure: charts.Figure) -> str:
-    """A figure as a picture: its title above, panels of the same axes, and its legend below."""
+    """Return a figure as SVG: its title above, panels of the same axes, and its legend below."""
     columns = min(len(figure.panels), _IN_A_ROW)
     width = 2 * _MARGIN + columns * charts.WIDTH + (columns - 1) * _BETWEEN
     letters = int((width - 2 * _MARGIN) / _LETTER)
@@ -74,7 +74,7 @@ def figure_svg(figure: charts.Figure) -> str:
 
 
 def write_at_once(path: str | Path, text: str) -> None:
-    """Write a file at once or not at all, with the permissions of the umask.
+    """Write a file atomically, with the permissions of the umask.
 
     Raises:
         OSError: it cannot be written; a file that was there is as it was.
@@ -96,7 +96,7 @@ def write_at_once(path: str | Path, text: str) -> None:
 
 
 def _text(parts: list[Element], text: str, x: int, y: int, letters: int, look: str) -> int:
-    """Add a text in lines of so many letters, four at most; the place below it."""
+    """Add a text in up to four lines of this many letters, and return the position below it."""
     lines: Sequence[str] = textwrap.wrap(one_line(text, 4 * letters), letters)[:4]
     for number, line in enumerate(lines, 1):
         parts.append(h("text", line, x=x, y=y + number * _LINE - 4, cls=look))
@@ -104,7 +104,7 @@ def _text(parts: list[Element], text: str, x: int, y: int, letters: int, look: s
 
 
 def _umask() -> int:
-    """The permissions that new files of this process do without; the only way to ask is to set it."""
+    """Return the umask of this process; the only way to read it is to set it."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

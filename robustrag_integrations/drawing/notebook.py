@@ -1,4 +1,4 @@
-"""Answers and certificates in a notebook cell: no script, no style sheet, every style in its element.
+"""Answers and certificates in a notebook cell, without scripts or style sheets: every style is inline.
 
 Words have the notebook's own colour (`inherit`, `currentColor`); other colours are on marks and borders
 alone and in the middle of the scale, so that both a light and a dark page can carry them.
@@ -84,12 +84,12 @@ INLINE: Mapping[str, str] = {
 
 
 def answer_html(answer: Mapping[str, Any]) -> str:
-    """A notebook cell for `RobustAnswer.to_dict()`."""
+    """Return a notebook cell for `RobustAnswer.to_dict()`."""
     return to_html(h("div", _question(answer), *answer_parts(answer), cls="card"), INLINE)
 
 
 def certificate_html(found: Mapping[str, Any]) -> str:
-    """A notebook cell for `Certification.to_dict()`."""
+    """Return a notebook cell for `Certification.to_dict()`."""
     return to_html(h("div", _question(found), *certificate_parts(found), cls="card"), INLINE)
 
 

@@ -1,4 +1,4 @@
-"""An answer of decoding aggregation token by token: how sure each was, and what came closest."""
+"""Draws an answer of decoding aggregation token by token: each token's lead and its closest rival."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOTE = "no-retrieval token"
 
 
 def steps_table(evidence: Mapping[str, Any], settings: Mapping[str, Any], most: int) -> Element | None:
-    """A row per token: its lead over the next one, summed over groups and on average, and its best rival.
+    """Draw a row per token: its lead over the next one, summed over groups and on average, and its best rival.
 
     Args:
         evidence: `gaps`, `answering`, and where they were kept `words`, `rivals` and `fallback_steps`; answers of older

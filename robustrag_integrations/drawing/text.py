@@ -1,4 +1,4 @@
-"""Hostile text made visible on a page: what cannot be seen, or moves what can, is named in place."""
+"""Makes hostile text visible on a page: invisible characters, and those that move others, are named in place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs", "Cn", "Zl", "Zp"})
 
 
 def visible(text: str, limit: int | None = None) -> str:
-    """The text with every control, format, private or unpaired character named as `⟨U+202E⟩`; lines stay lines.
+    """Name every control, format, private or unpaired character of a text as `⟨U+202E⟩`; lines stay lines.
 
     Of marks that are stacked on one letter the first few are shown.
 
@@ -34,7 +34,7 @@ def visible(text: str, limit: int | None = None) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Like `visible`, on one line."""
+    """Do as `visible`, on one line."""
     return " ".join(visible(text, limit).split())
 
 
@@ -55,7 +55,7 @@ def _unstacked(marks: re.Match[str]) -> str:
 
 
 def _is_selector(character: str) -> bool:
-    """Variation selectors that no script needs: a hidden alphabet of 240 letters."""
+    """True for variation selectors that no script needs: a hidden alphabet of 240 letters."""
     return "\U000e0100" <= character <= "\U000e01ef"
 
 

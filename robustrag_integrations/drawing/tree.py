@@ -1,4 +1,4 @@
-"""The decoding tree of a certificate: every partial response that the attacker can lead to, and what can follow it.
+"""Draws a certificate's decoding tree: every partial response that the attacker can reach, and its continuations.
 
 Works on the `tree` of a certificate's evidence, which may come from an untrusted file: what hangs together with the
 root is laid out, from left to right and one leaf to a line, and nothing else.
@@ -44,11 +44,11 @@ class Branches:
 
     @property
     def depth(self) -> int:
-        """Tokens of the longest prefix."""
+        """The number of tokens of the longest prefix."""
         return max(map(len, self.heights))
 
     def kind(self, prefix: Prefix) -> str | None:
-        """The node's kind; None for an end. A choice between one token and itself is none."""
+        """Return the node's kind; None for an end. A single possible token is no choice."""
         node = self.nodes.get(prefix)
         if node is None:
             return None
@@ -87,7 +87,7 @@ def _following(prefix: Prefix, node: Mapping[str, Any]) -> list[tuple[Prefix, st
 
 
 def _children_first(known: Mapping[Prefix, Mapping[str, Any]]) -> Iterator[Prefix]:
-    """The prefixes from the root on, each after what follows it. Not recursive, since trees are deep."""
+    """Yield the prefixes, children before parents. Not recursive, as trees are deep."""
     stack: list[tuple[Prefix, bool]] = [((), False)]
     while stack:
         prefix, ready = stack.pop()
@@ -100,7 +100,7 @@ def _children_first(known: Mapping[Prefix, Mapping[str, Any]]) -> Iterator[Prefi
 
 
 def tree_drawing(evidence: Mapping[str, Any]) -> Element | None:
-    """The tree from left to right with a legend; None where there is none.
+    """Draw the tree from left to right with a legend; None where there is none.
 
     Args:
         evidence: `tree`, the nodes that `Certification.evidence` holds for decoding aggregation.
@@ -121,12 +121,12 @@ def tree_drawing(evidence: Mapping[str, Any]) -> Element | None:
 
 
 def token_in_words(word: str) -> str:
-    """A token in print: without the space before it, and as a sign where nothing else is left."""
+    """Return a token for print: without its leading space, and as a sign if nothing else is left."""
     return one_line(word, 24) or ("⏎" if "\n" in word else "␣" if word else "·")
 
 
 def _edges(tree: Branches) -> Iterator[Element]:
-    """A line to every token that can follow, with the token on it."""
+    """Draw a line to every token that can follow, with the token on it."""
     for prefix, following in tree.children.items():
         x, y = _x(len(prefix)), _y(tree.heights[prefix])
         for child, word in following:
@@ -160,7 +160,7 @@ def _key(kind: str) -> Element:
 
 
 def _class(kind: str | None) -> str:
-    """Whatever else a file says is drawn like an end."""
+    """Return the CSS class of a kind; an unknown kind in a file is drawn like an end."""
     return kind if kind in MEANINGS else "end"
 
 

@@ -1,4 +1,4 @@
-"""Both answers to a state: of vanilla RAG, and of the method that was chosen."""
+"""Answers to a state: one of vanilla RAG, and one of the chosen method."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from robustrag_integrations.prompts import Task
 
 
 def check_askable(state: State) -> None:
-    """Raise StateError where there is nothing to ask, or nothing to ask about."""
+    """Raise StateError if a question or passages are missing."""
     if not state.question.strip():
         raise StateError("the question is empty; ask something")
     if not any(row.text.strip() for row in state.rows):
@@ -38,7 +38,7 @@ def task_of(state: State, method: Method) -> Task:
 
 
 def defense_of(state: State, model: TextModel) -> Defense:
-    """The defence that a state asks for.
+    """Return the defence that a state asks for.
 
     Raises:
         StateError: the model does not give what it needs, an extra is missing, or settings do not go together.
@@ -55,18 +55,18 @@ def defense_of(state: State, model: TextModel) -> Defense:
 
 
 def undefended(state: State, model: TextModel) -> Defense:
-    """Vanilla RAG on the same question."""
+    """Return vanilla RAG for the same question."""
     made: Defense = VANILLA.build(model, task=task_of(state, entry_of(state.method)))
     return made
 
 
 def choices_of(state: State) -> tuple[str, ...] | None:
-    """The options, where they are what is answered."""
+    """Return the options, where they are what is answered."""
     return state.choices if task_of(state, entry_of(state.method)) == "multiple_choice" else None
 
 
 async def answered(state: State, defense: Defense, passages: Sequence[Passage]) -> RobustAnswer:
-    """The answer of a defence from these passages.
+    """Return the answer of a defence from these passages.
 
     Raises:
         ValueError: input that the defence does not take.

@@ -1,4 +1,4 @@
-"""The application: the page and what its buttons ask for."""
+"""The ASGI application: the page and the requests of its buttons."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ Events = Callable[[Mapping[str, Any]], AsyncIterator[dict[str, Any]]]
 
 
 def create_app(models: Models, start: State, *, hosts: frozenset[str] | None, limits: Limits = LIMITS) -> Starlette:
-    """The ASGI application.
+    """Create the ASGI application.
 
     Args:
         models: what a page may ask.

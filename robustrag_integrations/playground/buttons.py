@@ -36,7 +36,7 @@ class Buttons:
         self._models = models
 
     async def open(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
-        """The state in a `link`, or in a `file`: a state, or a report of `robustrag ask --json`."""
+        """Yield the state in a `link`, or in a `file`: a state, or a report of `robustrag ask --json`."""
         if "link" in asked:
             state = state_of_link(asked["link"])
         else:
@@ -47,7 +47,7 @@ class Buttons:
         yield {"state": state.as_dict()}
 
     async def answer(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
-        """Both answers, each as soon as it is there, and the link to this state."""
+        """Yield both answers, each as soon as it is there, and the link to this state."""
         state = _state(asked)
         yield {"link": link_of(state)}
         check_askable(state)
@@ -70,7 +70,7 @@ class Buttons:
             }
 
     async def poison(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
-        """The state with an `attack` planted at a `rank`."""
+        """Yield the state with an `attack` planted at a `rank`."""
         state, attack, rank = _state(asked), attack_named(asked.get("attack")), asked.get("rank", 1)
         if isinstance(rank, bool) or not isinstance(rank, int):
             raise StateError("rank must be a whole number from 1, the top")
@@ -99,7 +99,7 @@ class Buttons:
             }
 
     async def certificate(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
-        """The certificate for the passages that nobody planted."""
+        """Yield the certificate for the passages that nobody planted."""
         state = _state(asked)
         check_askable(state)
         check_certifiable(state, asked)

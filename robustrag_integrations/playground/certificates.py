@@ -1,4 +1,4 @@
-"""The certificate of a state: what the defence's answer is worth at worst, before any attack."""
+"""Certificates of a state: the worst case of the defence's answer, before any attack."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MODES = ("injection", "modification")
 
 
 def check_certifiable(state: State, asked: Mapping[str, Any]) -> None:
-    """Raise StateError where there is nothing to certify, or the attacker is none.
+    """Raise StateError if there is nothing to certify, or the attacker is invalid.
 
     Args:
         state: the page.
@@ -36,7 +36,7 @@ def check_certifiable(state: State, asked: Mapping[str, Any]) -> None:
 
 
 async def certified(state: State, defense: Defense, asked: Mapping[str, Any]) -> Certification:
-    """The certificate for the passages that are not marked as planted.
+    """Return the certificate for the passages that are not marked as planted.
 
     Raises:
         StateError: this cannot be certified, such as a model that samples or votes per source.

@@ -12,7 +12,7 @@ from robustrag_integrations.playground.poisoning import attacks
 
 
 def controls_of(models: Models, start: state.State) -> dict[str, Any]:
-    """In JSON's types; read from the registries, those of other packages among them."""
+    """Return the choices in JSON's types, read from the registries, plugins included."""
     return {
         "start": start.as_dict(),
         "methods": [

@@ -10,7 +10,7 @@ _FOUND, _READ = 12, 10  # some more than are read, which come back when a plante
 
 
 def example() -> State:
-    """The question with its right answer and an attacker's, its passages, nothing planted yet."""
+    """Return the question with its right answer and an attacker's, and its passages, with nothing planted yet."""
     folder = world_folder()
     case = next(asked_about(folder))
     found = BM25Index(split(read_world(folder))).search(case.question, _FOUND)

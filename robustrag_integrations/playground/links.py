@@ -1,4 +1,4 @@
-"""A state in the fragment of an address, which browsers do not send to servers: compressed, and bounded both ways."""
+"""Links that hold a state in the fragment, which browsers do not send to servers: compressed, and bounded both ways."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _LINK = re.compile(r"[A-Za-z0-9_-]+={0,2}")
 
 
 def link_of(state: State) -> str | None:
-    """The state as a fragment; None where it would be too long."""
+    """Return the state as a fragment; None where it would be too long."""
     written = json.dumps(state.as_dict(), ensure_ascii=False, separators=(",", ":")).encode()
     fragment = urlsafe_b64encode(zlib.compress(written, 9)).decode().rstrip("=")
     return fragment if len(fragment) <= LONGEST_LINK else None
 
 
 def state_of_link(fragment: object) -> State:
-    """The state in a fragment.
+    """Return the state in a fragment.
 
     Raises:
         StateError: there is none in it; the message says what is wrong.

@@ -1,4 +1,4 @@
-"""The models that a page may ask: those that the command line names, loaded when they are first asked."""
+"""The models that a page may ask: those named on the command line, loaded on first use."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Models:
         return (name or next(iter(self.named))) in self._loaded
 
     async def load(self, name: str) -> MeteredModel:
-        """The model of this name, or the first one for an empty name.
+        """Return the model of this name, or the first one for an empty name; load it if need be.
 
         Raises:
             StateError: it is not offered here.

@@ -16,19 +16,19 @@ from robustrag_integrations.grouping.passages import Passage
 
 
 def evidence_of(answer: RobustAnswer, passages: Sequence[Mapping[str, Any]]) -> Any:
-    """An answer with its groups, its counts or its decoding trace."""
+    """Draw an answer with its groups, its counts or its decoding trace."""
     report = answer.to_dict()
     groups = h("div", strip({"answer": report, "passages": passages}), legend(), cls="strip-line")
     return _data(h("div", groups, *answer_parts(report, passages)))
 
 
 def certificate_of(found: Certification) -> Any:
-    """A certificate with what it was proved from."""
+    """Draw a certificate with the evidence that proves it."""
     return _data(h("div", *certificate_parts(found.to_dict())))
 
 
 def listed(passages: Sequence[Passage], planted: Sequence[bool]) -> list[dict[str, Any]]:
-    """The passages as the drawings take them."""
+    """Return the passages in the form that the drawings take."""
     return [
         {"id": p.id, "source": p.source, "text": p.text, "planted": is_planted}
         for p, is_planted in zip(passages, planted, strict=True)
@@ -36,12 +36,12 @@ def listed(passages: Sequence[Passage], planted: Sequence[bool]) -> list[dict[st
 
 
 def evidence_styles() -> str:
-    """The styles that a notebook cell has in its elements, as a style sheet: the page's policy allows no others."""
+    """Return the inline styles of a notebook cell as a style sheet: the page's policy allows no others."""
     return "".join(f".evidence {_selector(name)} {{ {style} }}\n" for name, style in INLINE.items())
 
 
 def _selector(name: str) -> str:
-    """Of a tag, written `<td>`, or of a class."""
+    """Return the CSS selector of a tag, written `<td>`, or of a class."""
     return name[1:-1] if name.startswith("<") else f".{name}"
 
 

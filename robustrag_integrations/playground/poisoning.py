@@ -1,4 +1,4 @@
-"""Planting an attack of the library in a state's passages."""
+"""Plants an attack of the library in a state's passages."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _TRIES = 12  # retrievals that the adaptive attacker tries
 
 
 def attacks() -> tuple[Attack, ...]:
-    """The attacks that can be planted."""
+    """Return the attacks that can be planted."""
     return tuple(attack for attack in ATTACKS.values() if attack.write is not None or attack.needs_defense)
 
 
 def attack_named(name: object) -> Attack:
-    """The attack of this name, of those that ship or are installed.
+    """Return the attack of this name, of those that ship or are installed.
 
     Raises:
         StateError: there is none.
@@ -36,7 +36,7 @@ def attack_named(name: object) -> Attack:
 
 
 def planted(state: State, attack: Attack, rank: int) -> State:
-    """The state with a passage of this attack at this rank (1 for the top), from a source of its own.
+    """Return the state with a passage of this attack at this rank (1 for the top), from a source of its own.
 
     Raises:
         StateError: there is no room, or the attack needs what the state lacks.
@@ -49,7 +49,7 @@ def planted(state: State, attack: Attack, rank: int) -> State:
 
 
 async def searched(state: State, attack: Attack, defense: Defense) -> State:
-    """The state with what an attacker who tries texts on the defence settles on; cancelling it ends the search.
+    """Return the state with the best text of an attacker who tries texts on the defence; cancelling it ends the search.
 
     Raises:
         StateError: the attack needs what the state lacks.
@@ -82,11 +82,11 @@ def _search(state: State, attack: Attack, defense: Defense) -> State:
 
 
 class _StoppedError(BaseException):
-    """The search is not wanted any more. (The search takes an `Exception` for an answer that failed.)"""
+    """The search was cancelled. (The search counts an `Exception` as an answer that failed.)"""
 
 
 def _stoppable(defense: Defense, stopped: threading.Event) -> Defense:
-    """The defence, whose answers end the search once it is stopped."""
+    """Return the defence, with answers that end the search once it is stopped."""
     answer = defense.answer
 
     def ask(*question: Any, **options: Any) -> RobustAnswer:
@@ -106,7 +106,7 @@ def _written(state: State, attack: Attack) -> tuple[str, ...]:
 
 
 def _question(state: State) -> EvalQuestion:
-    """The state as attacks see it.
+    """Return the state as a question for attacks.
 
     Raises:
         StateError: it does not say what is asked, what is right, or what the attacker wants.

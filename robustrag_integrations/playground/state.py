@@ -28,7 +28,7 @@ TASKS: tuple[Task, ...] = get_args(Task)
 
 
 class StateError(ValueError):
-    """Not a state; the message names what is wrong with it."""
+    """A value is not a valid state; the message names the reason."""
 
 
 @dataclass(frozen=True)
@@ -83,23 +83,23 @@ class State:
 
     @property
     def benign(self) -> tuple[Passage, ...]:
-        """Those that are not marked as planted."""
+        """The passages that are not marked as planted."""
         return tuple(p for p, row in zip(self.passages, self.rows, strict=True) if not row.planted)
 
     def as_dict(self) -> dict[str, Any]:
-        """In JSON's types; `state_of` reads it back."""
+        """Return the state in JSON's types; `state_of` reads it back."""
         found = asdict(self)
         rows = [{name: value for name, value in row.items() if value} for row in found.pop("rows")]
         return {"schema": SCHEMA, **found, "choices": list(self.choices), "passages": rows}
 
 
 def passage_of(row: Row, number: int) -> Passage:
-    """A row as a passage; one without a source is its own."""
+    """Return a row as a passage; one without a source is its own source."""
     return Passage(row.text, id=f"passage-{number}", source=row.source or f"passage-{number}")
 
 
 def state_of(found: Mapping[str, Any]) -> State:
-    """A state from JSON.
+    """Read a state from JSON.
 
     Raises:
         StateError: it is none, or is too large; the message names what is wrong.
@@ -126,7 +126,7 @@ def state_of(found: Mapping[str, Any]) -> State:
 
 
 def state_of_report(report: Mapping[str, Any]) -> State:
-    """The state that a report of `robustrag ask --json` was made from, as far as it says; all of one that a page saved.
+    """Read the state behind a report of `robustrag ask --json`, as far as it is there; all of it if a page saved it.
 
     Raises:
         StateError: it is no such report.
@@ -156,7 +156,7 @@ def state_of_report(report: Mapping[str, Any]) -> State:
 
 
 def settable(method: Method) -> tuple[Setting, ...]:
-    """The settings that a page can hold: numbers and words, no functions."""
+    """Return the settings that a page can hold: numbers and words, no functions."""
     return tuple(s for s in method.settings if s.is_number or s.is_choice)
 
 
@@ -167,7 +167,7 @@ def _method(name: object) -> Method:
 
 
 def _number(value: Any) -> Any:
-    """Reports write exact fractions, such as 3/10; anything else is left to be checked as it is."""
+    """Parse the exact fractions of reports, such as 3/10; anything else is left as it is for the later check."""
     if isinstance(value, str) and _FRACTION.fullmatch(value):
         above, _, below = value.partition("/")
         return int(above) / int(below)

@@ -48,7 +48,7 @@ def with_copies(state: State, copies: int) -> list[Passage]:
 
 
 def most_copies(state: State) -> int:
-    """With so many copies nothing else is left to read, or the search ends."""
+    """Return the number of copies at which nothing else is left to read, or the search ends."""
     return min(state.top_k, MOST_COPIES)
 
 

@@ -1,4 +1,4 @@
-"""Content that comes in blocks: text, reasoning and refusals by the type of each block, never by its place.
+"""Content blocks of messages: text, reasoning and refusals, by the type of each block, never by its place.
 
 OpenAI's chats and Responses, Anthropic's messages, Bedrock, Gemini and LangChain share the names of these types.
 Text is what blocks of text hold. Reasoning is counted and dropped. Calls of tools, search results and blocks of unknown
@@ -44,11 +44,11 @@ class Blocks:
 
     @property
     def refusal(self) -> str | None:
-        """All refusals together; None where there is none."""
+        """All refusals as one text; None without any."""
         return "".join(self.refusals) if self.refusals else None
 
     def read(self, content: Any, depth: int = 0) -> None:
-        """Sort a content's blocks by their types."""
+        """Sort the blocks of a content by type."""
         if isinstance(content, str):
             self.text.append(content)
         elif isinstance(content, list) and depth < _DEEPEST:
@@ -77,7 +77,7 @@ class Blocks:
 
 
 def chars_of(reasoning: Any, depth: int = 0) -> int:
-    """Characters of a trace of reasoning, in whatever form; signatures and encrypted ones have none."""
+    """Count the characters of a reasoning trace in any form; signatures and encrypted traces count as none."""
     if isinstance(reasoning, str):
         return len(reasoning)
     if isinstance(reasoning, list) and depth < _DEEPEST:
@@ -88,7 +88,7 @@ def chars_of(reasoning: Any, depth: int = 0) -> int:
 
 
 def usage_of(found: Any) -> Usage:
-    """Tokens from what servers and clients call `usage`, `token_usage` or `usage_metadata`, a mapping or an object."""
+    """Return the tokens from a `usage`, `token_usage` or `usage_metadata`, be it a mapping or an object."""
     read = _first(found, "prompt_tokens_details", "input_tokens_details", "input_token_details")
     made = _first(found, "completion_tokens_details", "output_tokens_details", "output_token_details")
     cached, reasoning = _count(read, "cached_tokens", "cache_read"), _count(made, "reasoning_tokens", "reasoning")

@@ -32,7 +32,7 @@ def finish_reason(said: Any) -> FinishReason:
 
 
 def entry(holder: Any, name: str) -> Any:
-    """An entry of a mapping, or an attribute of anything else; None if it has none."""
+    """Return an entry of a mapping, or an attribute of anything else; None if there is none."""
     return holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
 
 

@@ -50,7 +50,7 @@ _LINE = re.compile(r"\s*(\S[^\n]*)\n")
 
 
 def check_cut_replies(value: object) -> CutReplies:
-    """The setting, checked.
+    """Check the setting, and return it.
 
     Raises:
         ValueError: it is neither "abstain" nor "count".
@@ -64,7 +64,7 @@ def check_cut_replies(value: object) -> CutReplies:
 
 
 def counted(response: Response, cut_replies: CutReplies = "abstain", *, by_line: bool = False) -> Response:
-    """An isolated response as it counts: its text is the answer alone, and `note` says what keeps it from counting.
+    """Return an isolated response as it counts: its text is the answer alone; `note` says what keeps it from counting.
 
     A cut reply abstains, unless what it cut off is no part of its answer. That is so where the answer stands in a form
     that was closed before: a JSON object, `<answer>...</answer>`, or LaTeX's `\\boxed{...}`; this form then counts.
@@ -91,7 +91,7 @@ def counted(response: Response, cut_replies: CutReplies = "abstain", *, by_line:
 
 
 def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Response:
-    """The final response as it is given to the user: its text is the answer, never empty, never half of one.
+    """Return the final response for the user: its text is the answer, never empty, never half of one.
 
     A refusal, or nothing but reasoning, is an abstention. With `cut_replies="count"` a cut answer ends in `CUT_MARK`.
     Its `note` is for the answer's warnings.
@@ -117,7 +117,7 @@ def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Res
 
 
 def reply_warnings(responses: Sequence[Response]) -> list[str]:
-    """Says how many of the counted responses failed, were refused, empty, cut or without an answer, and why."""
+    """Warn of counted responses that failed, were refused, empty, cut or without an answer, with number and reason."""
     total = len(responses)
     failed = [r.error or "no text" for r in responses if r.text is None and r.refusal is None and r.unheard is None]
     refused = sum(r.refusal is not None for r in responses)
@@ -143,7 +143,7 @@ def reply_warnings(responses: Sequence[Response]) -> list[str]:
 
 
 def _read(response: Response) -> tuple[Response, str | None]:
-    """A response without its reasoning, and why it is no whole answer; None if it is one."""
+    """Return a response without its reasoning, and why it is not a whole answer; None if it is one."""
     parts = parts_of(response.text or "")
     chars = response.reasoning_chars + parts.reasoning_chars
     aloud = response.aloud or parts.reasoning_chars > 0
@@ -166,7 +166,7 @@ def _read(response: Response) -> tuple[Response, str | None]:
 
 
 def _complete(response: Response, answer: str, by_line: bool) -> str | None:
-    """The part of a cut answer that was complete before the cut."""
+    """Return the part of a cut answer that was complete before the cut."""
     if response.finish != "length" or parts_of(response.text or "").unfinished:
         return None
     if by_line and (line := _LINE.match(answer)):
@@ -175,7 +175,7 @@ def _complete(response: Response, answer: str, by_line: bool) -> str | None:
 
 
 def ending_warnings(final: Response, responses: Sequence[Response]) -> list[str]:
-    """Says that a final reply ended without a reason where a group's reply had one: it may have broken off."""
+    """Warn of a final reply without a finish reason where a group's reply had one: it may have broken off."""
     if final.finish != "unknown" or not (final.text or "").strip() or final.refusal is not None:
         return []
     if all(response.finish == "unknown" for response in responses):

@@ -1,4 +1,4 @@
-"""The words of a refusal, which reports show, without what must not be read in them."""
+"""Removes keys from the text of a refusal before reports show it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ AnyEnding = TypeVar("AnyEnding", bound=Ending)
 
 
 def without_secrets(reply: AnyEnding, *clients: object) -> AnyEnding:
-    """The reply, its refusal without the keys of the clients that were refused: servers echo what they were sent."""
+    """Return the reply without the clients' keys in its refusal: servers echo what they were sent."""
     if reply.refusal is None:
         return reply
     return replace(reply, refusal=redacted(reply.refusal, secrets_of(*clients)))

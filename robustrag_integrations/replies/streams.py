@@ -1,4 +1,4 @@
-"""Showing a streamed reply without its reasoning: nothing is given before it is known to be answer."""
+"""Streams a reply without its reasoning: nothing is shown before it is known to be the answer."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Shown:
         return ready
 
     def restart(self, whole: Response) -> Response:
-        """Take the reply of a call in place of a stream that failed: what was shown stays shown."""
+        """Take the reply of a call in place of a stream that failed; text that was shown stays shown."""
         self._said = [whole.text or ""]
         return whole
 
@@ -71,7 +71,7 @@ class Shown:
         return not self.said.strip() and ending == Ending()
 
     def response(self, ending: Ending, *, truncated: bool) -> Response:
-        """The whole reply as the call that is not streamed gives it, but for a note where it is `retracted`."""
+        """Return the whole reply as a call without streaming gives it, with a note if it is `retracted`."""
         found = Response.of(self.said, ending, truncated=truncated)
         return replace(found, note=RETRACTED) if self.retracted else found
 
@@ -82,7 +82,7 @@ class Shown:
 
 
 def unbroken(pieces: Iterator[Piece], reply: Shown, ask: Callable[[], Response]) -> Iterator[Piece]:
-    """The pieces of a reply, and where their stream fails or is empty, the rest of what a call replies.
+    """Yield the pieces of a reply. If the stream fails or is empty, call the model, and yield the rest of its reply.
 
     Args:
         pieces: the stream.
@@ -129,7 +129,7 @@ async def aunbroken(
 
 
 def shown(pieces: Iterator[Piece], reply: Shown) -> Iterator[Piece]:
-    """The pieces of a reply without its reasoning, and how it ended."""
+    """Yield the pieces of a reply without its reasoning, and then its ending."""
     ending = None
     for piece in pieces:
         if isinstance(piece, Ending):

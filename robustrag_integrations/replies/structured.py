@@ -1,4 +1,4 @@
-"""Structured replies: `{"answer": str, "found": bool}`, from models that are made to keep to this schema.
+"""Structured replies: `{"answer": str, "found": bool}`, from models that are constrained to this schema.
 
 1. At its first use a model is asked a fixed prompt (`capabilities.PROBE`) with the schema. It holds no passage and asks
    for something else, so that only what enforces the schema replies with such an object. This fixes the model's mode
@@ -47,7 +47,7 @@ _OF_THE_MODEL = (ModelError, ValueError, TypeError, LookupError, AttributeError,
 
 
 def check_replies(value: object) -> Replies:
-    """The setting, checked.
+    """Check the setting, and return it.
 
     Raises:
         ValueError: it is none of its three values.
@@ -58,7 +58,7 @@ def check_replies(value: object) -> Replies:
 
 
 def answer_in(response: Response) -> Response:
-    """A structured reply as a reply in text: an answer, an abstention, or a failure where it is no such object.
+    """Return a structured reply as a reply in text: an answer, an abstention, or a failure if it is no such object.
 
     A reply that was cut before its object was complete keeps its `finish`, and no text.
     """
@@ -80,7 +80,7 @@ def answer_in(response: Response) -> Response:
 
 
 def _fields(text: str) -> tuple[str, bool]:
-    """Answer and flag of an object; without an answer where the flag is false.
+    """Return an object's answer and flag; no answer where the flag is false.
 
     Raises:
         ValueError, RecursionError: it is something else, too long, or says a thing twice.

@@ -1,4 +1,4 @@
-r"""The part of a raw reply that answers: without reasoning, out of JSON, out of LaTeX's `\boxed{}`.
+r"""Extracts the answer from a raw reply: without reasoning, out of JSON, out of LaTeX's `\boxed{}`.
 
 Every function here is a function of one reply, linear in its length, and returns the reply as it is where it does not
 recognise a form.
@@ -49,7 +49,7 @@ _LATEX = (
 
 
 def answer_text(reply: str) -> str:
-    """Return what a reply answers with.
+    """Return the answer in a reply.
 
     Reasoning goes (see `reasoning`); reasoning that was never closed leaves what stands before it. Of a reply that is
     one `<answer>` its content is left, of a JSON object the answer's value, of null nothing.
@@ -64,7 +64,7 @@ def answer_text(reply: str) -> str:
 
 
 def complete_form(text: str) -> str | None:
-    r"""Return the form that holds the answer of a text that breaks off later; None if none was closed before.
+    r"""Return the answer's form that was closed before a text broke off; None if none was.
 
     Forms are a JSON object at the beginning (in a code fence or not), `<answer>...</answer>`, and the last
     `\boxed{...}`.
@@ -86,7 +86,7 @@ def complete_form(text: str) -> str | None:
 
 
 def unboxed(text: str) -> str:
-    r"""Return a text with its LaTeX reduced to words: `$\boxed{4608\ \text{pallets}}$` is "4608 pallets"."""
+    r"""Reduce the LaTeX in a text to words: `$\boxed{4608\ \text{pallets}}$` becomes "4608 pallets"."""
     if not _MAY_HOLD_LATEX(text):
         return text
     text = _IN_DOLLARS.sub(r"\\(\1\\)", text)
@@ -108,7 +108,7 @@ def unboxed(text: str) -> str:
 
 
 def without_citations(text: str) -> str:
-    """Return a text without the numbers that it cites by: "[1]", "[Doc 2]", "【3†source】"."""
+    """Remove numeric citations from a text: "[1]", "[Doc 2]", "【3†source】"."""
     left = _CITATION.sub("", text) if "[" in text or "【" in text else text
     return left if left.strip() else text  # "[1, 2, 3]" is a list
 

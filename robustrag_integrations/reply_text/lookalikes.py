@@ -1,4 +1,4 @@
-"""Letters and signs that look like those of ASCII, and characters that are not seen at all, for reading marks."""
+"""Maps look-alikes of ASCII characters, and invisible characters, for the reading of marks."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ _PLAIN = _table()
 
 
 def plain(text: str) -> str:
-    """The text with what looks like ASCII as ASCII; of the same length, character by character."""
+    """Replace look-alikes with ASCII, character by character, so that the length stays the same."""
     return text if text.isascii() else text.translate(_PLAIN)

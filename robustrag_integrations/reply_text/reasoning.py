@@ -1,4 +1,4 @@
-"""Reasoning that a model writes into the text of its reply, told from the answer by the marks around it.
+"""Separates the reasoning in the text of a reply from the answer, by the marks around it.
 
 Marks are tags (`<think>`, `</reasoning>`, `[THINK]`, `◁think▷`, `<|begin_of_thought|>`) in any case, with white space,
 attributes or HTML escapes, and the channels of Harmony (gpt-oss) and Gemma. They are read from left to right:
@@ -30,7 +30,7 @@ _NAMES = (
 
 
 def _any(*words: str) -> str:
-    """A pattern of any of these words, with invisible characters between their letters."""
+    """Return a pattern of any of these words, with invisible characters allowed between their letters."""
     return "|".join(f"{HIDDEN}".join(map(re.escape, word)) for word in sorted(words, key=len, reverse=True))
 
 
@@ -47,7 +47,7 @@ _CONTROLS = _any("start", "end", "return", "call", "message", "constrain")
 
 @cache
 def _mark() -> re.Pattern[str]:
-    """Any mark. Made when it is first needed: few replies hold a sign that a mark begins with, and it takes a while."""
+    """Return a pattern of any mark. Compiled on first use, as that is slow and few replies hold the start of a mark."""
     return re.compile(
         # <think>, < THINK >, <think type="x">, &lt;think&gt;, <seed:think>, <|think|>, <antthinking>
         rf"{_LESS}{_BAR}{_BAR}(?:[a-z]{{1,12}}:|ant)?(?P<opening>{_NAME}){_ALONE}"
@@ -94,7 +94,7 @@ _THINKS = frozenset({"thinking", "think", "thoughts", "thought", "thought_proces
 
 @dataclass(frozen=True)
 class Parts:
-    """A reply's text, taken apart.
+    """A reply's text, split into answer and reasoning.
 
     Attributes:
         answer: what is left without reasoning and its marks; of unfinished reasoning, what stands before it.
@@ -108,7 +108,7 @@ class Parts:
 
 
 def parts_of(reply: str) -> Parts:
-    """Take a reply apart into its answer and its reasoning."""
+    """Split a reply into its answer and its reasoning."""
     if not may_have_marks(reply):
         return Parts(reply)
     kept: list[str] = []  # of the answer
@@ -202,12 +202,12 @@ def _kind(tag: str) -> str:
 
 
 def _seen(word: str) -> str:
-    """A word of a mark without what is not seen of it."""
+    """Return a word of a mark in lower case, without invisible characters."""
     return _INVISIBLE.sub("", word).lower()
 
 
 def _unfinished_mark(text: str) -> re.Match[str] | None:
-    """The mark that a text ends in the middle of."""
+    """Return the unfinished mark at the end of a text."""
     begun = _begun(text)
     if begun is None:
         return None
@@ -220,5 +220,5 @@ def _begun(text: str) -> re.Match[str] | None:
 
 
 def _apart(text: str) -> str:
-    """A piece of an answer before a mark, such that the piece behind it cannot make a new mark with it."""
+    """Close a piece of an answer before a mark, so that it cannot form a new mark with the next piece."""
     return f"{text}…" if _begun(text) else text

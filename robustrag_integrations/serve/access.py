@@ -1,4 +1,4 @@
-"""Checks who asks and how, before anything of a request is read, and logs one line per request."""
+"""Checks headers and client of each request before its body is read, and logs one line per request."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class AccessMiddleware:
         self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or say why not."""
+        """Let a request in, or send the reason for refusing it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -79,6 +79,6 @@ class AccessMiddleware:
 
 
 def _host_name(host: bytes) -> str:
-    """The name of a Host header, without its port."""
+    """Return the name in a Host header, without its port."""
     text = host.decode("latin-1").strip().lower()
     return text.partition("]")[0] + "]" if text.startswith("[") else text.partition(":")[0]

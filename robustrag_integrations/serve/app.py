@@ -1,4 +1,4 @@
-"""The application and its addresses."""
+"""The ASGI application and its routes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def create_app(
     hosts: Iterable[str] | None = LOOPBACK_HOSTS,
     origins: Iterable[str] = (),
 ) -> Starlette:
-    """The ASGI application.
+    """Create the ASGI application.
 
     Args:
         service: what answers.
@@ -98,7 +98,7 @@ def guarded(
     hosts: Iterable[str] | None,
     origins: Iterable[str] = (),
 ) -> Starlette:
-    """An application whose every request is checked first; its server tells `state.admission` that it stops."""
+    """Wrap an application in the checks of every request; the server signals its stop to `state.admission`."""
     middleware = [Middleware(AccessMiddleware, key=key, hosts=hosts)]
     if pages := checked_origins(origins):
         # Outside of the checks: a browser asks for leave without a key.

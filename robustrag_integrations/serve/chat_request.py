@@ -1,4 +1,4 @@
-"""A chat completion request, checked: what is followed, ignored, ignored with a warning, or refused.
+"""Checked chat completion requests: each field is followed, ignored, ignored with a warning, or refused.
 
 The last message alone is the question. Earlier answers come from passages that nobody trusts; put together with the
 question, they could turn it. Parameters that would change the meaning of the answer are refused, unknown ones, too.
@@ -126,7 +126,7 @@ class ChatRequest:
 
 
 def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: bool) -> ChatRequest:
-    """A request from its JSON.
+    """Check a request's JSON, and return the request.
 
     Raises:
         RequestError: the message names what is wrong.
@@ -179,7 +179,7 @@ def _question_of(messages: list[_Message]) -> str:
 
 
 def _passage(number: int, document: _Document) -> Passage:
-    """A document of the client's. Without a source it is one of its own: nothing else shares its vote."""
+    """Return a client's document as a passage. Without a source it is its own source: nothing else shares its vote."""
     own = f"request-document-{number}"
     return Passage(document.text, id=document.id or own, source=document.source or own)
 

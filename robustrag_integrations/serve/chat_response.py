@@ -1,4 +1,4 @@
-"""An answer in the shape of OpenAI's chat completions, its report beside it in `robustrag`."""
+"""Answers in the shape of OpenAI's chat completions, with the report in `robustrag`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA = "robustrag/serve/1"
 
 
 class ChatResponse:
-    """The objects of one reply, which share an id and a time.
+    """The objects of one response, which share an id and a time.
 
     Args:
         model: the name that was asked for.
@@ -29,7 +29,7 @@ class ChatResponse:
         self._common = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": model}
 
     def completion(self, answer: RobustAnswer, report: Mapping[str, Any]) -> dict[str, Any]:
-        """The whole reply."""
+        """Return the whole response."""
         message = {"role": "assistant", "content": answer.text, "refusal": None}
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return {
@@ -41,15 +41,15 @@ class ChatResponse:
         }
 
     def piece(self, text: str, *, is_first: bool) -> dict[str, Any]:
-        """A piece of a streamed answer."""
+        """Return a piece of a streamed answer."""
         return self._chunk({"role": "assistant", "content": text} if is_first else {"content": text})
 
     def last(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """The end of a streamed answer."""
+        """Return the end of a streamed answer."""
         return {**self._chunk({}, "stop"), "robustrag": report}
 
     def usage(self, spending: Spending) -> dict[str, Any]:
-        """The token counts of a streamed answer, for clients that asked for them."""
+        """Return the token counts of a streamed answer, for clients that asked for them."""
         return {**self._common, "object": "chat.completion.chunk", "choices": [], "usage": usage_of(spending)}
 
     def _chunk(self, delta: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class ChatResponse:
 
 
 def usage_of(spending: Spending) -> dict[str, Any] | None:
-    """The tokens of all calls of an answer; None where a call did not tell."""
+    """Return the tokens of all calls of an answer; None where a call did not tell."""
     total = spending.total
     if total.prompt is None or total.completion is None:
         return None
@@ -74,7 +74,7 @@ def usage_of(spending: Spending) -> dict[str, Any] | None:
 def report_of(
     answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence[str], prices: Prices | None
 ) -> dict[str, Any]:
-    """The extension field: what the answer is worth, and who said what. It holds no passage's text.
+    """Return the extension field: the answer's guarantee, and each group's reply. It holds no passage's text.
 
     Args:
         answer: the answer.

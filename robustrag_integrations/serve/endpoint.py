@@ -1,4 +1,4 @@
-"""One request and its reply: read within bounds, worked on while the client waits, answered whole or in pieces.
+"""One request and its response: read within bounds, cancelled when the client leaves, answered whole or in pieces.
 
 A request has no place before all of it is there, so clients that send slowly keep nobody waiting; what they sent is
 bounded by itself. A complete one takes a place, waits for its turn, and is worked on until it is answered, its time is
@@ -31,7 +31,7 @@ _LAST_WORDS = 5  # seconds
 
 
 class Admission:
-    """Admits requests; used in one event loop.
+    """Limits the requests under way; used in one event loop.
 
     Attributes:
         limits: what is admitted at most.
@@ -46,7 +46,7 @@ class Admission:
         self._unfinished: dict[anyio.CancelScope, bytearray] = {}
 
     def stop(self) -> None:
-        """Send away all that are not answered yet."""
+        """Refuse all requests that are not answered yet."""
         if not self.stopped:
             self.stopped = True
             for scope in self._unfinished:
@@ -55,7 +55,7 @@ class Admission:
                 self._turns.release()
 
     async def read(self, request: Request) -> dict[str, Any]:
-        """A request's JSON object.
+        """Read a request's JSON object.
 
         Raises:
             RequestError: it is too long, comes too slowly, or is not a JSON object.
@@ -93,7 +93,7 @@ class Admission:
 
     @contextmanager
     def place(self) -> Iterator[None]:
-        """A place among those that are answered or wait.
+        """Hold a place among the requests that are answered or wait.
 
         Raises:
             RequestError: there is none left.
@@ -110,7 +110,7 @@ class Admission:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Waits until there is room to answer.
+        """Wait until there is room to answer.
 
         Raises:
             RequestError: the server stops.
@@ -129,7 +129,7 @@ def _stopping() -> RequestError:
 
 
 def json_object(body: bytes) -> dict[str, Any]:
-    """A JSON object from its bytes, in valid Unicode.
+    """Parse a JSON object from its bytes, in valid Unicode.
 
     Raises:
         RequestError: it is not one, nests too deep, names an entry twice, or holds NaN or Infinity.
@@ -164,7 +164,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without repeats: of two entries with one name, another program may have checked the other one."""
+    """Build an object, and refuse repeated names: another program may have checked the other entry."""
     made = dict(pairs)
     if len(made) < len(pairs):
         raise RequestError(400, "the JSON names an entry twice")
@@ -179,11 +179,11 @@ class JSONReply(JSONResponse):
 
     @classmethod
     def refusing(cls, error: RequestError) -> JSONReply:
-        """Says why there is no answer."""
+        """Return an error response."""
         return cls(error.body, error.status, error.headers)
 
     def render(self, content: Any) -> bytes:
-        """JSON in ASCII: no line separator of a document ends an event early."""
+        """Render JSON in ASCII: no line separator in a document can end an event early."""
         return json.dumps(content, ensure_ascii=True, allow_nan=False).encode()
 
 
@@ -220,7 +220,7 @@ class Reply:
         await send({"type": "http.response.body", "body": last})
 
     async def fail(self, error: RequestError) -> None:
-        """Say within a stream why it ends. A client that does not read is left."""
+        """Send an error within a stream, and close it. A client that does not read is dropped."""
 
         async def last_words() -> None:
             await self.event(error.body)
@@ -231,7 +231,7 @@ class Reply:
 
 
 class Endpoint:
-    """An ASGI application for one address.
+    """An ASGI application for one route.
 
     Args:
         work: answers a request's JSON; cancelled when the client hangs up or the time is over.
@@ -243,7 +243,7 @@ class Endpoint:
         self._admission = admission
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request. Errors are for the middleware to tell, but for those in the middle of a stream."""
+        """Answer one request. Errors go to the middleware, except in the middle of a stream."""
         reply = Reply(scope, receive, send)
         try:
             body = await self._admission.read(Request(scope, receive))
@@ -266,7 +266,7 @@ class Endpoint:
 
 
 async def _unless_gone(receive: Receive, work: Awaitable[None]) -> None:
-    """Do the work; when the client hangs up, cancel it.
+    """Do the work; cancel it when the client disconnects.
 
     Raises:
         ClientDisconnect: the client hung up.

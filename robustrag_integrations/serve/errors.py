@@ -17,7 +17,7 @@ _FAILED_CALL = re.compile(r"(?:the final call failed: )?([A-Za-z_]\w{0,60})(?::(
 
 
 class RequestError(Exception):
-    """A request that gets no answer.
+    """A request that is refused.
 
     Args:
         status: the HTTP status.
@@ -82,7 +82,7 @@ def failure_message(error: ModelError) -> str:
 
 
 def call_failure(message: str) -> str:
-    """The kind of error that a failed call names, and its HTTP status if it names one."""
+    """Return the class of error that a failed call names, and its HTTP status if it names one."""
     match = _FAILED_CALL.match(message)
     if match is None:
         return "an error"

@@ -13,7 +13,7 @@ _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^/\s?#@]+", re.I)
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one request, and of all that are under way.
+    """Bounds of one request, and of all requests under way.
 
     Attributes:
         body_bytes: the longest request.
@@ -50,7 +50,7 @@ class Limits:
 
 
 def checked_origins(origins: Iterable[str]) -> list[str]:
-    """Addresses of web pages that may call from a browser, as browsers name them in the Origin header.
+    """Check the origins of web pages that may call from a browser, written as in the Origin header.
 
     Raises:
         ValueError: one is neither "*" nor of the form http://host:port.

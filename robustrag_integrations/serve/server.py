@@ -40,7 +40,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """A socket that listens here; port 0 takes a free one.
+    """Return a socket that listens here; port 0 takes a free one.
 
     Raises:
         OSError: the address is taken, or is not this machine's.
@@ -50,7 +50,7 @@ def bound(host: str, port: int) -> socket.socket:
 
 
 def address_of(listening: socket.socket) -> str:
-    """The address as clients write it."""
+    """Return the address as clients write it."""
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}/v1" if ":" in host else f"http://{host}:{port}/v1"
 
@@ -71,13 +71,13 @@ def most_connections() -> int:
 
 
 class BoundedProtocol(H11Protocol):
-    """A connection that is one of a bounded number, and is closed when no request comes."""
+    """A connection of a limited number, closed when no request arrives in time."""
 
     is_surplus = False
     _closing: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Bound how many there are."""
+        """Limit the number of connections."""
         super().connection_made(transport)
         self.since = self.loop.time()
         self._expect_request()
@@ -96,7 +96,7 @@ class BoundedProtocol(H11Protocol):
             _LOG.warning("%s connections are open: further ones get 503, or are closed", most_connections())
 
     def data_received(self, data: bytes) -> None:
-        """Bound how long a request's head may take."""
+        """Limit the time for a request's head."""
         super().data_received(data)
         self._expect_request()
 
@@ -106,7 +106,7 @@ class BoundedProtocol(H11Protocol):
         self._stop_closing()
 
     def shutdown(self) -> None:
-        """Have the application send away whom it does not answer yet."""
+        """Have the application refuse those whom it does not answer yet."""
         admission = getattr(getattr(self.config.loaded_app, "state", None), "admission", None)
         if admission is not None:
             admission.stop()
@@ -134,7 +134,7 @@ async def _only_health(app: ASGIApp, scope: Scope, receive: Receive, send: Send)
 
 
 class Server(uvicorn.Server):
-    """uvicorn's server, with a long queue before it: what accepts a few at a time would have a short one."""
+    """uvicorn's server with a long accept queue, where one that accepts a few at a time would have a short one."""
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Listen."""
@@ -144,7 +144,7 @@ class Server(uvicorn.Server):
 
 
 def configured(app: ASGIApp, *, last_seconds: int = LAST_SECONDS, keep_alive: int = KEEP_ALIVE) -> Server:
-    """A server for the application.
+    """Return a server for the application.
 
     Args:
         app: what is served.

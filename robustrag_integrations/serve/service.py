@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Library:
-    """Documents and how they are searched.
+    """Documents with their index and retrieval settings.
 
     Attributes:
         index: over their passages.
@@ -42,7 +42,7 @@ class Library:
 
 @dataclass(frozen=True)
 class Served:
-    """A name that clients can ask for.
+    """A model name that clients can ask for.
 
     Attributes:
         defense: the defence's name.
@@ -75,7 +75,7 @@ class Service:
 
     @property
     def defenses(self) -> list[Defense]:
-        """All that answer."""
+        """All defences that answer."""
         return [made for served in self.models.values() for made in (served.short, served.choice) if made is not None]
 
     def served(self, name: str) -> Served:
@@ -91,7 +91,7 @@ class Service:
         return self.models[name]
 
     def defense_for(self, request: ChatRequest) -> Defense:
-        """The defence that a request asks for.
+        """Return the defence for a request.
 
         Raises:
             RequestError: there is no such model, or it does not answer such a question.

@@ -1,4 +1,4 @@
-"""Several processes behind one address: each is a whole server of its own, and all accept from one socket.
+"""Several server processes behind one address: each is a whole server, and all accept from one socket.
 
 uvicorn's own supervisor (0.54) loads an application inside its event loop, ends all processes when one that takes
 another's place cannot start, waits for one that hangs, and leaves its processes behind when it is killed.
@@ -29,11 +29,11 @@ Why = tuple[str, str]  # "usage" or "failure", and what is said of it
 
 
 class WorkerError(Exception):
-    """A process could not start serving; carries the kind of error and what was said of it."""
+    """A process could not start serving; carries the kind of error and its message."""
 
 
 def run_workers(work: Work, count: int, *, serving: Callable[[], Any], replaced: Callable[[str, float], Any]) -> None:
-    """Serve in so many processes until this one is told to stop; answers under way are finished first.
+    """Serve in this many processes until this one is told to stop; answers under way are finished first.
 
     A process that ends by itself is replaced, after a pause that grows while processes end soon.
 
@@ -75,7 +75,7 @@ def run_workers(work: Work, count: int, *, serving: Callable[[], Any], replaced:
 
 
 def _stop(processes: list[BaseProcess], signals: Connection) -> None:
-    """Have all processes finish what is under way; an interrupt does not wait for that."""
+    """Have all processes finish the answers under way; an interrupt does not wait for that."""
     for process in processes:
         process.terminate()
     end = monotonic() + _LAST_SECONDS
@@ -89,7 +89,7 @@ def _stop(processes: list[BaseProcess], signals: Connection) -> None:
 
 
 class _Place:
-    """A process that serves, and those that take its place.
+    """A server process, and its replacements.
 
     Attributes:
         process: the one that is there now.
@@ -109,7 +109,7 @@ class _Place:
         self.pause = self.due = 0.0
 
     def look(self) -> Why | None:
-        """Start a process if it is time to. Says why there is none any more if it has ended, or could not start."""
+        """Start a process if it is due. Return the reason if it has ended or could not start."""
         if self.process is None or self.line is None:
             if monotonic() < self.due:
                 return None
@@ -166,7 +166,7 @@ def _serve(work: Work, line: Connection) -> None:
 
 
 def _end(*_: object) -> None:
-    """End with everything cleaned up that a killed process leaves behind, such as semaphores."""
+    """Exit, after cleaning up what a killed process would leave behind, such as semaphores."""
     raise SystemExit(128 + signal.SIGTERM)
 
 
@@ -180,7 +180,7 @@ def _end_with_the_parent(line: Connection) -> None:
 
 @contextmanager
 def _stop_signals() -> Iterator[Connection]:
-    """Gives what SIGINT and SIGTERM are written to; also where a shell has its background ignore SIGINT."""
+    """Yield a connection that receives SIGINT and SIGTERM; also where a shell has its background ignore SIGINT."""
     read, write = Pipe(duplex=False)
     numbers = signal.SIGINT, signal.SIGTERM
     with read, write:
