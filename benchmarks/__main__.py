@@ -57,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
     for name in options.only or PARTS:
         print(f"{name}:", file=sys.stderr, flush=True)
         found += PARTS[name](bench)
-        # What is known so far, so that a run that is stopped leaves its figures behind.
+        # Written after each part, so that a run that is stopped leaves its figures.
         report = {"machine": _machine(bench, options, device), "ratios": [r.as_dict(device) for r in found]}
         (options.out / "benchmarks.json").write_text(json.dumps(report, indent=1) + "\n")
     print(as_table(found, device))

@@ -136,7 +136,7 @@ def _many() -> tuple[int, float]:
             if answer.text != "Bo Ek":
                 raise AssertionError(f"question {number} got {answer.text!r}")
 
-        await ask(0)  # what is made once and kept, such as the loop's worker threads up to their number, stays
+        await ask(0)  # things made once and kept stay, such as the loop's worker threads up to their number
         await asyncio.gather(*(ask(i) for i in range(_AT_ONCE)))
         before, start = _in_use(), time.perf_counter()
         await asyncio.gather(*(ask(i) for i in range(_MANY)))

@@ -25,7 +25,7 @@ HOW = f"git clone https://github.com/inspire-group/RobustRAG && git -C RobustRAG
 NEW_TOKENS = 24  # of an answer, as the bundled reader's own setting says
 CONTEXT_TOKENS = 2048  # that it was trained for
 
-Patch = tuple[str, str, str]  # what is replaced, by what, and why
+Patch = tuple[str, str, str]  # original, replacement, and reason
 DEFENSE: tuple[Patch, ...] = (
     ('.to("cuda")', ".to('cpu')", "no GPU"),
     ('["input_ids"][0][1]', '["input_ids"][0][0]', "this tokenizer adds no token at the beginning"),

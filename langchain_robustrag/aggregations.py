@@ -41,7 +41,7 @@ _OF_STOCK = {
         "the prompt is the argument prompt, with {context}",
     ),
 }
-EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and what they must name
+EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and their required fields
 
 
 class MethodOptions(TypedDict, total=False):

@@ -21,7 +21,7 @@ from langchain_robustrag.replies import Seen
 from robustrag_integrations.answers.answer import RobustAnswer
 
 REPORT_EVENT = "robustrag_report"
-NOSTREAM = "nostream"  # what LangGraph looks for
+NOSTREAM = "nostream"  # the tag that LangGraph recognises
 
 
 class OpenRuns(Seen):

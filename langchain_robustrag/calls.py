@@ -52,7 +52,7 @@ ISOLATED = "robustrag:isolated"
 _PROBE = Prompt(PROBE, structured=True)
 
 RunManager: TypeAlias = CallbackManagerForChainRun | AsyncCallbackManagerForChainRun
-ChildRun: TypeAlias = Callable[[BaseCallbackHandler], RunnableConfig]  # from what watches the run to its config
+ChildRun: TypeAlias = Callable[[BaseCallbackHandler], RunnableConfig]  # maps the handler of a run to the run's config
 
 
 @dataclass(frozen=True)

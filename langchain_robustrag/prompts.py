@@ -15,7 +15,7 @@ from langchain_core.prompts import PromptTemplate as StringTemplate
 
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 
-BETWEEN = "\n\n"  # what stands between two messages of a prompt as text
+BETWEEN = "\n\n"  # between two messages of a prompt as text
 _SLOT = "\ue000robustrag-context\ue001"  # private characters: nothing a prompt would say
 
 

@@ -378,7 +378,7 @@ class RobustDocuments(OneRun[Any]):
     def _caveats(self) -> tuple[str, ...]:
         return () if self._model is None else tuple(self._model.warnings)
 
-    # --- what LangChain wants to know
+    # --- introspection for LangChain
 
     def __repr__(self) -> str:
         llm = self.llm.description if isinstance(self.llm, TextModel) else model_name(self.llm).partition(" ")[0]

@@ -28,7 +28,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.replies.structured import SCHEMA
 
 _INSTRUCTIONS = "Reply with one JSON object that fits this JSON schema, and nothing else:\n"
-_MARK = "ls_structured_output_format"  # what LangChain binds to models that give structured output
+_MARK = "ls_structured_output_format"  # an argument that LangChain binds to models with structured output
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import UNKNOWN
 
 _LOG = logging.getLogger(__name__)
-# Arguments of tools that look something up: what these return, others wrote.
+# Arguments of lookup tools, which return texts that others wrote.
 _LOOKS_UP = frozenset(
     {
         *("query", "queries", "question", "q", "search", "search_query", "search_term", "search_terms", "keyword"),

@@ -96,7 +96,7 @@ class IsolationAudit(BaseCallbackHandler):
             handlers[:] = [h for h in handlers if h is not self]
         self._managers.clear()
 
-    # Instrumentation: it swallows what handlers raise, so that it tells the audit what there is, and no more.
+    # Instrumentation swallows exceptions of handlers, so it can inform the audit, and stop nothing.
 
     def handle(self, event: Any, **kwargs: Any) -> None:
         """Check the prompt, or register the nodes, of an event."""
@@ -140,7 +140,7 @@ class IsolationAudit(BaseCallbackHandler):
     def restore_propagation_context(self, context: dict[str, Any]) -> None:
         """Take nothing from other processes."""
 
-    # Callback managers let what handlers raise through, right before the LLM is asked.
+    # Callback managers propagate exceptions of handlers, right before the LLM is called.
 
     def on_event_start(
         self,

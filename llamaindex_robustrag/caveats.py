@@ -19,7 +19,7 @@ from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.models.base import repeats_of
 
-_LONG_METADATA = 2_000  # characters of one node's, from which it is told
+_LONG_METADATA = 2_000  # characters of one node's metadata that cause a warning
 
 
 def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any], refused: Collection[str] = ()) -> Repeats:
@@ -35,7 +35,7 @@ def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any], refused: Collection[st
     if "temperature" in refused:
         return Repeats("samples", "it takes no temperature")
     if temperature := _temperature(llm, call_kwargs):
-        advice = "" if temperature == 1 else "; set temperature=0"  # 1 is what models that reason are fixed to
+        advice = "" if temperature == 1 else "; set temperature=0"  # reasoning models are fixed to 1
         return Repeats("samples", f"temperature {temperature:g}{advice}")
     if temperature is None:
         return Repeats("samples", "no temperature is set, and most servers then sample")

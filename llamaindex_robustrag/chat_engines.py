@@ -81,7 +81,7 @@ class ReportingChatEngine(BaseChatEngine):
     conversation) is answered from the conversation alone, and the report says so.
     """
 
-    _THEIRS: ClassVar[tuple[str, ...]] = ()  # what LlamaIndex's own engine is given besides
+    _THEIRS: ClassVar[tuple[str, ...]] = ()  # further arguments of LlamaIndex's own engine
     _llm: LLM
     _synthesizer: RobustRAGSynthesizer | None = None
     _small_talk: bool = True

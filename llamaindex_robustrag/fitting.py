@@ -13,7 +13,7 @@ from llama_index.core.utils import get_tokenizer
 from llamaindex_robustrag.message_text import MessageText
 from robustrag_integrations.prompts import Prompt
 
-_LONGEST_TOKEN = 8  # characters per token of room that are looked at: twice what English needs
+_LONGEST_TOKEN = 8  # characters read per token of room: twice the need of English
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TypeVar
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 _Self = TypeVar("_Self", bound="MessageText")
-BETWEEN = "\n\n"  # what stands between two messages
+BETWEEN = "\n\n"  # between two messages
 
 
 class MessageText(str):

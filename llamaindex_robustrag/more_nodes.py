@@ -66,7 +66,7 @@ def _all_changed(value: Any, k: int, depth: int) -> Any:
 
 
 def _holds_retrievers(name: str, value: Any) -> bool:
-    if name == "object_map":  # what index nodes stand for
+    if name == "object_map":  # the objects behind index nodes
         return False
     held = list(value.values()) if isinstance(value, Mapping) else value
     listed = held if isinstance(held, (list, tuple)) else [held]

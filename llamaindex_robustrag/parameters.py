@@ -12,7 +12,7 @@ from llama_index.core.llms import LLM
 from robustrag_integrations.models.capabilities import sent_parameters, without
 from robustrag_integrations.models.client_errors import LIMITS, PARAMETERS, SYSTEM
 
-_BUILDERS = ("_get_model_kwargs", "_get_all_kwargs")  # what integrations build a request's parameters with
+_BUILDERS = ("_get_model_kwargs", "_get_all_kwargs")  # methods with which integrations build a request's parameters
 _FIELDS = tuple(name for name in PARAMETERS if name not in (*LIMITS, SYSTEM, "stop"))
 
 

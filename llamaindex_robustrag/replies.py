@@ -63,7 +63,7 @@ class Streamed:
         whole = text_of(part)
         if whole.startswith(self._text):
             piece = whole[len(self._text) :]
-        else:  # an integration whose parts hold no more than what is new
+        else:  # an integration whose parts hold only the new text
             piece = part.delta if part.delta is not None and part.delta in whole else whole
         self._text = whole if whole.startswith(self._text) else self._text + piece
         return piece

@@ -86,7 +86,7 @@ class PromptTemplate:
     fields: tuple[str, ...]
     exemplars: tuple[Exemplar, ...] = ()
     _lead: str = field(init=False, repr=False, compare=False)  # all before the first field, the same in every prompt
-    _rest: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)  # each field, and what follows it
+    _rest: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)  # field, text after it
 
     def __post_init__(self) -> None:
         first, *others = _split(self.body)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 
-_answering: dict[object, int] = {}  # what is being answered -> the thread that began it
+_answering: dict[object, int] = {}  # answer under way -> the thread that began it
 _forked_meanwhile = False
 
 

@@ -12,7 +12,7 @@ _MATH = re.compile(r"\$([^$\n]{1,80})\$(?!\d)")  # of LaTeX, no amount of money
 _SPACE_AT_A_SIGN = re.compile(
     rf"(?<=\d)[ \u00a0\u202f](?=[%‰{MONEY}](?!\d))|(?<=[<>≤≥±{MONEY}])[ \u00a0\u202f](?=\.?\d)"
 )
-_DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d{1,30}),(?=\d{1,2}(?![\d.,]))")  # what thousands do not look like
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,])(\d{1,30}),(?=\d{1,2}(?![\d.,]))")  # not a thousands separator
 _SIGN = re.compile(
     rf"(?<![^\W_])-(?=[{MONEY}]?\.?\d)"  # -5
     r"|(?:(?<=\b[^\W\d_])|(?<=\b[^\W\d_]{2}))-(?![\w-])"  # A-, AB-

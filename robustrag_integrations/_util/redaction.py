@@ -25,7 +25,7 @@ from robustrag_integrations.errors import INTERRUPTS, ModelError
 
 HIDDEN = "***"
 
-_LONGEST = 20_000  # characters that are looked at; the rest is cut off, as half a key may stand there
+_LONGEST = 20_000  # characters that are searched; the rest is cut off, as half a key may be there
 _SHORTEST = 4  # characters of a secret; shorter ones are words of other texts
 _PIECE = 8  # characters of a longer secret that give it away
 _LONG = 2 * _PIECE  # from this length on, pieces of a secret are hidden too
@@ -33,7 +33,7 @@ _DEPTH = 6  # of models inside wrappers inside wrappers
 _MOST_OBJECTS = 500  # that are searched for settings
 _UNREADABLE = "Authorization: unreadable"  # counts as a credential
 _HEADER = " header"  # marks a name as one of a header
-_PLACEHOLDERS = frozenset({  # what people write where a server wants no key
+_PLACEHOLDERS = frozenset({  # placeholders for servers that need no key
     "anything", "dummy", "empty", "fake", "ignored", "lm-studio", "local", "no-key", "no-key-needed", "none",
     "not-needed", "not-used", "null", "ollama", "placeholder", "secret", "test", "token", "unused",
 })  # fmt: skip
@@ -49,7 +49,7 @@ _SECRET_NAME = re.compile(rf"(?i){_NAME}s?$|^token$|cookie$")
 _ENVIRONMENT = re.compile(r"(?:_|^)(?:API_?KEY|ACCESS_KEY|KEY|SECRET|TOKEN|PASSWORD|PASSWD)$")
 _HARMLESS_HEADER = re.compile(r"(?i)accept|content-|user-agent|x-stainless|http-referer|referer|x-title|openai-")
 
-# Every pattern is linear in the text: what may repeat is bounded, or cannot begin twice within itself.
+# Every pattern is linear in the text: repeats are bounded, or cannot begin within themselves.
 _PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), kept + HIDDEN + after)
     for pattern, kept, after in (
@@ -209,7 +209,7 @@ def _credentials(name: str, value: Any) -> list[str]:
     if isinstance(value, (bytes, str)):
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         named = _SECRET_NAME.search(name) or (name.endswith(_HEADER) and not _HARMLESS_HEADER.match(name))
-        after = text.partition(" ")[2]  # what follows Bearer or Basic
+        after = text.partition(" ")[2]  # the token after Bearer or Basic
         return [*((text, after) if named else ()), *_in_address(text)]
     if callable(getattr(type(value), "get_secret_value", None)):
         return [str(value.get_secret_value())]

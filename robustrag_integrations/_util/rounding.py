@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_HALF_UP, Context, Decimal
 
-_CONTEXT = Context(prec=400)  # digits of the largest float, and those behind the point
+_CONTEXT = Context(prec=400)  # digits of the largest float, and those after the point
 
 
 def decimals(value: float, digits: int = 0, scale: int = 1) -> str:

@@ -113,7 +113,7 @@ def _abstains(response: str, phrases: Collection[str]) -> bool:
         return False
     plain = _plain(_TITLE.sub(" xx ", unwrapped)) if _TITLE.search(unwrapped) else plain
     bare = plain.strip(" \"'.!\n-")
-    plain = _QUOTED.sub(" xx ", plain) if '"' in bare else bare  # a stand-in that says something
+    plain = _QUOTED.sub(" xx ", plain) if '"' in bare else bare  # a placeholder that counts as content
     spoken = tuple(language(name) for name in names if hints_of(name).search(plain))
     denied = False
     sentences = 0

@@ -27,7 +27,7 @@ _WORDS = Path(__file__).with_name("words")
 _HEADING = re.compile(r"\[([a-z_]+)\]")
 _NAMED = re.compile(r"\{([a-z_]+)\}")
 _NEVER = "(?!)"
-_TOP_LEVEL = re.compile(r"\|(?![^()]*\))")  # between alternatives that stand in no brackets
+_TOP_LEVEL = re.compile(r"\|(?![^()]*\))")  # between alternatives outside brackets
 _IN_WORD = r"[\w\u0900-\u0963\u0981-\u0df3]"  # letters, and the vowel signs of India
 _UNSPACED = frozenset({"zh", "ja", "th"})
 

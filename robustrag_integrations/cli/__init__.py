@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         parser = command_parser(typed)
         args = parser.parse_args(argv)
-    except SystemExit as done:  # argparse has said what is wrong, or shown the help
+    except SystemExit as done:  # argparse has printed the error or the help
         return done.code if isinstance(done.code, int) else EXIT_USAGE
     except ImportError as error:
         complain(f"error: {error}")

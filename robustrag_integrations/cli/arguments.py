@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
         known = [*self._option_string_actions]
         for text in args or ():
             if text == "--" or (self._subparsers is not None and not text.startswith("-")):
-                break  # what follows a command is its own parser's
+                break  # the arguments after a command belong to its own parser
             if not _is_option(text, known):
                 name = text.split("=")[0]
                 near = nearest_of(name, known)

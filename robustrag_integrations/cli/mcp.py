@@ -103,7 +103,7 @@ def server_of(args: argparse.Namespace) -> MCPServer:
         try:
             passages = index.search(question, args.top_k, per_source=per_source(args), by=args.group_by)
             answer = await defense.aanswer(question, passages)
-        except (RobustRAGError, ValueError) as error:  # its message may quote what was read
+        except (RobustRAGError, ValueError) as error:  # its message may quote the documents
             raise ToolError(f"the documents could not be read ({type(error).__name__})") from None
         report = {
             "answer": answer.text,

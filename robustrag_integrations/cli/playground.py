@@ -77,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"cannot listen on --host {args.host} --port {args.port}: {error}") from error
     with listening, TemporaryDirectory(prefix="robustrag-playground-") as folder:
         Progress().step("reading the example")
-        KEYWORD.load().rehearse(KeywordSettings.of())  # what reads replies; models are loaded when they are chosen
+        KEYWORD.load().rehearse(KeywordSettings.of())  # the readers of replies; models are loaded when they are chosen
         hosts = frozenset({*LOOPBACK_HOSTS, args.host.lower()}) if is_loopback(args.host) else None
         if hosts is None:
             complain(f"warning: anybody who reaches {args.host} may ask your models; there is no key")

@@ -149,7 +149,7 @@ def _row(compared: Compared) -> tuple[str, ...]:
 def _verdict(found: RepeatFindings) -> str:
     alone, loaded = found.alone, found.under_load
     if not found.differed:
-        most = 1 - 0.05 ** (1 / max(found.compared - found.prompts, 1))  # what they are compared with counts once each
+        most = 1 - 0.05 ** (1 / max(found.compared - found.prompts, 1))  # each reference call counts once
         return (
             f"No difference in {found.compared} replies: with 95% confidence fewer than {most:.1%} of replies like\n"
             "these differ, under no more load than this. That is no proof."

@@ -271,7 +271,7 @@ def _serve_in_processes(server: _Server) -> None:
 
 
 def _warn_of_a_replaced_process(why: str, pause: float) -> None:
-    with suppress(OSError):  # nobody reads standard error any more
+    with suppress(OSError):  # standard error is closed
         complain(f"warning: {why}; another one takes its place {f'in {pause:g} s' if pause else 'now'}")
 
 

@@ -195,7 +195,7 @@ class _Search:
                 self.unread[kind] += 1
             else:
                 size = 0
-                with suppress(OSError):  # one that has gone is said when it is read
+                with suppress(OSError):  # a missing one is reported when it is read
                     size = entry.stat(follow_symlinks=False).st_size
                 path, below = os.path.join(folder.path, entry.name), (*folder.below, entry.name)
                 own.append(SourceFile(path, size=size, root=folder.root, below=below))

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-READ, NOT_READ = b"+", b"-"  # what a reply begins with; the text follows, or why there is none
+READ, NOT_READ = b"+", b"-"  # the first bytes of a reply; the text follows, or the error
 
 
 class PDFError(ValueError):

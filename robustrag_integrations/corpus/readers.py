@@ -15,11 +15,11 @@ from robustrag_integrations.grouping.metadata import origin_in
 
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
 MOST_ROWS = 500_000  # of one JSONL file
-LONGEST_ROW = 8 << 20  # characters of one row: what is read of it may take twenty times the memory
+LONGEST_ROW = 8 << 20  # characters of one row, which may take twenty times the memory once parsed
 
-# What a PDF may take grows with its size, so that a small one cannot cost much. Honest ones take a tenth of it.
+# A PDF's limits grow with its size, so that a small one cannot cost much. Honest ones take a tenth of them.
 MOST_PAGES = 10_000
-LARGEST_TEXT = 32 * 1024 * 1024  # characters that any PDF, which is compressed, may unfold to
+LARGEST_TEXT = 32 * 1024 * 1024  # characters of any PDF, which is compressed
 _TEXT = 1024 * 1024  # characters for a PDF of no size,
 _TEXT_PER_BYTE = 50  # and for each byte of one
 _SECONDS = 2.0  # of processor time for a PDF of no size,

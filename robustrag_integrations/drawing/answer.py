@@ -237,7 +237,7 @@ def _said(group: Mapping[str, Any], kept: set[str], limits: Limits) -> Iterator[
     if group["choice"] is not None:
         yield h("span", f"votes for option {group['choice'] + 1}", cls="note")
     if words := group["keywords"]:
-        # What was kept comes first: it is what the cut must not hide.
+        # Retained keywords come first, as the cut must not hide them.
         ranked = sorted(words, key=lambda w: (w not in kept, w))
         shown = [h("li", one_line(w, 60), cls="word kept" if w in kept else "word") for w in ranked[: limits.keywords]]
         more = len(words) - len(shown)

@@ -183,7 +183,7 @@ def _axes(figure: Figure, scale: _Scale) -> Iterator[Element]:
     ticks = x_ticks(figure)
     room = max(int((WIDTH - _LEFT - _RIGHT) / len(ticks) / 5.6), 3)
     for i, (x, name) in enumerate(ticks):
-        # Names that would run into each other stand on two levels.
+        # Names that would overlap are put on two levels.
         low = 12 if len(ticks) > 3 and figure.ticks and i % 2 else 0
         shown = one_line(name, room * 2 if len(ticks) > 3 else room)
         yield h("text", h("title", one_line(name, 80)), shown, x=scale.x(x), y=HEIGHT - _BOTTOM + 14 + low,

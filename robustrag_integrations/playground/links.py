@@ -11,8 +11,8 @@ from robustrag_integrations.playground.state import State, StateError, state_of
 from robustrag_integrations.serve.endpoint import json_object
 from robustrag_integrations.serve.errors import RequestError
 
-LONGEST_LINK = 16_000  # characters; what mail and chat programs carry
-_MOST_BYTES = 2_000_000  # of what a link may unfold to
+LONGEST_LINK = 16_000  # characters; the limit of mail and chat programs
+_MOST_BYTES = 2_000_000  # of an unpacked link
 
 _LINK = re.compile(r"[A-Za-z0-9_-]+={0,2}")
 

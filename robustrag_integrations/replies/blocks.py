@@ -70,7 +70,7 @@ class Blocks:
         elif kind in _TOOLS:
             self.calls_tools = True
         elif (kind in _TEXT or kind is None) and isinstance(text, str):
-            if block.get("phase") == "commentary":  # what a model says on its way to the answer
+            if block.get("phase") == "commentary":  # a model's remarks on the way to the answer
                 self.reasoning_chars += len(text)
             else:
                 self.text.append(text)

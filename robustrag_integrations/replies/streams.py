@@ -46,7 +46,7 @@ class Shown:
         text = self._next + piece
         clear, self._waits = clear_of_marks(text, at_start=self._blank)
         if self._waits:
-            clear = 0  # it may close what stands before it
+            clear = 0  # it may close the text before it
         ready, self._next = text[:clear], text[clear:]
         self._shown.append(ready)
         self._blank = self._blank and not ready.strip()

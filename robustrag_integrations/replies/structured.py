@@ -42,7 +42,7 @@ SCHEMA: dict[str, Any] = {
 
 _LONGEST = 20_000  # characters of an object
 _CUT = ("length", "content_filter", "tool_calls")
-_MAY_PASS = (408, 409, 425, 429, 502, 503, 504)  # statuses that say nothing about what a server can do
+_MAY_PASS = (408, 409, 425, 429, 502, 503, 504)  # statuses that say nothing about a server's capabilities
 _OF_THE_MODEL = (ModelError, ValueError, TypeError, LookupError, AttributeError, NotImplementedError)
 
 

@@ -15,9 +15,9 @@ from robustrag_integrations.serve.errors import RequestError, request_error
 HEALTH = "/healthz"
 
 _LOG = logging.getLogger(__name__)
-_LOGGED = frozenset({HEALTH, "/v1/models", "/v1/chat/completions"})  # a path that nobody serves may hold anything
+_LOGGED = frozenset({HEALTH, "/v1/models", "/v1/chat/completions"})  # an unknown path may hold anything
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
-# Of two, another program on the way may have checked the other one (RFC 9110, section 5.3).
+# If sent twice, another program on the way may have checked the other one (RFC 9110, section 5.3).
 _ONCE = (b"authorization", b"content-encoding", b"content-length", b"content-type", b"host", b"transfer-encoding")
 
 
@@ -64,7 +64,7 @@ class AccessMiddleware:
         names = [name for name, _ in scope["headers"]]
         if repeated := [name for name in _ONCE if names.count(name) > 1]:
             raise RequestError(400, f"the request has two headers {repeated[0].decode()}", closes=True)
-        # "ought to be handled as an error" (RFC 9112, section 6.3): somebody may smuggle a second request.
+        # "ought to be handled as an error" (RFC 9112, section 6.3): it may smuggle a second request.
         if b"content-length" in names and b"transfer-encoding" in names:
             raise RequestError(400, "the request has Content-Length beside Transfer-Encoding", closes=True)
         headers = dict(scope["headers"])

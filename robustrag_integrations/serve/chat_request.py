@@ -21,7 +21,7 @@ IGNORED = frozenset({
     "metadata", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
     "service_tier", "store", "user",
 })  # fmt: skip
-# How the model is asked is the server's business: the radius was counted for that.
+# The server decides how the model is asked: the radius holds for that.
 WARNED = frozenset({
     "frequency_penalty", "max_completion_tokens", "max_tokens", "min_p", "presence_penalty", "reasoning_effort",
     "repetition_penalty", "seed", "temperature", "top_k", "top_p", "verbosity",

@@ -12,7 +12,7 @@ from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError
 
 _LOG = logging.getLogger(__name__)
-# How failed calls are told: the exception's name and, after it, words that may quote the prompt, which holds passages.
+# The form of a failed call: the exception's name, then words that may quote the prompt, which holds passages.
 _FAILED_CALL = re.compile(r"(?:the final call failed: )?([A-Za-z_]\w{0,60})(?::(?: Error code: (\d{3})\b)?|$)")
 
 

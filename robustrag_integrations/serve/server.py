@@ -22,12 +22,12 @@ from robustrag_integrations.serve.errors import RequestError
 
 MOST_CONNECTIONS = 1000  # idle ones included; fewer where the limit of open files is below twice that
 KEEP_ALIVE = 5  # seconds
-LAST_SECONDS = 30  # that answers under way have when the server is told to stop
+LAST_SECONDS = 30  # for answers under way when the server is told to stop
 
 _SURPLUS = 16  # connections beyond, for /healthz
 _SILENT_SECONDS = 10  # without a complete request line and headers
 _HEADER_BYTES = 32_768
-_QUEUE = 2048  # connections that nobody has accepted yet
+_QUEUE = 2048  # connections that are not accepted yet
 _LOG = logging.getLogger(__name__)
 
 
@@ -156,14 +156,14 @@ def configured(app: ASGIApp, *, last_seconds: int = LAST_SECONDS, keep_alive: in
         http=BoundedProtocol,
         log_config=None,
         log_level="warning",
-        access_log=False,  # it would show what clients put into the address
+        access_log=False,  # it would show the query strings of clients
         server_header=False,
         lifespan="off",
         proxy_headers=False,
         timeout_graceful_shutdown=last_seconds,
         timeout_keep_alive=keep_alive,
         h11_max_incomplete_event_size=_HEADER_BYTES,
-        backlog=max(8, min(2048, open_files() // 16)),  # so many are accepted before the first of them is closed
+        backlog=max(8, min(2048, open_files() // 16)),  # this many are accepted before the first of them is closed
         ws="none",
     )
     return Server(settings)

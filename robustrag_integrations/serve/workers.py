@@ -25,7 +25,7 @@ _TRIES = 4  # at taking each place; when all have failed, no process can start a
 
 Serving = Callable[[], None]
 Work = Callable[[Serving], None]
-Why = tuple[str, str]  # "usage" or "failure", and what is said of it
+Why = tuple[str, str]  # "usage" or "failure", and the message
 
 
 class WorkerError(Exception):
