@@ -1,4 +1,4 @@
-"""Language models: what the defences need of one, and who provides it."""
+"""Language models: the interface that the defences use, and its providers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plans ask of a language model, and what it replies."""
+"""The interface of a language model as plans use it, and the types of its replies."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Role = Literal["isolated", "final"]
 Unheard = Literal["not_asked", "cancelled"]
 
 LEAST_NOISE = 2.0**-15  # the smallest bound on float noise, and the most that float32 explains
-SAFETY = 32  # the bound is so many times what was measured
+SAFETY = 32  # the bound is this multiple of the measurement
 
 
 @dataclass(frozen=True)
 class Response(Ending):
-    """What came back for one prompt: the text with how it ended, or the reason why there is none.
+    """The reply to one prompt: the text and how it ended, or the reason why there is none.
 
     Attributes:
         text: the model's words; None when the call failed. A refusal that the server marks as one has the text "".
@@ -35,12 +35,12 @@ class Response(Ending):
         truncated: whether the prompt's passages were cut to fit the model's context window.
         abstains: whether it counts as an abstention whatever its text says.
         note: what keeps it from counting, or from counting in full, in one line, for reports.
-        aloud: whether there was reasoning in its text. Models leave these last three to `replies.reading`.
-        unheard: why there is neither text nor failure: the call was not made (`not_asked`), or was under way and given
-            up (`cancelled`), as the other replies were enough.
+        aloud: whether its text held reasoning. Models leave these last three to `replies.reading`.
+        unheard: why there is neither text nor failure: the other replies were enough, so that the call was not made
+            (`not_asked`), or was given up under way (`cancelled`).
 
     Raises:
-        TypeError: the text is no str (nor None); as for `Ending` besides.
+        TypeError: the text is neither a str nor None; otherwise as for `Ending`.
     """
 
     text: str | None
@@ -58,12 +58,12 @@ class Response(Ending):
 
     @property
     def was_asked(self) -> bool:
-        """Whether the model was called for it."""
+        """True if the model was called for it."""
         return self.unheard != "not_asked" and self != BLANK
 
     @classmethod
     def of(cls, text: str | None, ending: Ending, *, error: str | None = None, truncated: bool = False) -> Response:
-        """A text that ended like this."""
+        """Build a response from a text and its ending."""
         return cls(
             text,
             error,
@@ -81,12 +81,12 @@ BLANK = Response("", abstains=True, note="there is nothing to read, and the mode
 
 @dataclass(frozen=True)
 class Until:
-    """When the replies that are in are enough.
+    """A stopping rule: when the replies so far are enough.
 
     Attributes:
-        enough: a function of one reply per prompt, where `not_asked()` stands for those that are not in.
-        wave_size: how many prompts are asked at once, and the next ones only if these were not enough; None: all.
-        patience: seconds after which the other replies are not waited for, enough or not; None: no limit.
+        enough: a predicate on one reply per prompt, with `not_asked()` in place of missing ones.
+        wave_size: prompts per wave; the next wave goes out only if the replies so far are not enough. None: all.
+        patience: seconds after which the waiting ends, enough or not; None: no limit.
     """
 
     enough: Callable[[Sequence[Response]], bool]
@@ -94,13 +94,13 @@ class Until:
     patience: float | None = None
 
     def waves(self, count: int) -> list[slice]:
-        """The waves of so many prompts."""
+        """Split this many prompts into waves."""
         size = self.wave_size or count
         return [slice(start, start + size) for start in range(0, count, size)] if count else []
 
 
 def not_asked(*, cancelled: bool = False) -> Response:
-    """In place of a reply that was not waited for; `cancelled` if the call had gone out."""
+    """Return the placeholder of a reply that was not waited for; `cancelled` if its call had gone out."""
     if cancelled:
         return Response(None, error="cancelled, as the answer was decided", unheard="cancelled")
     return Response(None, error="not asked, as the answer was decided", unheard="not_asked")
@@ -108,11 +108,11 @@ def not_asked(*, cancelled: bool = False) -> Response:
 
 @dataclass(frozen=True)
 class Probed:
-    """What a probe without passages showed of a model's replies.
+    """The result of probing, without passages, whether a model replies with objects.
 
     Attributes:
         way: how the model is asked for objects (`replies.structured`); empty: it replies in text.
-        why: the reason why it does.
+        why: the reason for that.
     """
 
     way: str = ""
@@ -120,7 +120,7 @@ class Probed:
 
 
 class Model:
-    """What all language models have in common.
+    """The base class of all language models.
 
     Attributes:
         in_process: whether it computes in this process, so that asking it a made-up question costs nothing but time.
@@ -130,16 +130,16 @@ class Model:
 
     @property
     def state(self) -> object:
-        """Changes when the model is no longer the one that answered, as far as can be seen; None where nothing can."""
+        """A value that changes when the model does, as far as can be seen; None where nothing can."""
         return None
 
     @property
     def numerics(self) -> Mapping[str, Any]:
-        """What replies were computed with (`dtype`, `device`), for certificates; empty where that is not known."""
+        """The numeric settings of its replies (`dtype`, `device`), for certificates; empty where unknown."""
         return {}
 
     def warm_up(self) -> None:
-        """Load what the first prompt would load, without a prompt: a client, a connection.
+        """Load ahead of the first prompt what it would load: a client, a connection.
 
         Raises:
             ModelError: the server cannot be reached.
@@ -169,7 +169,7 @@ class TextModel(Model, ABC):
         """`generate` without blocking the event loop; cancelling it cancels the calls."""
 
     def probe_replies(self) -> Probed:
-        """Whether `structured` prompts get objects for replies; the first call finds out, without passages."""
+        """Tell whether `structured` prompts get objects as replies; the first call probes for it, without passages."""
         return Probed()
 
     async def aprobe_replies(self) -> Probed:
@@ -177,9 +177,9 @@ class TextModel(Model, ABC):
         return Probed()
 
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`generate`, which may end as soon as the replies that are in are enough.
+        """`generate` that may end as soon as the replies so far are enough.
 
-        Models that answer prompts together, such as this one, wait for all of a wave, whatever `until.patience` says.
+        Models that answer prompts as a batch, as here, wait for a whole wave, whatever `until.patience` says.
 
         Returns:
             One reply per prompt, `not_asked()` among them.
@@ -202,7 +202,7 @@ class TextModel(Model, ABC):
 
     @abstractmethod
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
-        """The final prompt's answer in pieces, then how it ended, where that is known.
+        """Yield the final prompt's answer in pieces, then how it ended, where that is known.
 
         Raises ModelError when the call fails.
         """
@@ -212,17 +212,17 @@ class TextModel(Model, ABC):
         """`stream` without blocking the event loop."""
 
     def truncates(self, prompt: Prompt) -> bool:
-        """Whether the passages of a final prompt would be cut to fit; a stream of pieces has no room to say so."""
+        """Tell whether the passages of a final prompt would be cut to fit, which a stream of pieces cannot say."""
         return False
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What about this model weakens its answers or their radius, in words."""
+        """Warnings about properties of the model that weaken its answers or their radius."""
         return ()
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """Which parameters go out with a prompt, and which the model refuses; JSON-safe, empty if it is not known."""
+        """The parameters sent with a prompt, and those that the model refuses; JSON-safe, empty if unknown."""
         return {}
 
     @property
@@ -232,38 +232,38 @@ class TextModel(Model, ABC):
 
     @property
     def deterministic(self) -> bool:
-        """Whether the same prompt always gives the same text, as far as anybody said; a certificate needs it."""
+        """True unless the model is known to sample; a certificate needs the same text for the same prompt."""
         return repeats_of(self).model != "samples"
 
     @property
     def repeats(self) -> Repeats:
-        """Whether the same prompt gives the same text again, and how that is known; answers carry it."""
+        """The model's reproducibility (equal texts for equal prompts), and how it is known; answers carry it."""
         return Repeats()
 
     @property
     def shares_batches(self) -> bool:
-        """Whether prompts given to one `generate` run as one batch, whose shape can move the numbers by float noise.
+        """True if the prompts of one `generate` run as one batch, whose shape can move the numbers by float noise.
 
         Certification then keeps to the batch shapes of inference.
         """
         return False
 
     def finals(self) -> FinalAnswers:
-        """What answers the many final prompts of a certification, each as if it were asked alone."""
+        """Return the answerer of a certification's many final prompts, each answered as if asked alone."""
         return AskedAlone(self)
 
 
 def repeats_of(model: TextModel | DecodingModel) -> Repeats:
-    """Whether a model is reproducible, by what it says and by what a probe found."""
+    """Return a model's reproducibility, from its own statement and a probe's findings."""
     return model.repeats.after(model.probe)
 
 
 class FinalAnswers(ABC):
-    """Answers final prompts of one question; each response is the one that inference gives to its prompt alone."""
+    """Answers the final prompts of one question, each with the response that inference gives to it alone."""
 
     @abstractmethod
     def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
-        """One response per prompt."""
+        """Return one response per prompt."""
 
     @abstractmethod
     async def aanswer(self, prompts: Sequence[Prompt]) -> list[Response]:
@@ -271,18 +271,18 @@ class FinalAnswers(ABC):
 
     @property
     def profile(self) -> dict[str, Any]:
-        """How the answers were computed, for certificates; JSON-safe."""
+        """Statistics on the computation of the answers, for certificates; JSON-safe."""
         return {}
 
 
 class AskedAlone(FinalAnswers):
-    """Asks a model; prompt by prompt where those of one call would share a batch."""
+    """Asks a model, prompt by prompt where the prompts of one call would share a batch."""
 
     def __init__(self, model: TextModel) -> None:
         self._model = model
 
     def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
-        """One response per prompt."""
+        """Return one response per prompt."""
         parts = [[p] for p in prompts] if self._model.shares_batches else [prompts]
         return [response for part in parts for response in self._model.generate(part, "final")]
 
@@ -293,14 +293,14 @@ class AskedAlone(FinalAnswers):
 
 
 class TokenCodec(Protocol):
-    """Tokens to text, without any state."""
+    """A stateless decoder of tokens into text."""
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of generated tokens, special tokens left out."""
+        """Return the text of generated tokens, special tokens left out."""
         ...
 
     def is_end(self, token: int) -> bool:
-        """Whether the token ends a text."""
+        """True if the token ends a text."""
         ...
 
 
@@ -311,16 +311,16 @@ class Distributions:
     Attributes:
         groups: [m, V], a row per group in the order of the prompts.
         no_retrieval: [V], for the prompt without passages.
-        noise: how far each probability may be from the one that inference computes with other content in the other
-            groups; 0.0 if it is that very number, 1.0 if nothing is known.
+        noise: bound on how far each probability may be from the one that inference computes with other content in the
+            other groups; 0.0 if they are equal, 1.0 if nothing is known.
         unlisted: per group, how much more than stated all of its probabilities together may be, where the model tells
             only some of them (a top-K list); the others stand as 0. Empty: all are given.
         failures: per group, why it could not be asked (its row then is 0); empty: none failed.
         spent: per row, the question alone last, the tokens of the whole session so far; empty: not counted.
         calls: how many calls that took: requests to a server, or rows and steps in this process.
-        rounds: how often it was waited for replies; None: once for each request of the plan.
-        ahead: whether some of these were computed in another shape than a request of their own would be, so that
-            choices that are closer than float noise are to be made from such requests (`DecodingSession.sharpen`).
+        rounds: how often replies were waited for; None: once for each request of the plan.
+        ahead: whether some were computed in another shape than that of a request of their own; choices closer than
+            float noise must then be made from such requests (`DecodingSession.sharpen`).
     """
 
     groups: NDArray[np.floating]
@@ -335,19 +335,19 @@ class Distributions:
 
     @property
     def moved(self) -> float:
-        """How far other groups' content may move a probability; where each list is a request of its own, not at all."""
+        """Bound on how far other groups' content may move a probability; 0 where each list is a request of its own."""
         return 0.0 if self.unlisted else self.noise
 
 
 def noise_bound(measured: float) -> float | None:
-    """A bound on the float noise all over a model and question of which this much was measured at one place.
+    """Return a bound on a model's float noise throughout a question, from a measurement at one place.
 
     Passes over many continuations at once differ from plain inference, as kernels sum in another order. In float32 on
     one CPU thread, with models of up to 125 million parameters, no probability moved by more than 5e-6, and no logit
     by more than 6e-6 of the largest one. A model whose output rows all but cancel has far more.
 
-    None where that is more than float32 explains: something other than noise is at work, and other shapes cannot stand
-    in for those of inference.
+    None where the measurement exceeds what float32 explains: something other than noise is at work, and other shapes
+    cannot stand in for those of inference.
     """
     return max(LEAST_NOISE, SAFETY * measured) if measured <= LEAST_NOISE else None
 
@@ -377,20 +377,20 @@ class DecodingSession(ABC):
         """Append the token to every row and give the distributions of the one after it."""
 
     def sharpen(self) -> Distributions | None:
-        """The last distributions, not read ahead, or with a longer top-K list; None if there is nothing surer."""
+        """Return surer last distributions: not read ahead, or from longer top-K lists; None if there are none."""
         return None
 
     def fork(self) -> DecodingSession | None:
-        """A copy that can be advanced on its own, with the same numbers to the bit; None where that is not offered.
+        """Return an independent copy with bit-identical numbers; None where unsupported.
 
-        Certification explores several continuations. Without a copy it opens the session anew and appends again.
+        Certification explores several continuations. Without a copy, it opens the session anew and appends again.
         """
         return None
 
     def tree(self) -> DecodingTree | None:
-        """What may follow the tokens so far, many continuations at a time; None where that is not offered.
+        """Return a tree of continuations of the tokens so far; None where unsupported.
 
-        The session is not advanced any more while the tree is in use.
+        The session must not be advanced while the tree is in use.
         """
         return None
 
@@ -400,9 +400,9 @@ class DecodingTree(ABC):
 
     @abstractmethod
     def grow(self, prefixes: Sequence[tuple[int, ...]]) -> list[Distributions]:
-        """The distributions after each of these continuations, in order.
+        """Return the distributions after each of these continuations, in order.
 
-        Each is a new one, and without its last token either empty or one that the tree has grown.
+        Each must be new, and its parent (without the last token) must be empty or already grown.
         """
 
 
@@ -413,7 +413,7 @@ class DecodingModel(Model, ABC):
 
     @property
     def repeats(self) -> Repeats:
-        """Whether the same prompt gives the same numbers again, and how that is known; answers carry it."""
+        """The model's reproducibility (equal numbers for equal prompts), and how it is known; answers carry it."""
         return Repeats()
 
     @property
@@ -423,11 +423,11 @@ class DecodingModel(Model, ABC):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What about this model weakens the radius of its answers, in words."""
+        """Warnings about properties of the model that weaken the radius of its answers."""
         return ()
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
-        """A blocking call, such as a session's, off the event loop."""
+        """Run a blocking call, such as a session's, off the event loop."""
         return await asyncio.to_thread(call, *args)
 
     @abstractmethod

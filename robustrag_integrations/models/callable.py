@@ -40,7 +40,7 @@ class CalledModel(TextModel):
         astream: the same as an asynchronous generator function. Without either, a reply comes as one piece.
         probe: how to find out what the model refuses, with `ask` or with `aask`; None where nothing can be left out.
         aprobe: the same for `aask`.
-        clients: what may hold keys that must not be read in an error.
+        clients: objects that may hold keys, which must not appear in errors.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class CalledModel(TextModel):
         return await self._aask_all(prompts, until)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
-        """The answer in pieces where there is a streaming function, else in one; closing the iterator hangs up."""
+        """Yield the answer in pieces if there is a streaming function, else in one; closing the iterator hangs up."""
         stream = self._stream
         if stream is None:
             if self._astream is not None and self._ask is None:
@@ -123,7 +123,7 @@ class CalledModel(TextModel):
         raise self._final_failure(failed)
 
     def ask_alone(self, prompt: Prompt) -> Response:
-        """One reply; a call that fails raises."""
+        """Ask one prompt; a failed call raises."""
         if (ask := self._ask) is None:
             return self._loop.run(self.aask_alone(prompt))
         call = RetriedCall(self._probe)
@@ -168,7 +168,7 @@ class CalledModel(TextModel):
         return self._caller.limits.iterate_in_thread(self._stream(prompt, refused))
 
     def _checked(self, reply: Any) -> Response:
-        """What a function returned, as a `Response`."""
+        """Convert a function's return value into a `Response`."""
         if isinstance(reply, str):
             return Response(reply)
         if not isinstance(reply, Response):
@@ -187,7 +187,7 @@ class CalledModel(TextModel):
         return without_secrets(piece, *self._clients)
 
     def _secrets(self) -> tuple[str, ...]:
-        """What must not be read in an error."""
+        """Return the secrets that must not appear in errors."""
         return secrets_of(*self._clients)
 
     def _in_words(self, error: BaseException) -> str:
@@ -281,14 +281,14 @@ class CallableModel(CalledModel):
 
     @property
     def repeats(self) -> Repeats:
-        """What the model was declared to do."""
+        """The reproducibility that `samples` declares."""
         if self._samples is None:
             return Repeats()
         return Repeats("samples" if self._samples else "deterministic", f"declared by samples={self._samples}")
 
 
 def _taking_no_more(fn: Callable[[str], Any] | None) -> Callable[[str, Refused], Any] | None:
-    """A function of a prompt as one that leaves nothing out."""
+    """Adapt a function of a prompt to a caller that also passes the refused parameters."""
     return None if fn is None else lambda prompt, refused: fn(prompt)
 
 

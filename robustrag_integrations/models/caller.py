@@ -1,13 +1,13 @@
-"""Calling a model: some calls at a time, each within its time, again where that may help, without what it refuses.
+"""Calling a model: limits on concurrency and time, retries, and refused parameters left out.
 
-`ModelCaller` is all there is between an answer and a client. `call`, `acall`, `stream` and `astream` make one call:
+`ModelCaller` is the only layer between an answer and a client. `call`, `acall`, `stream` and `astream` make one call:
 
-1. wait for a place (`CallLimits.slot`), and ask within the time limit;
+1. wait for a slot (`CallLimits.slot`), and ask within the time limit;
 2. where the model refused a parameter, ask without it at once (`capabilities`);
 3. where another try may help, pause, and ask again (`client_errors`); else the error is raised.
 
 `ask_all` and `aask_all` make the isolated calls of one answer together. A call that fails is a `Response` with an
-error there, and costs its own group alone; calls that are not needed any more are given up.
+error there, and costs its own group alone; calls that are no longer needed are given up.
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ Result = TypeVar("Result")
 Item = TypeVar("Item")
 
 _PATIENCE = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
-_SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds after which the next wave goes out, though some are missing
+_SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds; then the next wave is sent, though replies are missing
 _NOTHING_KNOWN = Known(frozenset(), 0)
 
 
 class RetriedCall:
-    """One call with its tries.
+    """The state of one call over its tries.
 
     Args:
         probe: how to find out what the model refuses; None where nothing can be left out.
-        stop: of the calls that are made together; None for a call that is waited for in any case.
+        stop: shared by calls that are made together; None for a call that is always waited for.
 
     Attributes:
-        begun: whether it went out.
-        tries: how many were made.
-        known: what the last try left out.
+        begun: whether it was sent.
+        tries: the number of tries so far.
+        known: what was known to be refused at the last try.
     """
 
     def __init__(self, probe: Probe[Any] | None = None, stop: Stop | None = None) -> None:
@@ -56,10 +56,10 @@ class RetriedCall:
         self.known = _NOTHING_KNOWN
 
     def begin(self) -> Refused:
-        """A try goes out; gives what it must leave out.
+        """Begin a try; return the parameters that it must leave out.
 
         Raises:
-            CancelledError: nobody waits for it any more.
+            CancelledError: its reply is no longer wanted.
         """
         if self.stop is not None and self.stop.told.is_set():
             raise futures.CancelledError
@@ -95,8 +95,8 @@ class ModelCaller:
 
         Args:
             ask: asks the model, without the parameters that are refused.
-            call: of several that are made together.
-            cap: a lower one on calls under way.
+            call: its state, where several are made together.
+            cap: a lower limit on calls under way.
         """
         call = call or RetriedCall()
         while True:
@@ -126,7 +126,7 @@ class ModelCaller:
     def stream(
         self, ask: Callable[[Refused], Iterator[Item]], probe: Probe[Any] | None = None, *, cap: int | None = None
     ) -> Iterator[Item]:
-        """`call` for a stream; it holds its place, and is asked for again, only until its first piece is there."""
+        """`call` for a stream, which holds its slot and is retried only until its first piece."""
         call = RetriedCall(probe)
         while True:
             try:
@@ -172,16 +172,16 @@ class ModelCaller:
         probe: Probe[Any] | None = None,
         cap: int | None = None,
     ) -> list[Response]:
-        """Make calls at the same time.
+        """Make several calls concurrently.
 
         Args:
             ask: makes the call of this number, without the parameters that are refused.
             count: how many there are.
-            shown: an error in words for a report; raises what is no failure of a call.
-            until: when the replies that are in are enough: the others are given up, or not asked for. None: all are
-                waited for.
+            shown: words an error for a report; raises it if it is not a call's failure.
+            until: when the replies so far are enough: the other calls are given up, or not made. None: all are waited
+                for.
             probe: how to find out what the model refuses.
-            cap: a lower one on calls under way.
+            cap: a lower limit on calls under way.
         """
         stop = Stop(gives_up=until is not None)
         calls = [RetriedCall(probe, stop) for _ in range(count)]
@@ -236,7 +236,7 @@ class ModelCaller:
             except asyncio.CancelledError:
                 if given_up:
                     raise
-                # By whoever shares it, such as a cache of requests: that is this call's failure alone.
+                # Cancelled by another user of a shared request, such as a cache: this call alone has failed.
                 replies[index] = Response(None, error="the call was cancelled, though its reply was waited for")
             except BaseException as error:
                 replies[index] = _failed(error, shown, call)
@@ -246,7 +246,7 @@ class ModelCaller:
         try:
             while waves.left or waiting:
                 waiting |= {asyncio.ensure_future(respond(i)) for i in waves.due(waiting=bool(waiting))}
-                ends = asyncio.FIRST_COMPLETED if until else asyncio.FIRST_EXCEPTION  # nobody looks before all are in
+                ends = asyncio.FIRST_COMPLETED if until else asyncio.FIRST_EXCEPTION  # without a rule, all are needed
                 done, waiting = await asyncio.wait(waiting, timeout=waves.patience(), return_when=ends)
                 for task in done:
                     if not task.cancelled():
@@ -262,8 +262,8 @@ class ModelCaller:
             await _cancelled(waiting)
 
     def _go_on(self, call: RetriedCall, error: Exception) -> None:
-        """Return when the call is to be made again, after a pause; raise its error where that would not help."""
-        if (probe := call.probe) is not None:  # a probe holds no place: who made the call may hold one
+        """Pause and return if the call is to be retried; raise its error where a retry would not help."""
+        if (probe := call.probe) is not None:  # a probe takes no slot: its caller may hold one
             ask = partial(self.limits.run, probe.ask)
             if probe.capabilities.learned(error, call.known, probe.sent, ask):
                 return
@@ -294,10 +294,10 @@ class ModelCaller:
 
 
 class Waves:
-    """When which calls go out: a wave once the one before is in, or keeps everybody waiting.
+    """The schedule of waves: each is sent once the replies to the one before are in, or overdue.
 
-    A few slow calls must not hold up the next wave, whatever they are waiting for: it goes out when three times as long
-    has passed as the fastest reply took.
+    A few slow calls must not hold up the next wave, whatever they are waiting for: it is sent after three times as long
+    as the fastest reply took.
     """
 
     def __init__(self, count: int, until: Until | None) -> None:
@@ -310,21 +310,21 @@ class Waves:
 
     @property
     def left(self) -> bool:
-        """Whether there are calls that have not gone out."""
+        """True if some calls have not been made."""
         return bool(self._left)
 
     @property
     def over(self) -> bool:
-        """Whether nothing is waited for any more."""
+        """True if the patience has run out."""
         return self._ends is not None and time.monotonic() >= self._ends
 
     def heard(self) -> None:
-        """A reply is in."""
+        """Record that a reply is in."""
         if self._fastest is None:
             self._fastest = time.monotonic() - self._began
 
     def patience(self) -> float | None:
-        """How many seconds to wait for the next reply; None: until it is there."""
+        """Return the seconds to wait for the next reply; None: no limit."""
         ends = [] if self._ends is None else [self._ends]
         if self._left:
             longest = _LONGEST_WAVE if self._fastest is None else max(_SHORTEST_WAVE, 3 * self._fastest)
@@ -332,7 +332,7 @@ class Waves:
         return max(0.0, min(ends) - time.monotonic()) if ends else None
 
     def due(self, *, waiting: bool) -> range:
-        """The calls that go out now."""
+        """Return the calls to make now."""
         if not self._left or (waiting and self.patience()):
             return range(0)
         self._began, self._fastest = time.monotonic(), None
@@ -340,14 +340,14 @@ class Waves:
 
 
 def _failed(error: BaseException, shown: Callable[[BaseException], str], call: RetriedCall) -> Response:
-    """The reply of a call that failed; raises what is no failure."""
+    """Return the reply of a failed call; raise what is not a failure."""
     if isinstance(error, INTERRUPTS):
         raise error
     return Response(None, error=failure_message(error, shown(error), call.tries))
 
 
 def _heard(replies: list[Response | None], calls: list[RetriedCall]) -> list[Response]:
-    """The replies that are in, and what became of the other calls."""
+    """Return the replies so far, with placeholders for the other calls."""
     return [
         not_asked(cancelled=call.begun) if reply is None else reply for reply, call in zip(replies, calls, strict=True)
     ]
@@ -362,6 +362,6 @@ async def _cancelled(tasks: set[asyncio.Task[None]]) -> None:
 
 
 def _seen(task: asyncio.Task[None]) -> None:
-    """What a call that nobody waits for ended in is no news."""
+    """Retrieve an abandoned task's error, so that asyncio does not report it."""
     if not task.cancelled():
         task.exception()

@@ -1,4 +1,4 @@
-"""What a model takes: nothing is known at first, and what it refuses is left out from then on.
+"""The request parameters that a model accepts: refused ones are learned, and left out from then on.
 
 Today's APIs differ in the parameters that they refuse (`temperature`, `seed`, `max_tokens`, a system message), and say
 so with an error. The words of an error may repeat the prompt, so that a passage could speak through them. So nothing is
@@ -33,17 +33,17 @@ PROBE = "Reply with the word OK."
 
 
 class Known(NamedTuple):
-    """What was known when a call was made: the parameters that the model refuses, and how many probes found them."""
+    """The knowledge at the time of a call: the parameters that the model refuses, and the number of probes so far."""
 
     refused: Refused
     probes: int
 
 
 class Capabilities:
-    """What one model was found to refuse; shared by all its calls, in threads and event loops.
+    """The parameters that one model refuses; shared by all its calls, in threads and event loops.
 
     Attributes:
-        replies: whether it gives objects for replies.
+        replies: whether it replies with objects.
     """
 
     def __init__(self) -> None:
@@ -59,11 +59,11 @@ class Capabilities:
         return self.known.refused
 
     def __reduce__(self) -> tuple[type[Capabilities], tuple[()]]:
-        """A copy, or one in another process, finds out anew."""
+        """Pickle and copy as empty: a copy learns anew."""
         return Capabilities, ()
 
     def learned(self, error: Exception, known: Known, sent: Sent, ask: Callable[[Refused], object]) -> bool:
-        """Whether more is known to be refused now than when a call was made that failed, be it found out just here."""
+        """Probe if need be, and tell whether more refusals are known now than when the failed call was made."""
         if refused_parameter(error, sent(known.refused)) is None:
             return False
         with self._turn:
@@ -95,11 +95,11 @@ class Capabilities:
         return self.refused != known.refused
 
     def _is_open(self, known: Known) -> bool:
-        """Whether a probe without these could tell anything new; of the calls that fail at once, one makes it."""
+        """Tell whether a probe without these could find anything new; of calls that fail together, one makes it."""
         return self.known == known and known.refused not in self._answered
 
     def _noted(self, now: Refused, failed: Exception | None, sent: Sent) -> tuple[Refused, bool]:
-        """What to leave out after a probe ended like this, and whether to probe again."""
+        """Record a probe's outcome; return the parameters to leave out, and whether to probe again."""
         name = None if failed is None else refused_parameter(failed, sent(now))
         self.known = Known(self.refused if name is None else self.refused | {name}, self.known.probes + 1)
         if name is not None:
@@ -111,7 +111,7 @@ class Capabilities:
 
 @dataclass(frozen=True)
 class Probe(Generic[Asked]):
-    """How a model is asked with a fixed prompt.
+    """A probe of a model with a fixed prompt.
 
     Attributes:
         sent: the parameters (of `PARAMETERS`) that go out while these are left out.
@@ -125,7 +125,7 @@ class Probe(Generic[Asked]):
 
 
 def sent_parameters(fields: Mapping[str, Any]) -> tuple[str, ...]:
-    """Which of the parameters that can be left out a request holds."""
+    """Return the parameters of a request that can be left out."""
     given = (fields, fields.get("extra_body") or {})
     names = {name for part in given if isinstance(part, Mapping) for name in part}
     messages = fields.get("messages") or ()
@@ -135,20 +135,20 @@ def sent_parameters(fields: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def described(sent: Collection[str], refused: Collection[str]) -> dict[str, Any]:
-    """What goes out and what does not, for the settings of answers; JSON-safe."""
+    """Return the sent and the refused parameters, for the settings of answers; JSON-safe."""
     return {"sent": sorted(sent), "refused": sorted(refused)}
 
 
 def described_together(*known: Mapping[str, Any]) -> dict[str, Any]:
-    """What goes out to, and is refused by, any of several models."""
+    """Merge the sent and refused parameters of several models."""
     names = dict.fromkeys(name for one in known for name in one)
     return {name: sorted({item for one in known for item in one.get(name, ())}) for name in names}
 
 
 def left_out(asked: Collection[str], refused: Refused) -> tuple[str, ...]:
-    """The warning that something which was asked for is missing.
+    """Return a warning if a requested parameter is left out.
 
-    A temperature has a warning of its own; a limit of tokens and a system message go out in another form.
+    Temperature has a warning of its own; a token limit and a system message are sent in another form.
     """
     lost = {name for name in asked if name in refused} - {SYSTEM, "temperature"}
     lost -= {name for name, other in LIMITS.items() if other not in refused}
@@ -156,10 +156,10 @@ def left_out(asked: Collection[str], refused: Refused) -> tuple[str, ...]:
 
 
 def without(request: Mapping[str, Any], refused: Collection[str]) -> dict[str, Any]:
-    """A request without what the model refuses.
+    """Return a request without the parameters that the model refuses.
 
-    A limit of tokens goes under its other name as long as that one is not refused too; a system message goes in front
-    of the first message that follows it.
+    A token limit is sent under its other name unless that is refused too; a system message is put in front of the
+    first message that follows it.
     """
     fields = {name: value for name, value in request.items() if name not in refused}
     for name, other in LIMITS.items():

@@ -1,7 +1,7 @@
 """Reading a client's error: the parameter that the model refuses, whether another try may help, and how long to wait.
 
 The words are the server's, and may repeat a prompt with whatever a passage says: a parameter that is read out of them
-is a suspicion, which `capabilities` puts to the test. How long to wait is what the server says, where it does.
+is a suspicion, which `capabilities` puts to the test. The server decides how long to wait, where it says so.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
-LONGEST_WAIT = 60.0  # seconds that a server may ask for; with more than that there is no other try
+LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets no other try
 
 _BUSY = (408, 409, 429)  # and all of 500 and above
 _NAMES = {
@@ -21,7 +21,7 @@ _NAMES = {
 }  # fmt: skip
 
 REFUSING = (400, 422)
-"""The statuses of an HTTP reply to a request that is not as it should be."""
+"""The HTTP statuses of an invalid request."""
 
 SYSTEM = "system"  # stands for a message with the role `system`
 LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -29,7 +29,7 @@ PARAMETERS = (
     "top_logprobs", "logprobs", "logit_bias", "presence_penalty", "frequency_penalty", "repetition_penalty", "seed",
     "random_seed", "min_p", "top_k", "top_p", "stop", *LIMITS, SYSTEM, "temperature",
 )  # fmt: skip
-"""What can be left out of a request, what is missed least first."""
+"""The parameters that can be left out of a request, the least missed first."""
 
 _LONGEST = 2_000  # characters of an error's words that are looked at
 _DEEPEST = 5  # errors in a chain
@@ -46,14 +46,14 @@ _SYSTEM = re.compile(
 
 
 def refused_parameter(error: BaseException, sent: Collection[str]) -> str | None:
-    """Which of the parameters that were sent an error refuses.
+    """Return the sent parameter that an error refuses.
 
     Args:
         error: of a server (400 or 422), of its client, or of a function that does not know an argument.
         sent: names of `PARAMETERS`.
 
     Returns:
-        The parameter; None if the error says nothing of the kind.
+        The parameter; None if the error names none.
     """
     status = status_of(error)
     if status not in (*REFUSING, None) or isinstance(error, OSError):
@@ -62,12 +62,12 @@ def refused_parameter(error: BaseException, sent: Collection[str]) -> str | None
 
 
 def named_parameter(error: BaseException, sent: Collection[str] = PARAMETERS) -> str | None:
-    """Which of the parameters an error names in a field of its own, beside its words."""
+    """Return the parameter that an error names in a structured field."""
     return next((name for name in _named_apart(error) if name in sent), None)
 
 
 def status_of(error: BaseException) -> int | None:
-    """The HTTP status behind an error, or behind what it is chained to; None if there is none."""
+    """Return the HTTP status of an error, or of one that it is chained to; None if there is none."""
     for one in chain_of(error):
         response = getattr(one, "response", None)
         meta = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
@@ -84,7 +84,7 @@ def status_of(error: BaseException) -> int | None:
 
 
 def _named_apart(error: BaseException) -> Iterator[str]:
-    """What an error names in fields of their own: `param`, or the last part of a `loc`."""
+    """Yield the names in an error's structured fields: `param`, or the last part of a `loc`."""
     for one in chain_of(error):
         body = getattr(one, "body", None)
         inner = body.get("error") if isinstance(body, Mapping) else None
@@ -100,7 +100,7 @@ def _named_apart(error: BaseException) -> Iterator[str]:
 
 
 def _named_in(words: str, sent: Collection[str]) -> str | None:
-    """The parameter that a refusal names first; of several that do not go together, the one that is missed least."""
+    """Return the parameter that a refusal names first; of several that exclude each other, the least missed."""
     if not _REFUSAL.search(words):
         return None
     places: dict[str, int] = {}
@@ -115,7 +115,7 @@ def _named_in(words: str, sent: Collection[str]) -> str | None:
 
 
 def chain_of(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and those that it is chained to, as far as is looked at."""
+    """Yield an error and those that it is chained to, `_DEEPEST` at most."""
     for _ in range(_DEEPEST):
         if error is None:
             return
@@ -124,7 +124,7 @@ def chain_of(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def is_busy(error: BaseException) -> bool:
-    """Whether the server said that it cannot answer now: 408, 409, 429, or 500 and above."""
+    """True if the server cannot answer now: 408, 409, 429, or 500 and above."""
     status = status_of(error)
     if status is not None:
         return status in _BUSY or status >= 500
@@ -132,7 +132,7 @@ def is_busy(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """The seconds that the server wants to be left alone (`Retry-After`); None if it said nothing."""
+    """Return the seconds of the server's `Retry-After`; None if it sent none."""
     for one in chain_of(error):
         if isinstance(seconds := getattr(one, "retry_after", None), (int, float)):
             return max(0.0, seconds)
@@ -159,16 +159,16 @@ def _seconds(header: str | None, per_second: int) -> float | None:
 
 
 def pause_before_retry(error: BaseException, tries: int, wait: float, max_wait: float) -> float | None:
-    """The seconds to wait before another try: what the server asks for, or a random part of a doubled wait.
+    """Return the seconds to wait before a retry: the server's `Retry-After`, or exponential backoff with full jitter.
 
     Args:
-        error: what the last try ended in.
-        tries: how many were made.
+        error: the last try's error.
+        tries: the number of tries so far.
         wait: the longest wait after the first try; it is doubled each time.
         max_wait: the longest wait after any.
 
     Returns:
-        None where the server asks for more than is waited for.
+        None where the server asks for more than `LONGEST_WAIT`.
     """
     asked = retry_after(error)
     if asked is None:
@@ -181,10 +181,10 @@ def pause_before_retry(error: BaseException, tries: int, wait: float, max_wait: 
 
 
 def checked_errors(given: object) -> tuple[type[Exception], ...]:
-    """`retry_on` from user arguments: one class of exceptions, or several.
+    """Check `retry_on`, one exception class or several, and return a tuple.
 
     Raises:
-        TypeError: something else is among them.
+        TypeError: one is not an exception class.
     """
     listed = tuple(given) if isinstance(given, Iterable) and not isinstance(given, (type, str)) else (given,)
     for kind in listed:
@@ -194,7 +194,7 @@ def checked_errors(given: object) -> tuple[type[Exception], ...]:
 
 
 def failure_message(error: BaseException, words: str, tries: int) -> str:
-    """An error in words, with the number of tries where there were several, and a pause that was too long for more."""
+    """Word an error, with the number of tries if several, and with a requested pause that is too long to wait for."""
     pause = retry_after(error) or 0.0
     waits = f" (the server asks to be left alone for {min(pause, 1e9):.0f} seconds, more than are waited for)"
     return (f"gave up after {tries} tries: {words}" if tries > 1 else words) + (waits if pause > LONGEST_WAIT else "")

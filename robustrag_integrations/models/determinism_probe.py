@@ -1,9 +1,9 @@
-"""Is a model reproducible? Equal prompts alone, and with other prompts beside them.
+"""A probe of a model's reproducibility: equal prompts, asked alone and beside other prompts.
 
 A server at temperature 0 may still answer the same prompt in two ways: batches of other sizes round differently, and a
 near tie of two tokens then falls the other way. Other people's load, an attacker's included, decides the batches. The
-probe counts how often that was seen. Differences settle that the model is not reproducible; that none was seen
-proves nothing beyond the interval that is given.
+probe counts the differences. One difference proves that the model is not reproducible; none proves nothing beyond the
+interval that is given.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROMPTS = (
     "Passage: The mill of Lowbrook is run by Anna Lind. Her brother keeps the ferry.\n"
     "Question: Who runs the mill of Lowbrook?\nAnswer in a few words.",
 )
-"""What is asked where no prompts are given: long answers show differences that a single word hides."""
+"""The default prompts: long answers show differences that a single word hides."""
 
 _SHOWN = 200  # characters of a reply in the findings
 _LARGEST_FILE = 1_000_000  # characters of a file of findings
@@ -40,12 +40,12 @@ When = Literal["alone", "under load"]
 
 @dataclass(frozen=True)
 class Compared:
-    """How replies to equal prompts compared, in one circumstance.
+    """A comparison of the replies to equal prompts, in one circumstance.
 
     Attributes:
         when: `alone`, or `under load`.
         replies: how many came.
-        failed: how many calls failed; these are compared with nothing.
+        failed: how many calls failed; these are not compared.
         differed: how many replies are not word for word the most frequent one that their prompt got alone.
         first_words: how many begin with another word.
         answers: how many differ in more than case, punctuation and white space.
@@ -61,7 +61,7 @@ class Compared:
 
 @dataclass(frozen=True)
 class RepeatFindings:
-    """What a repeat probe found.
+    """The findings of a repeat probe.
 
     Attributes:
         model: the model's description.
@@ -85,28 +85,28 @@ class RepeatFindings:
 
     @property
     def compared(self) -> int:
-        """How many replies were compared."""
+        """The number of replies compared."""
         return self.alone.replies + self.under_load.replies
 
     @property
     def differed(self) -> int:
-        """How many of them differed."""
+        """The number of replies that differed."""
         return self.alone.differed + self.under_load.differed
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-safe; `schema` names its version."""
+        """Return the findings, JSON-safe; `schema` names the version."""
         return {"schema": SCHEMA, **asdict(self), "compared": self.compared, "differed": self.differed}
 
     def summary(self) -> dict[str, Any]:
-        """What stands in reports: `model.probe = findings.summary()`."""
+        """Return the summary for reports: `model.probe = findings.summary()`."""
         return summary_of(self.to_dict())
 
 
 def summary_of(findings: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands in reports of findings as `RepeatFindings.to_dict` gives them, from a file, say.
+    """Return the summary for reports of findings in the form of `RepeatFindings.to_dict`, from a file, say.
 
     Raises:
-        ValueError: these are no findings; the message says what is wrong.
+        ValueError: these are not findings; the message says what is wrong.
     """
     if not isinstance(findings, Mapping) or findings.get("schema") != SCHEMA:
         raise ValueError(f"not the findings of a repeat probe: there is no schema {SCHEMA!r}")
@@ -122,7 +122,7 @@ def summary_of(findings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_summary(path: str) -> dict[str, Any]:
-    """What stands in reports, from the file that `robustrag probe --output` wrote.
+    """Read the summary for reports from the file that `robustrag probe --output` wrote.
 
     Raises:
         ValueError: the file cannot be read, or holds no findings; the message says why.
@@ -152,11 +152,11 @@ def probe_determinism(
 
     Args:
         model: any `TextModel`.
-        prompts: what is repeated; None for three of the project's own.
+        prompts: the prompts to repeat; None for three of the project's own.
         repeats: how often each is asked in each circumstance; at least 2.
         load: how many other prompts, of other lengths, stand beside each under load. Set it to the traffic that you
             expect, and the model's `max_concurrency` above it, or they wait for each other here.
-        seed: of the other prompts and their order.
+        seed: seeds the other prompts and their order.
         on_progress: told how many calls are done, and of how many.
 
     Raises:
@@ -210,11 +210,11 @@ class _Probing:
 
     @property
     def comparable(self) -> bool:
-        """Whether there is a reply to compare another one with."""
+        """True if some prompt has two replies to compare."""
         return any(len(self._texts(at)) > 1 for at in range(len(self._prompts)))
 
     def findings(self, stopped: bool) -> RepeatFindings:
-        """What was found so far.
+        """Return the findings so far.
 
         Raises:
             ModelError: no prompt got two replies.
@@ -246,13 +246,13 @@ class _Probing:
         return replies
 
     def _other(self) -> Prompt:
-        """A prompt of another length, which no other one equals."""
+        """Return a unique prompt of random length."""
         topic, number = self._rng.choice(_TOPICS), self._rng.randrange(10**9)
         filler = " ".join(f"{topic} {i}" for i in range(self._rng.randrange(60)))
         return Prompt(f"Note {number}. {filler}\nWrite a sentence about {topic}.")
 
     def _usual(self, at: int) -> str | None:
-        """The reply that a prompt got most often alone, the first among equals; under load where it got none alone."""
+        """Return a prompt's most frequent reply alone, the first among equals; under load where it got none alone."""
         alone = [r.text for r in self._said["alone"][at] if r.text is not None]
         counts = Counter(alone or self._texts(at))
         return max(counts, key=counts.__getitem__) if counts else None

@@ -1,4 +1,4 @@
-"""Generated tokens as text that can be shown while more are coming: incremental detokenisation with stop strings."""
+"""Incremental detokenisation with stop strings: text that can be shown while more tokens are coming."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _BEFORE = 8  # tokens that decide how the next one reads
 
 @dataclass
 class IncrementalDetokenizer:
-    """The tokens decided so far as text that may be shown: complete characters only, cut at a stop string.
+    """Turns tokens into text that may be shown so far: complete characters only, cut at a stop string.
 
     Attributes:
         codec: tokens to text.
@@ -39,11 +39,11 @@ class IncrementalDetokenizer:
 
     @property
     def finish_reason(self) -> FinishReason:
-        """Why the text is over, once it is: it came to an end, or ran out of tokens."""
+        """The finish reason of a complete text: `stop` if it came to an end, `length` if it ran out of tokens."""
         return "stop" if self.stopped or self.ended else "length"
 
     def add(self, token: int) -> str:
-        """Add a token; gives what can be shown now in addition."""
+        """Add a token; return the text that can be shown in addition."""
         self.tokens.append(token)
         text = self.codec.decode(self.tokens)
         leading = len(text) - len(text.lstrip())
@@ -59,18 +59,18 @@ class IncrementalDetokenizer:
         return self._show(_settled(text[:clear], self.stop))
 
     def take(self, token: int) -> bool:
-        """Add a token, be it one that ends the text; gives whether the text is complete by that."""
+        """Add a token, possibly an end token; tell whether the text is now complete."""
         self.ended = self.codec.is_end(token)
         if not self.ended:
             self.add(token)
         return self.ended or self.stopped
 
     def fork(self) -> IncrementalDetokenizer:
-        """A copy that goes on differently."""
+        """Return an independent copy."""
         return replace(self, tokens=list(self.tokens))
 
     def finish(self) -> str:
-        """No more tokens come; gives what was held back."""
+        """End the text; return what was held back."""
         if self.stopped:
             return ""
         text = self.codec.decode(self.tokens).strip()
@@ -89,7 +89,7 @@ class IncrementalDetokenizer:
 
 
 def spelt(codec: TokenCodec, before: Sequence[int], token: int) -> str:
-    """A token as it reads after these: `<end>` for an end; U+FFFD or nothing for a part of a character."""
+    """Return a token's text after these: `<end>` for an end; U+FFFD or nothing for a part of a character."""
     if codec.is_end(token):
         return END
     near = list(before[-_BEFORE:])
@@ -97,7 +97,7 @@ def spelt(codec: TokenCodec, before: Sequence[int], token: int) -> str:
 
 
 def _settled(text: str, stop: tuple[str, ...]) -> str:
-    """Without what may still change: an unfinished character, the start of a stop string, whitespace at the end."""
+    """Strip what may still change: an unfinished character, the start of a stop string, trailing whitespace."""
     text = text.rstrip("\ufffd")
     for s in stop:
         for length in range(min(len(s) - 1, len(text)), 0, -1):

@@ -1,4 +1,4 @@
-"""Event loops: one in a thread of its own, in which synchronous callers run asynchronous calls; what each loop owns."""
+"""An event loop in a thread of its own, for synchronous callers; and objects that each event loop owns."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ModelClosedError(ModelError):
 class LoopThread:
     """Runs coroutines for synchronous callers, any number at a time; starts when it is first needed.
 
-    The thread is a daemon; it ends with `close`, or when nobody holds this object any more.
+    The thread is a daemon; it ends with `close`, or when this object is collected.
     """
 
     def __init__(self) -> None:
@@ -41,15 +41,15 @@ class LoopThread:
 
     @property
     def running(self) -> bool:
-        """Whether there is a loop; a child process made by `fork` has none of its parent's threads."""
+        """True if there is a loop; a child process made by `fork` has none of its parent's threads."""
         return self._loop is not None and self._process == os.getpid()
 
     def run(self, coroutine: Coroutine[Any, Any, Result], loop: asyncio.AbstractEventLoop | None = None) -> Result:
         """Run a coroutine to its end; an interrupt while waiting cancels it.
 
         Args:
-            coroutine: what is run. Where this thread is the loop's own, which cannot wait for itself, another one runs.
-            loop: the one in which it has begun; None for whichever runs.
+            coroutine: the coroutine. In the loop's own thread, which cannot wait for itself, another loop runs it.
+            loop: the loop in which it has begun; None for the current one.
 
         Raises:
             ModelClosedError: `close` was called meanwhile, or since that loop was started.
@@ -71,7 +71,7 @@ class LoopThread:
             raise
 
     def iterate(self, pieces: AsyncGenerator[Item, None]) -> Iterator[Item]:
-        """Give what an asynchronous generator gives; closing the iterator closes the generator.
+        """Iterate over an asynchronous generator; closing the iterator closes the generator.
 
         Raises:
             ModelClosedError: as for `run`.
@@ -82,8 +82,8 @@ class LoopThread:
             while (piece := self.run(_next(pieces), loop)) is not _END:
                 yield piece
         finally:
-            # Where the collector of garbage closes this iterator, that may be in the loop's own thread; the generator
-            # is collected as well then, and its loop closes it.
+            # The garbage collector may close this iterator in the loop's own thread; the generator is then collected
+            # as well, and its loop closes it.
             if not (loop.is_closed() or _runs_here(loop)):
                 with suppress(ModelClosedError):  # which closes the generators of its loop
                     self.run(_close(pieces), loop)
@@ -144,14 +144,14 @@ async def _close(pieces: AsyncGenerator[Any, None]) -> None:
 
 
 class PerLoop(Generic[Made]):
-    """Makes one thing for each event loop that asks for it (a client, a lock); what a closed loop has is let go."""
+    """One object per event loop (a client, a lock), made on demand; a closed loop's object is dropped."""
 
     def __init__(self, make: Callable[[], Made]) -> None:
         self._make = make
         self._made: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, Made] = weakref.WeakKeyDictionary()
 
     def here(self) -> Made:
-        """What belongs to the running event loop."""
+        """Return the running event loop's object."""
         loop = asyncio.get_running_loop()
         made = self._made.get(loop)
         if made is None:
@@ -162,5 +162,5 @@ class PerLoop(Generic[Made]):
         return made
 
     def pop(self) -> Made | None:
-        """What belongs to the running event loop, which has nothing from then on."""
+        """Remove and return the running event loop's object; None if it has none."""
         return self._made.pop(asyncio.get_running_loop(), None)

@@ -1,8 +1,8 @@
-"""How many calls of a model may be under way, and how long each may take.
+"""Limits on a model's calls: how many may be under way, and how long each may take.
 
-A synchronous function cannot be stopped from outside. So a call that may be given up runs in a thread of its own; who
-asked goes on without it when its time is over, and the thread ends when the function returns. As nothing can end such
-threads earlier, there may be so many and no more: further calls fail at once while there are.
+A synchronous function cannot be stopped from outside. So a call that may be given up runs in a thread of its own; its
+caller goes on without it after the time limit, and the thread ends when the function returns. Nothing can end such a
+thread earlier, so the number of such threads is limited: at the limit, further calls fail at once.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def checked_timeout(timeout: float | None) -> float | None:
 
 
 class Stop:
-    """Tells calls that are made together that nobody waits for them any more.
+    """Tells calls that are made together that their replies are no longer wanted.
 
     Args:
         gives_up: whether it also reaches calls that are under way, which then run in threads of their own.
@@ -69,7 +69,7 @@ class Stop:
 
     @contextmanager
     def reaches(self, task: Task[Any]) -> Iterator[None]:
-        """The task is given up when the others are, as long as the block lasts."""
+        """Within the block, give up the task when the others are."""
         self._tasks.add(task)
         if self.told.is_set():
             task.cancel()
@@ -83,8 +83,8 @@ class CallLimits:
     """The limits of one client's calls, shared by all who call it.
 
     Args:
-        calls: how many may be under way at a time, over all threads; each event loop has as many. As many that were
-            given up, and at least 32, may still run.
+        calls: how many may be under way at a time, over all threads; each event loop has as many. The same number of
+            abandoned calls, and at least 32, may still run.
         timeout: seconds for one try, or for a whole stream; None: no limit.
     """
 
@@ -95,24 +95,24 @@ class CallLimits:
         self._left: set[Task[Any]] = set()
 
     def __reduce__(self) -> tuple[type[CallLimits], tuple[int, float | None]]:
-        """A copy, or one in another process, counts its own calls."""
+        """Pickle and copy the limits alone: a copy counts its own calls."""
         return CallLimits, (self.calls, self.timeout)
 
     @property
     def left(self) -> int:
-        """How many calls were given up and still run."""
+        """The number of calls that were given up and still run."""
         for task in tuple(self._left):
             if task.ended:
                 self._left.discard(task)
         return len(self._left)
 
     def lowered(self, cap: int | None) -> int:
-        """How many calls may be under way for who has a lower cap."""
+        """Return the limit on calls under way, lowered to the cap."""
         return self.calls if cap is None else max(1, min(self.calls, cap))
 
     @contextmanager
     def slot(self, cap: int | None = None) -> Iterator[None]:
-        """One of the places of calls that threads make, and one of those of all who have this lower cap."""
+        """Hold a slot for a call from a thread, and one of those under this lower cap."""
         with ExitStack() as held:
             for count in dict.fromkeys((self.lowered(cap), self.calls)):
                 held.enter_context(self._in_threads.setdefault(count, threading.Semaphore(count)))
@@ -120,7 +120,7 @@ class CallLimits:
 
     @asynccontextmanager
     async def aslot(self, cap: int | None = None) -> AsyncGenerator[None, None]:
-        """`slot` for calls that this event loop makes."""
+        """`slot` for a call from this event loop."""
         places = self._in_loops.here()
         async with AsyncExitStack() as held:
             for count in dict.fromkeys((self.lowered(cap), self.calls)):
@@ -153,7 +153,7 @@ class CallLimits:
         return await await_within(self.timeout, awaitable)
 
     def iterate(self, pieces: Iterator[Item]) -> Generator[Item, None, None]:
-        """What an iterator gives, all of it within the time limit; without one it runs in this thread.
+        """Iterate within the time limit for the whole; without a limit, in this thread.
 
         Raises:
             TimeoutError: the time is over, or too many calls that were given up still run.
@@ -173,7 +173,7 @@ class CallLimits:
             puller.give_up()
 
     async def iterate_in_thread(self, pieces: Iterator[Item]) -> AsyncGenerator[Item, None]:
-        """What an iterator gives, without blocking the event loop."""
+        """Iterate in threads, without blocking the event loop."""
         puller, context = _Puller(pieces), copy_context()
         try:
             while (piece := await self.arun(context.run, puller.pull)) is not END:
@@ -182,7 +182,7 @@ class CallLimits:
             puller.give_up()
 
     async def aiterate(self, pieces: AsyncIterator[Item]) -> AsyncGenerator[Item, None]:
-        """What an asynchronous iterator gives, all of it within the time limit; then it is cancelled.
+        """Iterate over an asynchronous iterator within the time limit for the whole; then cancel it.
 
         Raises:
             TimeoutError: the time is over.
@@ -203,7 +203,7 @@ class CallLimits:
             except _TIMED_OUT:
                 if task.cancel():
                     raise TimeoutError(late) from None
-                return task.result()  # the function itself has run out of some time, or was done just then
+                return task.result()  # a time-out of the function's own, or it has just finished
             finally:
                 self._dismiss(task)
 
@@ -217,13 +217,13 @@ class CallLimits:
         return POOL.submit(fn, *args)
 
     def _dismiss(self, task: Task[Any]) -> None:
-        """Nobody waits for a task any more; where it still runs, it is one of those that were given up."""
+        """Abandon a task; if it still runs, it counts among those given up."""
         if task.cancel():
             self._left.add(task)
 
 
 class _Puller:
-    """Takes pieces from an iterator, in one thread after another, and closes it when nobody wants more."""
+    """Pulls pieces from an iterator, in one thread after another, and closes it when no more are wanted."""
 
     def __init__(self, pieces: Iterator[Any]) -> None:
         self._pieces = pieces
@@ -231,7 +231,7 @@ class _Puller:
         self._given_up = False
 
     def pull(self) -> Any:
-        """The next piece, or `END`."""
+        """Return the next piece, or `END`."""
         with self._pulling:
             piece = next(self._pieces, END)
         if self._given_up:
@@ -242,12 +242,12 @@ class _Puller:
         """Close the iterator, now or after the piece that is being made."""
         self._given_up = True
         if self._pulling.acquire(blocking=False):  # for good
-            with suppress(Exception):  # nobody reads it any more
+            with suppress(Exception):  # the stream is no longer wanted
                 getattr(self._pieces, "close", lambda: None)()
 
 
 async def await_within(seconds: float | None, awaitable: Awaitable[Result], late: str | None = None) -> Result:
-    """Await something, and cancel it after so many seconds.
+    """Await something, and cancel it after this many seconds.
 
     Raises:
         TimeoutError: the time is over; `late` says so.
@@ -260,5 +260,5 @@ async def await_within(seconds: float | None, awaitable: Awaitable[Result], late
             return await awaitable
     except asyncio.TimeoutError:
         if time.monotonic() < deadline:
-            raise  # what was awaited has run out of some time of its own
+            raise  # a time-out of the awaitable's own
     raise TimeoutError(late or f"no answer within {seconds:g} s")

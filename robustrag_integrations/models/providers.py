@@ -1,4 +1,4 @@
-"""From a model's name, as it is typed or written into a file, to the model: one entry for each kind in `PROVIDERS`.
+"""Models by name, as it is typed or written into a file: one entry for each kind in `PROVIDERS`.
 
 An entry says how such a name is written, which settings go with it, whether it may give token probabilities, how the
 model is loaded, and what decides its answers. Command line, evaluation, cache and certificates read nothing else.
@@ -38,7 +38,7 @@ class Provider:
         gives_probabilities: whether it may serve decoding aggregation; true where that is known only once it is loaded.
         in_process: whether it computes in this process, with torch.
         load: the model, from what follows the prefix and the settings that were given.
-        parts: what decides its answers besides the settings, as bytes, from the same.
+        parts: everything besides the settings that decides its answers, as bytes, from the same arguments.
         problem: what is wrong with what follows the prefix; None if nothing is.
         owns: whether a name is one of its own; None: by the prefix.
     """
@@ -55,37 +55,37 @@ class Provider:
 
     @property
     def prefix(self) -> str:
-        """What its names begin with; empty where a name is taken as it is."""
+        """The prefix of its names; empty where a name is taken as it is."""
         before, colon, _ = self.form.partition(":")
         return before + colon if colon else ""
 
     def rest(self, name: str) -> str:
-        """What follows the prefix in one of its names."""
+        """Return one of its names without the prefix."""
         return name[len(self.prefix) :]
 
 
 def provider_of(name: str) -> Provider | None:
-    """The provider of a model of this name; None: there is none."""
+    """Return the provider of a model of this name; None if there is none."""
     return next((p for p in PROVIDERS if (p.owns(name) if p.owns else name.startswith(p.prefix))), None)
 
 
 def forms() -> tuple[str, ...]:
-    """How models' names are written."""
+    """Return the forms of models' names."""
     return tuple(p.form for p in PROVIDERS)
 
 
 def forms_that_take(setting: str) -> str:
-    """How the names are written with which a setting goes."""
+    """Return the forms of the names that take a setting, as a phrase."""
     return " or ".join(p.form for p in PROVIDERS if setting in p.takes)
 
 
 def described(default: str) -> str:
-    """Every provider in a phrase, for the command line."""
+    """Describe every provider in a phrase, for the command line."""
     return "; ".join(f"{p.form}{' (default)' if p.form == default else ''}: {p.help}" for p in PROVIDERS)
 
 
 def takes(name: str, setting: str) -> bool:
-    """Whether a setting goes with a model of this name."""
+    """Tell whether a model of this name takes a setting."""
     provider = provider_of(name)
     return provider is not None and setting in provider.takes
 
@@ -125,7 +125,7 @@ def _bundled_folder() -> Path:
 
 
 def silence_transformers() -> None:
-    """No progress bars and no advice from the library; what matters is in the answer's own warnings."""
+    """Turn off the library's progress bars and advice; what matters is in the answer's own warnings."""
     from transformers.utils import logging
 
     library: Any = logging  # its functions have no types
@@ -138,7 +138,7 @@ def _bundled_parts(_: str, settings: Mapping[str, Any]) -> Iterator[bytes]:
 
 
 def _folder_parts(folder: str, _: Mapping[str, Any]) -> Iterator[bytes]:
-    """Names and contents of what makes a transformers model."""
+    """Yield the names and contents of a transformers model's files."""
     try:
         files = sorted(f for f in Path(folder).iterdir() if f.suffix in (".json", ".safetensors", ".model", ".jinja"))
     except OSError as error:
@@ -181,7 +181,7 @@ def _load_completions(name: str, settings: Mapping[str, Any]) -> TextModel:
 
 
 def _of_server(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings by the names that served models have for them."""
+    """Return the settings under the names that served models have for them."""
     return {{"max_new_tokens": "max_tokens"}.get(name, name): value for name, value in settings.items()}
 
 
@@ -224,7 +224,7 @@ def _load_function(name: str, settings: Mapping[str, Any]) -> TextModel:
 
 
 def _function_parts(name: str, _: Mapping[str, Any]) -> Iterator[bytes]:
-    """The name, and the file that the function is written in; not what that file imports."""
+    """Yield the name and the function's source file, without what that file imports."""
     yield f"python:{name}".encode()
     module = name.rpartition(":")[0]
     if module.endswith(".py"):
@@ -349,16 +349,16 @@ class NamedModel:
 
     @property
     def gives_probabilities(self) -> bool:
-        """Whether it may serve decoding aggregation; of a function that is known only once it is loaded."""
+        """True if it may serve decoding aggregation; for a function, that is known only once it is loaded."""
         return self._provider.gives_probabilities
 
     @property
     def local(self) -> bool:
-        """Whether it is a transformers model in this process."""
+        """True if it is a transformers model in this process."""
         return self._provider.in_process
 
     def load(self) -> TextModel:
-        """The model.
+        """Load the model.
 
         Raises:
             ModelError: it cannot be loaded, or has no key.
@@ -367,8 +367,10 @@ class NamedModel:
         return self._provider.load(self._provider.rest(self.name), self._settings)
 
     def fingerprint(self) -> str:
-        """What decides the model's answers, as a hash: weights and settings of a local model, a function's module, a
-        server's address and the model's name there.
+        """Hash everything that decides the model's answers.
+
+        That is a local model's weights and settings, a function's module, or a server's address and the model's name
+        there.
 
         Raises:
             ModelError: its files cannot be read.
@@ -388,12 +390,12 @@ class NamedModel:
 
     @property
     def _settings(self) -> dict[str, Any]:
-        """What was given."""
+        """The settings that were given."""
         return {name: value for name in SETTINGS if (value := getattr(self, name)) is not None}
 
 
 def check_name(name: str) -> str | None:
-    """What is wrong with a model's name; None if nothing is."""
+    """Return what is wrong with a model's name; None if nothing is."""
     provider = provider_of(name)
     if provider is None:
         *others, last = forms()

@@ -20,7 +20,7 @@ _IDLE = 10.0  # seconds after which a thread without a task ends
 
 
 class Task(Future[Result]):
-    """A function's result. It can be cancelled at any time: nobody gets the result then, though the function goes on.
+    """A function's future result. It can be cancelled at any time, which drops the result; the function goes on.
 
     Attributes:
         ended: whether the function has returned.
@@ -29,7 +29,7 @@ class Task(Future[Result]):
     ended = False
 
     def settle(self, result: Any, error: BaseException | None) -> None:
-        """Hold what came of the function."""
+        """Set the function's result or error."""
         self.ended = True
         if not self.set_running_or_notify_cancel():
             return
@@ -45,15 +45,15 @@ _Work: TypeAlias = tuple[Context, Task[Any], Callable[..., Any], tuple[Any, ...]
 
 
 class ThreadPool:
-    """Daemon threads that wait for the next task when one is over, or end after a while."""
+    """A pool of reusable daemon threads; idle ones end after a while."""
 
     def __init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
-        """Start anew: a child process made by `fork` has none of its parent's threads."""
+        """Reset the pool: a child process made by `fork` has none of its parent's threads."""
         self._waiting: queue.SimpleQueue[_Work | None] = queue.SimpleQueue()
-        self._idle = threading.Semaphore(0)  # threads that wait, less what they are about to get
+        self._idle = threading.Semaphore(0)  # idle threads, less the tasks handed to them
 
     def submit(self, fn: Callable[..., Result], *args: Any) -> Task[Result]:
         """Call a function in a thread, in a copy of this context."""
@@ -87,11 +87,11 @@ class ThreadPool:
             except queue.Empty:
                 if self._idle.acquire(blocking=False):
                     return
-                work = self._waiting.get()  # somebody has just counted on this thread
+                work = self._waiting.get()  # a task was just handed to this thread
 
 
 POOL = ThreadPool()
-"""Of this process; there is nothing in it that belongs to one model or answer."""
+"""The pool of this process; it holds nothing of a single model or answer."""
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
     os.register_at_fork(after_in_child=POOL.forget)

@@ -10,7 +10,7 @@ from robustrag_integrations.errors import ModelError
 
 
 def load_tokenizer(name_or_path: str) -> tuple[Any, frozenset[int]]:
-    """A fast tokenizer and the tokens that end its model's texts; remote code is never run.
+    """Load a fast tokenizer and the tokens that end its model's texts; remote code is never run.
 
     Raises:
         ModelError: there is no such tokenizer.
@@ -35,13 +35,13 @@ def load_tokenizer(name_or_path: str) -> tuple[Any, frozenset[int]]:
 
 
 def ends_in(config: Any) -> frozenset[int]:
-    """The tokens that end a model's texts, by its configuration."""
+    """Return the tokens that end a model's texts, by its configuration."""
     listed = getattr(config, "eos_token_id", None)
     return frozenset(listed if isinstance(listed, (list, tuple)) else [] if listed is None else [listed])
 
 
 class TokenizerCodec:
-    """Tokens of a tokenizer as text.
+    """Decodes a tokenizer's tokens into text, and back.
 
     Args:
         tokenizer: a fast transformers tokenizer.
@@ -57,19 +57,19 @@ class TokenizerCodec:
 
     @property
     def size(self) -> int:
-        """How many tokens there are; a model may have room for more."""
+        """The number of tokens; a model may have room for more."""
         return len(self._tokenizer)
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of generated tokens, special tokens left out."""
+        """Return the text of generated tokens, special tokens left out."""
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 
     def text_for(self, tokens: Sequence[int]) -> str | None:
-        """A text that is read as exactly these tokens; None: there is none.
+        """Return a text that is read as exactly these tokens; None if there is none.
 
-        Of several, the one without what the tokenizer's decoder does for readers: programs that know its vocabulary,
-        but not its normaliser, read that one alike.
+        Of several, the one without the decoder's changes for human readers: programs that know the vocabulary but not
+        the normaliser read that one alike.
         """
         from tokenizers.decoders import ByteLevel
 
@@ -82,18 +82,18 @@ class TokenizerCodec:
         return None
 
     def is_end(self, token: int) -> bool:
-        """Whether the token ends a text."""
+        """True if the token ends a text."""
         return token in self._ends
 
     def token_of(self, text: str) -> int | None:
-        """The only token with this text; None where there are several, or none."""
+        """Return the only token with this text; None where there are several, or none."""
         with self._learning:  # replies are read in several threads
             if self._by_text is None:
                 self._by_text = self._texts()
             return self._by_text.get(text)
 
     def _texts(self) -> dict[str, int | None]:
-        """Every token by its text; it takes a second where there are a hundred thousand."""
+        """Map texts to tokens, ambiguous ones to None; it takes a second for a hundred thousand."""
         by_text: dict[str, int | None] = {}
         for token in range(self.size):
             word = self._tokenizer.decode([token], clean_up_tokenization_spaces=False)

@@ -1,4 +1,4 @@
-"""Models around others: one that passes on what is known of another, and one that reads while another writes."""
+"""Wrapper models: one around another model, and a pair of a reader and a writer."""
 
 from __future__ import annotations
 
@@ -13,56 +13,56 @@ from robustrag_integrations.replies.reply import Piece
 
 
 class AroundModel(TextModel):
-    """A text model whose replies are another one's, on the whole: what is known of that one holds of it.
+    """A wrapper around a text model, with that model's properties.
 
     Args:
-        model: the other one.
+        model: the wrapped model.
     """
 
     def __init__(self, model: TextModel) -> None:
         self._model = model
 
     def probe_replies(self) -> Probed:
-        """The model's."""
+        """The wrapped model's."""
         return self._model.probe_replies()
 
     async def aprobe_replies(self) -> Probed:
-        """The model's."""
+        """The wrapped model's."""
         return await self._model.aprobe_replies()
 
     @property
     def state(self) -> object:
-        """The model's."""
+        """The wrapped model's."""
         return self._model.state
 
     @property
     def numerics(self) -> Mapping[str, Any]:
-        """The model's."""
+        """The wrapped model's."""
         return self._model.numerics
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The model's."""
+        """The wrapped model's."""
         return self._model.warnings
 
     @property
     def description(self) -> str:
-        """The model's."""
+        """The wrapped model's."""
         return self._model.description
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """The model's."""
+        """The wrapped model's."""
         return self._model.capabilities
 
     @property
     def repeats(self) -> Repeats:
-        """The model's."""
+        """The wrapped model's."""
         return repeats_of(self._model)
 
     @property
     def shares_batches(self) -> bool:
-        """The model's."""
+        """The wrapped model's."""
         return self._model.shares_batches
 
 
@@ -116,7 +116,7 @@ class TwoModels(TextModel):
         return await self._for(role).agenerate_until(prompts, role, until)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
-        """The final prompt's answer in pieces."""
+        """Yield the final prompt's answer in pieces."""
         return self._writer.stream(prompt)
 
     def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
@@ -124,28 +124,28 @@ class TwoModels(TextModel):
         return self._writer.astream(prompt)
 
     def truncates(self, prompt: Prompt) -> bool:
-        """Whether the writer cuts this final prompt."""
+        """Tell whether the writer cuts this final prompt."""
         return self._writer.truncates(prompt)
 
     @property
     def state(self) -> object:
-        """Those of both."""
+        """The states of both models."""
         return (self._reader.state, self._writer.state)
 
     @property
     def numerics(self) -> Mapping[str, Any]:
-        """The reader's, and those of the writer as `final_model`; nothing where neither says any."""
+        """The reader's, with the writer's under `final_model`; empty if neither has any."""
         writer = dict(self._writer.numerics)
         return {**self._reader.numerics, **({"final_model": writer} if writer else {})}
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Those of both, each once."""
+        """The warnings of both models, each once."""
         return tuple(dict.fromkeys((*self._reader.warnings, *self._writer.warnings)))
 
     @property
     def capabilities(self) -> Mapping[str, Any]:
-        """What goes out to either, and what either refuses."""
+        """The parameters sent to either model, and those that either refuses."""
         return described_together(self._reader.capabilities, self._writer.capabilities)
 
     @property
@@ -155,12 +155,12 @@ class TwoModels(TextModel):
 
     @property
     def repeats(self) -> Repeats:
-        """Whether both repeat themselves."""
+        """The reproducibility of both models together."""
         return repeats_of(self._reader).with_other(repeats_of(self._writer))
 
     @property
     def shares_batches(self) -> bool:
-        """Whether the reader does; final answers keep to the writer's own way."""
+        """True if the reader does; final answers keep to the writer's own way."""
         return self._reader.shares_batches
 
     def finals(self) -> FinalAnswers:

@@ -1,1 +1,1 @@
-"""Plans: the defences and their certificates without input or output, and what drives them."""
+"""Plans: the defences and their certificates without input or output, and the drivers that run them."""

@@ -1,4 +1,4 @@
-"""What all plans do alike: ask every group in isolation, count failures as abstentions, hold the quorum."""
+"""The steps that all plans share: ask every group in isolation, count failures as abstentions, hold the quorum."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COMPARED = attrgetter(*(f.name for f in fields(Response) if f.compare))  # of t
 
 @dataclass(frozen=True)
 class Quorum:
-    """How many groups must have been asked with success: a share of all groups, at least one."""
+    """The quorum: the share of all groups whose calls must succeed, at least one."""
 
     share: float = 0.5
 
@@ -40,11 +40,11 @@ class Quorum:
             raise ValueError(f"quorum={self.share!r} must be a share of the groups in [0, 1]")
 
     def needed(self, groups: int) -> int:
-        """The smallest number of successes that is enough."""
+        """Return the smallest sufficient number of successes."""
         return max(1, math.ceil(self.share * groups - 1e-9)) if groups else 0
 
     def radius(self, responses: Sequence[Response], weights: Sequence[int] | None = None) -> int:
-        """How many votes an attacker can make fail before the quorum of groups is missed and no answer comes at all."""
+        """Return how many votes an attacker can make fail before the quorum is missed and no answer comes at all."""
         spare = _succeeded(responses) - self.needed(len(responses))
         if weights is None or spare < 0:
             return spare
@@ -52,18 +52,18 @@ class Quorum:
         return sum(asked[: spare + 1]) - 1  # the lightest are made to fail
 
     def can_be_missed(self, responses: Sequence[Response], corrupted: int) -> bool:
-        """Whether no answer comes at all when this many corrupted groups, besides those that responded, fail."""
+        """Tell whether no answer comes at all when this many corrupted groups, besides those that responded, fail."""
         return _succeeded(responses) < self.needed(len(responses) + corrupted)
 
 
 @dataclass(frozen=True)
 class Reading(Generic[Found]):
-    """What was found in one group's response.
+    """The content read from one group's response.
 
     Attributes:
         response: the response as it counts: a failure if it could not be read.
         found: its keywords or its vote; None for an abstention, a failure or a copy.
-        copy_of: the group with the same text that said the same before; None if there is none, or it counts by itself.
+        copy_of: the earlier group with the same text and the same reply; None if there is none, or it counts by itself.
         is_open: whether it may still say anything: it was not waited for, or it may be a copy of a group that was not.
     """
 
@@ -75,11 +75,11 @@ class Reading(Generic[Found]):
 
 @dataclass(frozen=True)
 class Early(Generic[Found]):
-    """When the groups that have not answered need not be waited for.
+    """The rule for stopping early, without waiting for the remaining groups.
 
     Attributes:
         radius: of the answer that these readings give, where open ones may say anything; -1 if they may change it.
-        least: from which radius on nobody is waited for.
+        least: the radius from which no group is waited for.
         wave_size: how many groups are asked at once; None for all.
     """
 
@@ -89,7 +89,7 @@ class Early(Generic[Found]):
 
     @classmethod
     def of(cls, rules: VoteRules, radius: Callable[[Sequence[Reading[Found]]], int]) -> Early[Found] | None:
-        """As the rules say; None if all groups are waited for."""
+        """Build it from the rules; None if all groups are waited for."""
         return cls(radius, rules.min_radius, rules.wave_size) if rules.stop_when_decided else None
 
 
@@ -106,9 +106,9 @@ def read_response(
     its own group alone. Interrupts and cancellations pass.
 
     Args:
-        response: as it came; what counts of it is `replies.reading.counted`.
+        response: as it came; `replies.reading.counted` says how it counts.
         read: from the answer's text to what is found in it; None for an abstention.
-        cut_replies: what becomes of a reply that was cut.
+        cut_replies: the treatment of a reply that was cut.
         by_line: whether a first line is enough for `read`.
     """
     response = counted(response, cut_replies, by_line=by_line)
@@ -146,19 +146,19 @@ def ask_groups(
     by_letter: bool = False,
     brief: bool = False,
 ) -> Generator[Request, Reply, list[Reading[Found]]]:
-    """Ask every group its own prompt (paper, Algorithm 1, line 5), and read what it says.
+    """Ask every group its own prompt (paper, Algorithm 1, line 5), and read its reply.
 
-    A group with nothing to read abstains, whatever the model replies to its prompt. That stays among the prompts, so
-    that no passage decides how many there are: where they are one batch it is read, where each is a call it costs none.
+    A group with nothing to read abstains, whatever the model replies to its prompt. The prompt stays among the others,
+    so that no passage decides how many there are: in one batch it is read; where each is a call, it makes none.
 
     Args:
         groups: the isolated groups.
         prompts: one per group.
-        quorum: how many must be asked with success; of those that were not waited for, none was.
-        read: what a response says.
+        quorum: how many calls must succeed; those that were not waited for did not.
+        read: reads a response.
         early: when to stop before all have answered; None for never.
-        by_letter: whether the answer shows what a group wrote, so that copies say the same only to the letter.
-        brief: whether reading short replies takes no time to speak of (`Ask.brief`).
+        by_letter: whether the answer shows a group's own words, so that copies must agree to the letter.
+        brief: whether reading short replies takes negligible time (`Ask.brief`).
 
     Returns:
         One reading per group.
@@ -198,17 +198,17 @@ def ask_groups(
 
 
 def are_short(texts: Sequence[Prompt | PassageGroup]) -> bool:
-    """Whether these take no time to speak of when they are written or the passages in them are compared."""
+    """Tell whether writing these, or comparing the passages in them, takes negligible time."""
     return sum(len(text.text) for text in texts) <= _SHORT_PROMPTS
 
 
 def _one_vote_each(
     groups: Sequence[PassageGroup], readings: Sequence[Reading[Found]], by_letter: bool
 ) -> list[Reading[Found]]:
-    """The readings, where a copy of an earlier group's text that says the same abstains (`VoteRules.copies`).
+    """Have each copy of an earlier group's text that says the same abstain (`VoteRules.copies`).
 
     One that says something else counts: otherwise an attacker could silence a group by a copy of its text that the
-    model reads another way. Why the radius holds is in docs/internals/proofs.md.
+    model reads another way. docs/internals/proofs.md proves that the radius holds.
     """
     if all(group.copy_of is None for group in groups):
         return [r if r.response.unheard is None else replace(r, is_open=True) for r in readings]
@@ -233,7 +233,7 @@ def _one_vote_each(
 
 
 def counted_responses(groups: Sequence[PassageGroup], replies: Sequence[Response]) -> list[Response]:
-    """The replies as they count: an abstention for a group with nothing to read."""
+    """Return the replies as they count: an abstention for a group with nothing to read."""
     return [
         Response("", abstains=True) if g.is_empty and not r.unheard and r != BLANK else r
         for g, r in zip(groups, replies, strict=True)
@@ -241,23 +241,23 @@ def counted_responses(groups: Sequence[PassageGroup], replies: Sequence[Response
 
 
 def votes_counted(groups: Sequence[PassageGroup], readings: Sequence[Reading[Found]]) -> tuple[list[int], int]:
-    """How many votes each group has, none for one that may still say anything, and how many votes these have."""
+    """Return each group's votes, none for groups that may still say anything, and the votes of these in all."""
     votes = [0 if reading.is_open else group.weight for group, reading in zip(groups, readings, strict=True)]
     return votes, sum(group.weight for group in groups) - sum(votes)
 
 
 def calls_made(readings: Sequence[Reading[Found]]) -> int:
-    """How many groups were asked, those that were cancelled among them."""
+    """Return the number of groups that were asked, cancelled calls included."""
     return sum(reading.response.was_asked for reading in readings)
 
 
 def early_evidence(readings: Sequence[Reading[Found]], early: Early[Found] | None) -> dict[str, Any]:
-    """After how many replies it was decided, where the rest need not be waited for."""
+    """Return the number of replies after which the answer was decided, where stopping early is allowed."""
     return {} if early is None else {"decided_after": sum(reading.response.unheard is None for reading in readings)}
 
 
 def early_warnings(readings: Sequence[Reading[Found]]) -> list[str]:
-    """Says that not all groups were waited for, and what that means."""
+    """Warn that not all groups were waited for, and say what that means."""
     heard = sum(reading.response.unheard is None for reading in readings)
     if heard == len(readings):
         return []
@@ -269,7 +269,7 @@ def early_warnings(readings: Sequence[Reading[Found]]) -> list[str]:
 
 @contextmanager
 def naming_groups(groups: Sequence[PassageGroup], responses: Sequence[Response]) -> Iterator[None]:
-    """A `ModelError` in here carries what became of every group."""
+    """Attach every group's report to a `ModelError` in the block."""
     try:
         yield
     except ModelError as error:
@@ -285,17 +285,17 @@ def ask_final(
     whole: bool = False,
     brief: bool = False,
 ) -> Generator[Request, Reply, Response]:
-    """Ask the one question whose answer is the user's.
+    """Ask the final question, whose answer the user gets.
 
     Args:
         prompt: the question.
-        cut_replies: what becomes of an answer that was cut.
+        cut_replies: the treatment of an answer that was cut.
         shown: whether the answer is shown word for word.
-        whole: whether it is shown when all of it is there, and not in pieces.
+        whole: whether it is shown once it is complete, not in pieces.
         brief: as of `ask_groups`.
 
     Returns:
-        The response with the answer for its text (`replies.reading.final_answer`).
+        The response, with the answer as its text (`replies.reading.final_answer`).
 
     Raises:
         ModelError: the call failed, or the answer was cut.
@@ -308,7 +308,7 @@ def ask_final(
 
 
 def _unseen(response: Response, answer: Response) -> str:
-    """What of a final answer no stream has shown: what stands there in place of nothing, or marks a cut."""
+    """Return the part of a final answer that no stream has shown: a text in place of nothing, or the mark of a cut."""
     if response.note == RETRACTED:
         return f"\n\n{answer.text}"
     seen, text = parts_of(response.text or "").answer.strip(), answer.text or ""
@@ -316,7 +316,7 @@ def _unseen(response: Response, answer: Response) -> str:
 
 
 def report(group: PassageGroup, response: Response | None = None, /, **findings: Any) -> GroupReport:
-    """A group's report with its passages' names filled in; it abstained or failed unless the findings say otherwise."""
+    """Build a group's report with its passages' names; it abstained or failed unless the findings say otherwise."""
     if response is not None:
         findings = {
             "response": response.text,
@@ -345,7 +345,7 @@ def _of_group(group: PassageGroup) -> dict[str, Any]:
 
 
 def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
-    """Says how many groups were cut to fit."""
+    """Warn of groups whose passages were cut to fit."""
     if not any(truncated):
         return []
     return [

@@ -64,7 +64,7 @@ async def arun(
 
 @dataclass(frozen=True)
 class _Done(Generic[Result]):
-    """A plan has come to its end. (A StopIteration cannot leave a thread.)"""
+    """The end of a plan, with its result. (A StopIteration cannot leave a thread.)"""
 
     result: Result
 
@@ -82,7 +82,7 @@ def _step(plan: Generator[RequestT, Any, Result], reply: Any, watch: Watch) -> R
 class _AsyncSteps(Generic[RequestT, Result]):
     """The steps of a plan in an event loop: at once where they are short (`Brief`, `Ask.brief`), else in a thread.
 
-    The loop is held up by what replies of `_SHORT_REPLIES` characters take, whatever stands in them.
+    The loop is blocked for as long as replies of `_SHORT_REPLIES` characters take at most, whatever they hold.
     """
 
     def __init__(self, plan: Generator[RequestT, Any, Result], watch: Watch) -> None:
@@ -92,7 +92,7 @@ class _AsyncSteps(Generic[RequestT, Result]):
 
     async def take(self, reply: Any) -> RequestT | _Done[Result]:
         """Send the reply to the last request, and return the next one."""
-        if not (self._asked is None or isinstance(self._asked, Emit)):  # an answer in pieces is replied nothing
+        if not (self._asked is None or isinstance(self._asked, Emit)):  # an `Emit` gets no reply
             self._at_once = _is_short(self._asked, reply)
         if self._at_once:
             self._asked = _step(self._plan, reply, self._watch)
@@ -109,15 +109,15 @@ def _is_short(request: object, reply: Any) -> bool:
 
 
 def _written_out(text: str) -> int:
-    """How many characters a text is read as: one may stand for a phrase of eighteen."""
+    """Return the length at which a text is read: one character may stand for a phrase of eighteen."""
     return len(text) if text.isascii() else len(unicodedata.normalize("NFKC", few_marks(text)))
 
 
 def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, None, None]:
-    """Run a plan and give the aggregated answer in pieces, then the `RobustAnswer`. The pieces add up to its text,
-    unless the model retracted what was shown (`replies.streams.RETRACTED`, a warning then).
+    """Run a plan and yield the aggregated answer in pieces, then the `RobustAnswer`.
 
-    Isolated responses are never among the pieces.
+    The pieces add up to its text, unless the model retracted what was shown (`replies.streams.RETRACTED`, a warning
+    then). Isolated responses are never among the pieces.
     """
     with Watch("answer") as watch:
         step = _step(plan, None, watch)
@@ -181,7 +181,7 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
 
 
 def _whole(watch: Watch, request: Ask, performer: Performer) -> Response:
-    """The final reply by a call, where its stream failed."""
+    """Get the final reply by a plain call, where its stream failed."""
     with watch.asking(request) as span:
         return responses_of(watch.heard(span, request, performer(request)))[0]
 
@@ -192,11 +192,11 @@ async def _awhole(watch: Watch, request: Ask, performer: Performer) -> Response:
 
 
 def _cut(request: Ask, performer: Performer) -> bool:
-    """Whether a final prompt with passages in it (only a defence that does not isolate has one) was cut."""
+    """Tell whether a final prompt with passages in it (only a defence that does not isolate has one) was cut."""
     [prompt] = request.prompts
     return prompt.context is not None and performer.truncates(prompt)
 
 
 def _is_streamed(request: Request) -> TypeGuard[Ask]:
-    """Whether this is the one call whose answer may be shown as it comes."""
+    """True if this is the one call whose answer may be shown as it comes."""
     return isinstance(request, Ask) and request.role == "final" and request.shown

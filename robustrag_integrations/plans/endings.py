@@ -1,4 +1,4 @@
-"""What happens to an answer at the end of every plan: late warnings, abstaining below a smallest radius, what holds."""
+"""The last steps of every plan: late warnings, abstention below a minimum radius, determinism, links, markers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from robustrag_integrations.prompts import ABSTENTION
 def with_late_findings(
     plan: Plan, caveats: Callable[[], Iterable[str]], capabilities: Callable[[], Mapping[str, Any]]
 ) -> Plan:
-    """The plan, with what is known of the model only after it was asked: what weakens the answer, and what it takes.
+    """Wrap a plan: its answer carries the model's caveats and capabilities, some known only after it was asked.
 
     A caveat that no longer holds goes: that temperature 0 was asked for, say, of a model that turned out to refuse it.
     """
@@ -39,7 +39,7 @@ def with_late_findings(
 
 
 def with_report_of_failure(plan: Plan, query: str, defense: str, settings: Callable[[], Mapping[str, Any]]) -> Plan:
-    """The plan, whose `ModelError` carries a report: an abstention, with what became of every group."""
+    """Wrap a plan: its `ModelError` carries a report, an abstention with every group's outcome."""
     try:
         return (yield from plan)
     except ModelError as error:
@@ -66,9 +66,9 @@ def with_determinism(
     accept_sampling: bool = False,
     min_radius: int = 0,
 ) -> Plan:
-    """The plan, whose answer says whether its model repeats itself, and what its radius promises if not.
+    """Wrap a plan: its answer says whether its model is reproducible, and what its radius promises if not.
 
-    What is known of the model is asked for at the end: some of it is known only after the first call.
+    The model's reproducibility is looked up at the end: some of it is known only after the first call.
     """
     answer = yield from plan
     known = repeats()
@@ -95,7 +95,7 @@ def too_few_groups(
     settings: Mapping[str, Any],
     warnings: Sequence[str],
 ) -> Plan:
-    """A plan that abstains without asking anything, as there are fewer groups than `rules.min_groups`.
+    """Abstain without asking anything, as there are fewer groups than `rules.min_groups`.
 
     Raises:
         TooFewVotesError: with `below="raise"`.
@@ -118,10 +118,10 @@ def too_few_groups(
 
 
 def with_rules(plan: Plan, rules: VoteRules) -> Plan:
-    """The plan, with an abstention in place of an answer whose radius is below `rules.min_radius`.
+    """Wrap a plan: an answer whose radius is below `rules.min_radius` becomes an abstention.
 
     Nothing is shown before the radius is known: the plan's pieces are held back, and its final call is not streamed.
-    The abstention has no radius of its own, since an attacker may raise that of the withheld answer; this one is in
+    The abstention has no radius of its own, since an attacker may raise that of the withheld answer; the latter is in
     the evidence.
 
     Raises:
@@ -165,16 +165,16 @@ def _refuse(rules: VoteRules, why: str, answer: RobustAnswer) -> None:
 
 
 def with_link_check(plan: Plan, groups: Sequence[PassageGroup]) -> Plan:
-    """The plan, whose answer warns of links and images that no supporting passage has."""
+    """Wrap a plan: its answer warns of links and images that no supporting passage has."""
     answer = yield from plan
     links = unsupported_in_groups(answer, groups)
     return replace(answer, warnings=(*answer.warnings, link_warning(links))) if links else answer
 
 
 def with_markers(plan: Plan) -> Plan:
-    """The plan, shown as the answer's `marked_text`; its `text` stays without markers.
+    """Wrap a plan: the answer's `marked_text` is shown; its `text` stays without markers.
 
-    Where a marker stands is known when the answer is complete, so it is shown in one piece.
+    The places of markers are known once the answer is complete, so it is shown in one piece.
     """
     answer = yield from _held_back(plan)
     yield Emit(answer.marked_text)
@@ -182,7 +182,7 @@ def with_markers(plan: Plan) -> Plan:
 
 
 def _held_back(plan: Plan) -> Plan:
-    """The plan without its pieces, which ends in the same answer."""
+    """Wrap a plan: its pieces are dropped, and its answer stays the same."""
 
     def relay(request: Request) -> Relay:
         if isinstance(request, Emit):

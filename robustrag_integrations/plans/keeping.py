@@ -1,4 +1,4 @@
-"""What an answer keeps of what the model said, so that a certificate need not ask it again."""
+"""The model's replies, kept with an answer so that a certificate need not ask again."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from robustrag_integrations.prompts import Prompt
 
 @dataclass(frozen=True)
 class Asked:
-    """Under what an answer was made: what a certificate must share with it to use its replies.
+    """The circumstances of an answer, which a certificate must share to use its replies.
 
     Attributes:
         query: the question.
-        passages: what was retrieved.
+        passages: the retrieved passages.
         choices: the options; None where there are none.
         settings: the method's.
-        by: what passages were grouped by, and how many share a group.
-        model: what was asked.
-        state: what the model's own `state` was when it answered, where it has one (`LocalModel.state`).
+        by: the key that passages were grouped by, and how many share a group.
+        model: the model that was asked.
+        state: the model's own `state` when it answered, where it has one (`LocalModel.state`).
     """
 
     query: str
@@ -36,7 +36,7 @@ class Asked:
     state: object
 
     def difference(self, now: Asked) -> str | None:
-        """In what a certificate that is asked for now differs, in words; None if in nothing."""
+        """Describe how a certificate that is asked for now differs; None if it does not."""
         if self.query != now.query:
             return f"it is about another question: {printable(self.query, 80)!r}"
         if self.passages != now.passages:
@@ -59,7 +59,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class SaidSession:
-    """What a decoding session said on the way to its answer.
+    """The distributions of a decoding session on the way to its answer.
 
     Attributes:
         opening: its start.
@@ -72,13 +72,13 @@ class SaidSession:
 
 @dataclass
 class Kept:
-    """What the model said for one answer.
+    """The model's replies for one answer.
 
     Attributes:
-        asked: under what.
-        replies: what each isolated prompt got; None where equal prompts got different replies.
+        asked: the circumstances of the answer.
+        replies: the reply to each isolated prompt; None where equal prompts got different replies.
         batch: how many isolated prompts were asked together.
-        finals: what the final prompt got.
+        finals: the reply to the final prompt.
     """
 
     asked: Asked
@@ -91,7 +91,7 @@ class Kept:
     _after: dict[tuple[int, ...], Distributions] = field(default_factory=dict)
 
     def note(self, request: Request, reply: Reply) -> None:
-        """Keep a reply. A failure, and what was not waited for, is left out: a certificate asks again."""
+        """Keep a reply. Failures and replies that were not waited for are left out: a certificate asks again."""
         if isinstance(request, Ask) and not request.prime and isinstance(reply, Sequence):
             pairs = [(p, r) for p, r in zip(request.prompts, reply, strict=True) if r.text is not None]
             if request.role == "final":
@@ -109,7 +109,7 @@ class Kept:
             self._after[self._tokens] = reply
 
     def session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> SaidSession | None:
-        """What a session over these prompts said, row by row in their order; None where another one was opened.
+        """Return the distributions of a session over these prompts, in their order; None where another was opened.
 
         A prompt without passages only fills a row, and may stand for any other.
         """
@@ -134,7 +134,7 @@ class Kept:
 
 
 def fills(prompt: Prompt) -> bool:
-    """Whether a prompt holds no passage, and only fills a batch: its group abstains whatever is said."""
+    """Tell whether a prompt holds no passage, and only fills a batch: its group abstains whatever the reply."""
     return prompt.context is not None and prompt.context[0] == prompt.context[1]
 
 
@@ -143,7 +143,7 @@ def _in_order(of: Distributions, order: Sequence[int]) -> Distributions:
         return of
 
     def moved(values: Sequence[Any]) -> tuple[Any, ...]:
-        """The groups' values in order; what stands behind them stays there."""
+        """Reorder the groups' values; those behind them stay in place."""
         return tuple(values[i] for i in order) + tuple(values[len(order) :]) if values else ()
 
     return replace(
@@ -156,7 +156,7 @@ def _in_order(of: Distributions, order: Sequence[int]) -> Distributions:
 
 
 def keeping(plan: Plan, asked: Asked) -> Plan:
-    """The plan, whose answer keeps what the model said (`RobustAnswer.kept`)."""
+    """Wrap a plan: its answer keeps the model's replies (`RobustAnswer.kept`)."""
     kept = Kept(asked)
     answer = yield from noted(plan, kept.note)
     return replace(answer, kept=kept)

@@ -1,4 +1,4 @@
-"""How an answer ended, in numbers: what the log line (`watch`) and the spans (`spans`) both say. No text."""
+"""The outcome of an answer in numbers, for both the log line (`watch`) and the spans (`spans`). No text."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _CANCELLED = (asyncio.CancelledError, GeneratorExit)  # the caller went away: no
 
 
 def was_cancelled(kind: type[BaseException]) -> bool:
-    """Whether the stream was closed or the task cancelled, which is not a failure."""
+    """True if the stream was closed or the task cancelled, which is not a failure."""
     return issubclass(kind, _CANCELLED)
 
 
 def tally(answer: RobustAnswer) -> tuple[int, int]:
-    """How many groups failed, and how many say something else."""
+    """Return the number of groups that failed, and of those that say something else."""
     states = [group.status for group in answer.groups]
     return states.count("failed"), states.count("differs")
 
 
 def attributes_of(answer: RobustAnswer) -> dict[str, Any]:
-    """The attributes of an answer's span."""
+    """Return the attributes of an answer's span."""
     failed, differing = tally(answer)
     return {
         "robustrag.defense": answer.defense,

@@ -1,4 +1,4 @@
-"""Performing a plan's requests: what drivers need, and how the core's own models do it."""
+"""Performers of a plan's requests: the interface that drivers need, and those for the core's own models."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Performer(Protocol):
         ...
 
     def stream_final(self, prompt: Prompt, /) -> Iterator[Piece]:
-        """The answer to the final prompt, in pieces, then how it ended, where that is known."""
+        """Yield the answer to the final prompt, in pieces, then how it ended, where that is known."""
         ...
 
     def astream_final(self, prompt: Prompt, /) -> AsyncIterator[Piece]:
@@ -31,7 +31,7 @@ class Performer(Protocol):
         ...
 
     def truncates(self, prompt: Prompt, /) -> bool:
-        """Whether a final prompt that holds passages is cut to fit."""
+        """Tell whether a final prompt that holds passages is cut to fit."""
         ...
 
 
@@ -62,7 +62,7 @@ class TextPerformer:
         return await self._model.agenerate(request.prompts, request.role)
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
-        """The final answer in pieces."""
+        """Yield the final answer in pieces."""
         return self._model.stream(prompt)
 
     def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
@@ -70,7 +70,7 @@ class TextPerformer:
         return self._model.astream(prompt)
 
     def truncates(self, prompt: Prompt) -> bool:
-        """Whether the model cuts this prompt to fit."""
+        """Tell whether the model cuts this prompt to fit."""
         return self._model.truncates(prompt)
 
 
@@ -104,20 +104,20 @@ class DecodingPerformer:
         return None if isinstance(request, Emit) else await self._model.in_thread(self, request)
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
-        """Never called: the plan emits the tokens as they are decided."""
+        """Refuse: the plan emits the tokens as they are decided."""
         raise TypeError("a decoding plan asks no final question")
 
     def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
-        """Never called."""
+        """Refuse, as `stream_final` does."""
         raise TypeError("a decoding plan asks no final question")
 
     def truncates(self, prompt: Prompt) -> bool:
-        """The session's opening says which prompts were cut."""
+        """Return False: the session's opening says which prompts were cut."""
         return False
 
 
 def warmed(model: DecodingModel | None) -> DecodingPerformer | None:
-    """What a framework's `warm_up` asks its made-up question, after the model's own; None where nothing is to be asked.
+    """Warm a model up; return a performer for a framework's made-up question, None where nothing is to be asked.
 
     Raises:
         ModelError: the model's server cannot be reached.

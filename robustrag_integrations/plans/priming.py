@@ -1,9 +1,9 @@
 """One call that fills a server's cache of prompts before the groups are asked.
 
-Servers keep what a prompt begins with, and read it at a lower price for the prompts that follow; but a part is there
-only once a first reply to it has begun. Groups that are asked all at once would each pay for all of it. So the question
-is asked once without any passage, and its reply is dropped. No passage is in that call, none waits for another, and
-the groups are asked the same afterwards whether it succeeds, fails or takes so long that it is given up.
+Servers cache a prompt's beginning, and read it at a lower price for the prompts that follow; but it is cached only once
+a first reply to it has begun. Groups that are asked all at once would each pay for all of it. So the question is asked
+once without any passage, and its reply is dropped. That call holds no passage, no passage waits for another, and the
+groups are then asked the same whether it succeeds, fails or takes so long that it is given up.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FEWEST = 3  # groups
 
 
 def prime_from(prime: bool | int) -> int:
-    """From how many shared characters on a cache is primed; 0 for never.
+    """Return the number of shared characters from which a cache is primed; 0 for never.
 
     Raises:
         ValueError: neither a bool nor a number of characters.
@@ -36,11 +36,11 @@ def prime_from(prime: bool | int) -> int:
 
 
 def primed(plan: Plan, least: int) -> Plan:
-    """The plan, with a priming call before groups that share enough.
+    """Wrap a plan: a priming call goes before groups that share enough.
 
     Args:
-        plan: asks groups.
-        least: how many characters their prompts must begin with in common.
+        plan: a plan that asks groups.
+        least: the number of characters that their prompts must have in common at the beginning.
     """
 
     def relay(request: Request) -> Relay:
@@ -53,5 +53,5 @@ def primed(plan: Plan, least: int) -> Plan:
 
 
 def _pays(prompts: Sequence[Prompt], least: int) -> bool:
-    """Decided by the part that all groups share, which no passage is in."""
+    """Tell whether priming pays, by the part that all groups share, which holds no passage."""
     return len(prompts) >= _FEWEST and prompts[0].shared >= least

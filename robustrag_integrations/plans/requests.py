@@ -21,11 +21,11 @@ from robustrag_integrations.prompts import Prompt
 class Ask:
     """Put independent prompts to the model; the reply is one `Response` each, in order.
 
-    `isolated`: one prompt per group, to be run concurrently, never shown to the user. `final`: a single prompt whose
-    answer is the user's, and may be streamed if it is `shown` as it is; `whole`, once all of it is there.
-    `prime`: the reply is dropped, and the call given up where it takes long. `until`: when
-    replies that are not in need not be waited for; they are `not_asked()` then. `brief`: the plan's steps behind it are
-    short where the replies are, and call nothing of the user's.
+    `isolated`: one prompt per group, to be run concurrently, never shown to the user. `final`: a single prompt, whose
+    answer the user gets; it may be streamed if it is `shown` as it is; `whole`: only once it is complete. `prime`: the
+    reply is dropped, and the call given up where it takes long. `until`: when the missing replies need not be waited
+    for; they are `not_asked()` then. `brief`: the plan's next steps are short where the replies are, and call nothing
+    of the user's.
     """
 
     prompts: tuple[Prompt, ...]
@@ -65,7 +65,7 @@ class Sharpen:
 
 @dataclass(frozen=True)
 class Emit:
-    """A piece of the answer is decided; drivers that stream pass it on. The reply is None."""
+    """Show a decided piece of the answer, where the driver streams; the reply is None."""
 
     text: str
 
@@ -77,26 +77,26 @@ Relay: TypeAlias = Generator[Request, Reply, Reply]
 
 
 class Brief(Generator[Request, Reply, RobustAnswer]):
-    """A plan whose first step takes no time to speak of, so that an event loop need not have it run in a thread."""
+    """A plan whose first step takes negligible time, so that an event loop need not run it in a thread."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
     def send(self, reply: Reply, /) -> Request:
-        """The next request."""
+        """Return the next request."""
         return self._plan.send(reply)
 
     def throw(self, *error: Any) -> Request:
-        """The next request, after something was raised where the plan stands."""
+        """Raise an error where the plan stands; return the next request."""
         return self._plan.throw(*error)
 
 
 def relayed(plan: Plan, relay: Callable[[Request], Relay]) -> Plan:
-    """A plan inside another, which ends in the same answer; what fails in a driver, fails in the inner plan first.
+    """Run a plan inside another, to the same answer; a failure in the driver is raised in the inner plan first.
 
     Args:
         plan: the inner plan.
-        relay: from one of its requests to the reply, having passed on the request, another one or none.
+        relay: gives the reply to one of its requests, having passed on the request, another one or none.
     """
     reply: Reply = None
     while True:
@@ -113,7 +113,7 @@ def relayed(plan: Plan, relay: Callable[[Request], Relay]) -> Plan:
 
 
 def noted(plan: Plan, note: Callable[[Request, Reply], None]) -> Plan:
-    """The plan, each of whose requests is noted with its reply."""
+    """Wrap a plan: each of its requests is noted with its reply."""
 
     def relay(request: Request) -> Relay:
         reply = yield request
@@ -124,7 +124,7 @@ def noted(plan: Plan, note: Callable[[Request, Reply], None]) -> Plan:
 
 
 def responses_of(reply: Reply) -> Sequence[Response]:
-    """The reply to an `Ask`."""
+    """Return the reply to an `Ask`, checked to be a sequence."""
     if not isinstance(reply, Sequence):
         raise TypeError(f"the reply to an Ask must be a sequence of Response, got {type(reply).__name__}")
     return reply

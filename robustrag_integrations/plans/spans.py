@@ -19,7 +19,7 @@ _SCOPE = "robustrag_integrations"
 
 
 class Spans:
-    """What a `Watch` records, as spans and metrics of OpenTelemetry."""
+    """Records the events of a `Watch` as spans and metrics of OpenTelemetry."""
 
     def __init__(self) -> None:
         self._tracer = trace.get_tracer(_SCOPE)
@@ -34,11 +34,11 @@ class Spans:
         self._radius = meter.create_histogram("robustrag.radius", "{group}", "Radius of the answers given")
 
     def begin(self, operation: str) -> Span:
-        """The span of a whole answer or certification. It is never current: streams pause and resume."""
+        """Start the span of a whole answer or certification. It is never current: streams pause and resume."""
         return self._tracer.start_span(f"robustrag.{operation}")
 
     def end(self, root: Span | None) -> None:
-        """The answer or certification is over."""
+        """End the span of an answer or certification."""
         if root is not None:
             root.end()
 
@@ -55,7 +55,7 @@ class Spans:
         self._radius.record(answer.radius, by)
 
     def certified(self, root: Span | None, findings: Any) -> None:
-        """Describe certificates: what was proven for which corruption sizes."""
+        """Describe certificates: the results proven for each corruption size."""
         known = [f for f in findings if hasattr(f, "tau")] if isinstance(findings, Sequence) else []
         if root is not None and known:
             root.set_attribute("robustrag.corruption_sizes", [int(f.size) for f in known])
@@ -71,7 +71,7 @@ class Spans:
 
     @contextmanager
     def child(self, root: Span | None, name: str) -> Iterator[Span]:
-        """A part of the answer; current while it lasts, so that spans of model clients become its children."""
+        """Span a part of the answer; current while it lasts, so that spans of model clients become its children."""
         if root is not None and not root.get_span_context().is_valid:  # no SDK is set up, and no span is current
             yield root
             return
@@ -92,7 +92,7 @@ class Spans:
             span.set_attribute("robustrag.failed", failed)
 
     def pieces(self, root: Span | None, final: Iterator[Piece]) -> Iterator[Piece]:
-        """The pieces of a streamed final call, within a span that is current only while the next one is made."""
+        """Pass on a streamed final call's pieces, in a span that is current only while the next one is made."""
         with self._detached(root) as span:
             while True:
                 with _current(span):

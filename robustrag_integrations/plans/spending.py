@@ -1,4 +1,4 @@
-"""What an answer spends: calls, rounds and tokens, counted as requests and replies pass between plan and driver.
+"""The spending of an answer: calls, rounds and tokens, counted as requests and replies pass between plan and driver.
 
 All drivers and frameworks run their plans through this, so that there is one count. Replies are counted as they came,
 before equal ones are read together.
@@ -16,7 +16,7 @@ from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Reques
 
 
 def with_spending(plan: Plan) -> Plan:
-    """The plan, whose answer says what it spent, in all and per group."""
+    """Wrap a plan: its answer says what it spent, in all and per group."""
     book = _Book()
     answer = yield from noted(plan, book.note)
     return book.entered(answer)
@@ -49,7 +49,7 @@ class _Book:
             self._session = reply.distributions if isinstance(reply, Opening) else reply
 
     def entered(self, answer: RobustAnswer) -> RobustAnswer:
-        """The answer with what was spent on it."""
+        """Return the answer with its spending."""
         groups = {group: together(usages) for group, usages in self._groups.items()}
         calls = [usage for usages in (*self._groups.values(), self._shared) for usage in usages]
         shared, made, rounds = list(self._shared), len(calls), self._rounds

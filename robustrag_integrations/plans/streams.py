@@ -1,4 +1,4 @@
-"""Answers in pieces: what users iterate over, and whitespace that is held back until it is known to stay."""
+"""Answers in pieces: the streams that users iterate over, and whitespace held back until it is known to stay."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class AsyncAnswerStream:
 
 
 def trimmed(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """The pieces of a text without the whitespace at its two ends, each as soon as it is known to stay."""
+    """Yield the pieces of a text without the whitespace at its two ends, each as soon as it is known to stay."""
     trim = _Trim()
     for piece in pieces:
         if (ready := trim.ready(piece)) is not None:
@@ -118,7 +118,7 @@ class _Trim:
         self._held, self._started = "", False
 
     def ready(self, piece: Piece) -> Piece | None:
-        """What can be given now that this piece is there: an ending as it is, words, or nothing."""
+        """Return what this piece makes ready to show: an ending as it is, text, or None."""
         if isinstance(piece, Ending):
             return piece
         text = self._held + piece

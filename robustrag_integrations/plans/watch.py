@@ -1,4 +1,4 @@
-"""What operators see: a log record per answer, and spans and counters where OpenTelemetry's API is installed.
+"""Logging and tracing: a log record per answer, and spans and counters where OpenTelemetry's API is installed.
 
 The drivers report to a `Watch`, so that synchronous, asynchronous and streamed answers, LangChain and LlamaIndex are
 logged and traced alike. No text of a question, passage, response or error is recorded: only numbers, the names of
@@ -32,7 +32,7 @@ _LOG = logging.getLogger(__name__)
 
 @cache
 def _spans() -> Spans | None:
-    """OpenTelemetry, if its API is installed; looked up once per process."""
+    """Return the OpenTelemetry recorder, if its API is installed; looked up once per process."""
     try:
         from robustrag_integrations.plans.spans import Spans
     except ImportError:
@@ -91,7 +91,7 @@ class Watch:
             return step()
 
     def asking(self, request: object) -> AbstractContextManager[Any]:
-        """The span of a request, within which it is performed; None where there is none."""
+        """Return the context in which a request is performed: its span, or None where it has none."""
         name = self._named(request)
         return nullcontext() if self._spans is None or name is None else self._spans.child(self._root, name)
 
@@ -102,7 +102,7 @@ class Watch:
         return reply
 
     def pieces(self, final: Iterator[Piece]) -> Iterator[Piece]:
-        """The pieces of a streamed final call."""
+        """Pass on the pieces of a streamed final call."""
         return final if self._spans is None else self._spans.pieces(self._root, final)
 
     def apieces(self, final: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
@@ -114,7 +114,7 @@ class Watch:
         return time.perf_counter() - self._began
 
     def _named(self, request: object) -> str | None:
-        """The name of the span around a request; None for requests made once per token."""
+        """Return the name of the span around a request; None for requests made once per token."""
         if isinstance(request, (Ask, OpenSession)):
             length = sum(len(p.text) for p in request.prompts)
             role = request.role if isinstance(request, Ask) else "isolated"

@@ -1,4 +1,4 @@
-"""Attention of decoding steps and trees to columns that rows share, and to each row's own.
+"""Attention of decoding steps and token trees: to columns that rows share, and to each row's own.
 
 Scores, weights and sums are in single precision at least, and rounded once at the end: half would round each score, and
 its kernels are slow for one query.
@@ -18,21 +18,21 @@ from robustrag_integrations.models.local.summation import cancelling, padded_cou
 Attention = Callable[..., torch.Tensor]  # called as torch's `scaled_dot_product_attention`
 Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
 
-_PATTERNS = 4  # rows with which it is tried whether a product sums up all rows in the same order
+_PATTERNS = 4  # test rows that show whether a product sums all rows in the same order
 
 
 class AttendedKeys(torch.Tensor):  # type: ignore[misc]  # untyped library
-    """Keys that know how attention to them is computed; what is made of them alone knows it, too.
+    """Keys that carry their own attention function, as do tensors derived from them alone.
 
     Attributes:
-        attention: takes the place of torch's `scaled_dot_product_attention`; is given plain tensors.
+        attention: takes the place of torch's `scaled_dot_product_attention`; called with plain tensors.
     """
 
     attention: Attention
 
     @classmethod
     def of(cls, keys: torch.Tensor, attention: Attention) -> torch.Tensor:
-        """The same numbers, attended to in this way; plain keys while a model is compiled, which chooses for itself."""
+        """Attach an attention function to keys; return them as they are while a model is compiled, which ignores it."""
         if torch.compiler.is_compiling():
             return keys
         told: AttendedKeys = keys.as_subclass(cls)
@@ -47,7 +47,7 @@ class AttendedKeys(torch.Tensor):  # type: ignore[misc]  # untyped library
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """One call of a function of torch with such keys."""
+        """Run a torch function on these keys."""
         given = [value for value in (*args, *(kwargs or {}).values()) if isinstance(value, torch.Tensor)]
         keys = next((value for value in given if isinstance(value, cls)), None)
         if func is functional.scaled_dot_product_attention and keys is not None:
@@ -78,7 +78,7 @@ def attend_with_shared(
     scale: float | None = None,
     **settings: Any,
 ) -> torch.Tensor:
-    """Attention to columns that all rows share, read once for all rows, and to each row's own.
+    """Compute attention to columns that all rows share, read once for all rows, and to each row's own.
 
     Args:
         shared: keys and values [1, G, P, width] that stand in front of those given.
@@ -86,7 +86,7 @@ def attend_with_shared(
         key, value: [R, H, C, width].
         attn_mask: [R, 1, Q, P + C], added to the scores.
         scale: of the scores; 1 / sqrt(width) by default.
-        settings: not used; the mask says it all.
+        settings: not used; the mask replaces them.
 
     Returns:
         [R, H, Q, width].
@@ -111,11 +111,11 @@ def attend_row_by_row(
     scale: float | None = None,
     **settings: Any,
 ) -> torch.Tensor:
-    """Each row's attention over the columns that it has, whatever the other rows have.
+    """Compute each row's attention over its own columns, whatever the other rows have.
 
     Args:
         shared: keys and values [1, G, P, width] of columns that all rows share.
-        rows: per prompt its own keys and values [1, G, columns, width]. Rows of padding come after them and get zeros.
+        rows: per prompt, its own keys and values [1, G, columns, width]. Rows of padding come after them and get zeros.
         query: [R, H, Q, width].
         key, value: not used; `rows` has them.
         attn_mask: [R, 1, Q, P + columns], added to the scores; what a row does not have stands at the end.
@@ -151,12 +151,12 @@ def attend_row_by_row(
 
 
 def at_least_single(dtype: torch.dtype) -> torch.dtype:
-    """The precision of scores and sums."""
+    """Return the precision of scores and sums: float32 at least."""
     return torch.promote_types(dtype, torch.float32)
 
 
 def _times(rows: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:
-    """[R, H, Q, N] from [R, H, Q, K] and [G, K, N]: one product for each of G groups of heads, over all rows."""
+    """Multiply [R, H, Q, K] by [G, K, N] into [R, H, Q, N]: one product per group of heads, over all rows."""
     count, groups = len(rows), len(shared)
     folded = rows.reshape(count, groups, -1, rows.shape[-1]).transpose(0, 1).reshape(groups, -1, rows.shape[-1])
     queries = folded.shape[1]
@@ -172,12 +172,12 @@ def _times(rows: torch.Tensor, shared: torch.Tensor) -> torch.Tensor:
 def _rows_alike(
     rows: int, shape: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype, device: torch.device, threads: int
 ) -> int | None:
-    """The number of rows, at least so many, of which a product sums up all in the same order; None if there is none.
+    """Return a number of rows, at least `rows`, at which a product sums all rows in the same order; None if none.
 
     Args:
-        rows: that there are.
-        shape, stride, dtype, device: of what they are multiplied with, [groups, summed, outputs].
-        threads: that compute it.
+        rows: the actual number of rows.
+        shape, stride, dtype, device: of the other factor, [groups, summed, outputs].
+        threads: the number of threads that compute it.
     """
     groups, summed, outputs = shape
     mine, weights = (t.to(device, dtype) for t in cancelling(_PATTERNS, summed, outputs))

@@ -1,4 +1,4 @@
-"""Rows of prompts that advance together: what every kind of batch can do."""
+"""The interface of a batch: rows of prompts that advance together."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from robustrag_integrations.models.local.token_tree import Stem
 
 @dataclass(frozen=True)
 class Opened:
-    """What a batch says once its prompts are read.
+    """The output of a batch once its prompts are read.
 
     Attributes:
         logits: [rows, V] float32, of the first answer token.
-        spelled: [rows] float64, the probability that one of the asked-for strings comes next, every token of it.
+        spelled: [rows] float64, the probability that one of the given strings comes next, every token of it.
     """
 
     logits: torch.Tensor
@@ -42,19 +42,19 @@ class Batch(Protocol):
         ...
 
     def fork(self) -> Batch:
-        """A copy that can be advanced on its own, with the same numbers to the bit."""
+        """Return an independent copy with bit-identical numbers."""
         ...
 
     def stem(self) -> Stem | None:
-        """What a tree of continuations can grow on, if the model allows it and has `known_noise`; the batch stays."""
+        """Return a stem for a tree of continuations, if the model allows it and has `known_noise`; else None."""
         ...
 
 
 class SeparateBatches:
-    """Prompts that are read each in a batch of its own: no other one has a say in its numbers, whatever the model does.
+    """Prompts in batches of one: no other prompt can affect a prompt's numbers, whatever the model does.
 
     Args:
-        batches: of one row each.
+        batches: batches of one row each.
     """
 
     def __init__(self, batches: Sequence[Batch]) -> None:
@@ -71,16 +71,16 @@ class SeparateBatches:
         return torch.cat([batch.append([token]) for batch, token in zip(self._batches, tokens, strict=True)])
 
     def fork(self) -> SeparateBatches:
-        """A copy that can be advanced on its own, with the same numbers to the bit."""
+        """Return an independent copy with bit-identical numbers."""
         return SeparateBatches([batch.fork() for batch in self._batches])
 
     def stem(self) -> Stem | None:
-        """Nothing: a tree reads all rows in one pass."""
+        """Return None: a tree reads all rows in one pass."""
         return None
 
 
 def column_parts(columns: int, rows: int, at_once: int) -> list[slice]:
-    """Cut columns into parts of at most `at_once` tokens over all rows, as equal as can be."""
+    """Cut columns into parts of at most `at_once` tokens over all rows, as equal as possible."""
     parts = -(-columns * rows // max(at_once, rows)) or 1
     step = -(-columns // parts)
     return [slice(start, min(start + step, columns)) for start in range(0, columns, step)]

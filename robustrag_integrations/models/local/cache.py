@@ -1,4 +1,4 @@
-"""The keys and values of a batch, in buffers that are allocated once.
+"""The KV cache of a batch, in buffers that are allocated once.
 
 The library's growing cache copies everything it holds at every token, and more so when rows share a prefix. A
 `BatchKVCache` has room for the whole run from the start: a forward pass writes its columns in place, behind those that
@@ -12,7 +12,7 @@ A pass attends in one of three ways, and none lets a row's content or length cho
    `filled_up` to one length.
 
 Where torch's own attention to the keys is not enough (1, and wherever columns are shared), the keys that the model is
-given know how they are attended to (`AttendedKeys`). The model itself is left as it is.
+given carry their own attention function (`AttendedKeys`). The model itself is left as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from robustrag_integrations.models.local.attention import (
     attend_with_shared,
 )
 
-_ROOM = 256  # columns that are added at least when there is no more room
+_ROOM = 256  # columns that a full cache grows by at least
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class KeyValues:
 
 
 class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
-    """Keys and values of rows that are each as long as they are.
+    """A KV cache for rows of different lengths.
 
     Args:
-        rows: how many, those of padding included.
-        capacity: own columns of each; more are added where a pass writes more.
+        rows: the number of rows, padding included.
+        capacity: own columns of each row; more are added where a pass writes more.
         shared: a prefix that is kept once, in front of the rows' own columns.
-        prompts: rows that are no padding; None for all.
+        prompts: rows that are not padding; None for all.
         row_by_row, fixed: how a step attends, as above.
 
     Attributes:
@@ -87,7 +87,7 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
 
     @property
     def width(self) -> int:
-        """Own columns that a decoding step reads of a row at most."""
+        """The most own columns of a row that a decoding step reads."""
         return self.capacity if self.fixed else 1 + max(self.lengths)
 
     def put(self, row: int, layers: Sequence[Pair], first: int = 0) -> None:
@@ -100,7 +100,7 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
     ) -> Pair:
-        """Write a layer's new columns [rows, heads, columns, width]; gives what its attention is to be given."""
+        """Write a layer's new columns [rows, heads, columns, width]; return the keys and values for its attention."""
         self.check_attended()
         new = key_states.shape[2]
         rows, columns = self._columns(new, key_states.device)
@@ -119,7 +119,7 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
         return (keys if shared is None else self._told(keys, partial(attend_with_shared, shared))), values
 
     def advance(self, columns: int = 1) -> None:
-        """The columns that all layers wrote last are in use."""
+        """Mark the columns that all layers wrote last as in use."""
         self.lengths = [length + columns for length in self.lengths]
         self._ends = None
 
@@ -128,7 +128,7 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
         self.advance(-columns)
 
     def check_attended(self) -> None:
-        """Raise a RuntimeError if a layer's attention went past what its keys say."""
+        """Raise a RuntimeError if a layer ignored the attention function of its keys."""
         if self._unattended:
             self._unattended = False
             raise RuntimeError("its attention does not read what rows share, or each row by itself")
@@ -139,12 +139,12 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
         return [(keys[:, :, :longest], values[:, :, :longest]) for keys, values in self._kept]
 
     def last(self) -> list[torch.Tensor]:
-        """The keys and values [prompts, heads, width] of every row's last column, layer by layer."""
+        """Return the keys and values [prompts, heads, width] of every row's last column, layer by layer."""
         rows, ends = list(range(self.prompts)), [length - 1 for length in self.lengths[: self.prompts]]
         return [kept[rows, :, ends] for pair in self._kept for kept in pair]
 
     def filled_up(self) -> BatchKVCache:
-        """A copy without padding whose rows are all as long as the longest; what a row lacks is zero."""
+        """Return a copy without rows of padding, with zeros at the end of rows shorter than the longest."""
         longest = max(self.lengths[: self.prompts])
         twin = BatchKVCache(self.prompts, longest, self.shared)
         twin._kept = [tuple(kept[: self.prompts, :, :longest].clone() for kept in pair) for pair in self._kept]
@@ -156,22 +156,22 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
         return twin
 
     def copy(self) -> BatchKVCache:
-        """A cache that holds the same and goes on by itself; what rows share is not copied."""
+        """Return an independent copy; the prefix that rows share is not copied."""
         twin = copy.copy(self)
         twin._kept = [(keys.clone(), values.clone()) for keys, values in self._kept]
         twin.lengths = list(self.lengths)
         return twin
 
     def get_seq_length(self, *args: Any, **kwargs: Any) -> int:
-        """Columns in use; 0 where masks and positions are given in any case."""
+        """Return the number of columns in use; 0 where masks and positions are always explicit."""
         return 0 if self.row_by_row or self.fixed else max(self.lengths)
 
     def get_mask_sizes(self, query_length: int, *args: Any, **kwargs: Any) -> tuple[int, int]:
-        """How many columns the next pass attends to, from column 0 on."""
+        """Return the number of columns that the next pass attends to, and the first of them, 0."""
         return self.get_seq_length() + query_length, 0
 
     def _layer(self, layer: int, like: Pair) -> Pair:
-        """The buffers of a layer, with room for what is written next."""
+        """Return a layer's buffers, allocated on first use."""
         if len(self._kept) <= layer:
             allocate = torch.empty if self.row_by_row else torch.zeros  # a hidden column must hold numbers
             keys, values = (
@@ -182,7 +182,7 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
         return self._kept[layer]
 
     def _columns(self, new: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-        """[rows, 1] and [rows, new]: where the next columns of every row go."""
+        """Return the indices of every row's next columns, [rows, 1] and [rows, new]; grow the buffers if need be."""
         if self._ends is None or self._ends[1].shape[1] != new:
             if (end := max(self.lengths) + new) > self.capacity:
                 self._grow_to(end + max(_ROOM, end // 2))
@@ -198,7 +198,7 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
             self._kept[layer] = keys, values
 
     def _told(self, keys: torch.Tensor, attention: Attention) -> torch.Tensor:
-        """Keys that know that they are attended to in this way."""
+        """Attach an attention function to keys, and note whether it gets called."""
 
         def attend(*args: Any, **kwargs: Any) -> torch.Tensor:
             self._unattended = False

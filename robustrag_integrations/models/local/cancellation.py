@@ -1,4 +1,4 @@
-"""Giving up: work in a thread that nobody waits for any more ends where it next looks whether anybody does."""
+"""Cooperative cancellation: abandoned work in a thread stops at its next check."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ _ABANDONED: ContextVar[threading.Event | None] = ContextVar("robustrag_local_aba
 
 
 class CancelledWork(Exception):
-    """Nobody waits for the result; nobody sees this either."""
+    """Ends abandoned work; no caller sees it."""
 
 
 async def in_cancellable_thread(call: Callable[..., Result], *args: Any) -> Result:
     """Run a blocking call in a thread; it is given up when the caller is cancelled.
 
     Args:
-        call: what calls `stop_if_cancelled` now and then.
+        call: a function that calls `stop_if_cancelled` now and then.
         args: its arguments.
     """
     abandoned = threading.Event()
@@ -31,7 +31,7 @@ async def in_cancellable_thread(call: Callable[..., Result], *args: Any) -> Resu
         _ABANDONED.set(abandoned)
         with suppress(CancelledWork):
             return call(*args)
-        raise CancelledWork  # another one: that one's traceback holds the memory of what was under way
+        raise CancelledWork  # a new one: the traceback of the one caught holds the work's memory
 
     try:
         return await asyncio.to_thread(work)
@@ -40,10 +40,10 @@ async def in_cancellable_thread(call: Callable[..., Result], *args: Any) -> Resu
 
 
 def stop_if_cancelled() -> None:
-    """Called where work can stop: between two prompts that are read, and between two tokens.
+    """Stop abandoned work; called between two prompts that are read, and between two tokens.
 
     Raises:
-        CancelledWork: nobody waits for this thread's work any more.
+        CancelledWork: this thread's work was abandoned.
     """
     abandoned = _ABANDONED.get()
     if abandoned is not None and abandoned.is_set():
@@ -52,7 +52,7 @@ def stop_if_cancelled() -> None:
 
 @contextmanager
 def uncancelled() -> Iterator[None]:
-    """A block that is not given up, as other questions need what it finds, too."""
+    """Shield a block from cancellation, as other questions need its result, too."""
     before = _ABANDONED.set(None)
     try:
         yield

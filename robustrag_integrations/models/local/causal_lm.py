@@ -35,19 +35,19 @@ class CausalLM:
 
     @property
     def device(self) -> torch.device:
-        """Where token ids go."""
+        """The device for token ids."""
         device: torch.device = self.model.get_input_embeddings().weight.device
         return device
 
     @property
     def dtype(self) -> torch.dtype:
-        """Precision of the weights."""
+        """The precision of the weights."""
         dtype: torch.dtype = self.model.get_input_embeddings().weight.dtype
         return dtype
 
     @property
     def window(self) -> int:
-        """How many tokens a row may have in all.
+        """The largest number of tokens in a row.
 
         Some position encodings switch to other frequencies for the whole batch once its longest row passes the length
         the model was trained with. A passage could then move every other row, so that length is the limit.
@@ -62,11 +62,11 @@ class CausalLM:
         return limit
 
     def memory_explained(self, rows: int, columns: int) -> AbstractContextManager[None]:
-        """Have an out-of-memory error say how many rows of how many columns would have fitted."""
+        """Add to an out-of-memory error how many rows of how many columns would have fitted."""
         return memory_explained(self.device, rows, columns, self.bytes_per_token)
 
     def bytes_per_token(self) -> int:
-        """Keys and values that one token of one row takes in the cache, in bytes."""
+        """Return the bytes of keys and values that one token of one row takes in the cache."""
         config = self.config
         heads = int(config.num_attention_heads)
         shared = int(getattr(config, "num_key_value_heads", None) or heads)
@@ -74,13 +74,13 @@ class CausalLM:
         return 2 * int(config.num_hidden_layers) * shared * width * int(self.dtype.itemsize)
 
     def fingerprint(self) -> tuple[object, ...]:
-        """Changes when weights are replaced, moved, cast or written in place, and on `forget`."""
+        """Return a value that changes when weights are replaced, moved, cast or written in place, and on `forget`."""
         written = ((w.data_ptr(), -1 if w.is_inference() else w._version) for w in weights_of(self.model))
         return (self._forgotten, *written)
 
     @torch.inference_mode()
     def sample_of_weights(self) -> str:
-        """A hash of some numbers of every weight: it sees what torch does not count, such as merging an adapter."""
+        """Hash some numbers of every weight: this shows changes that torch does not count, such as a merged adapter."""
         digest = hashlib.blake2b(digest_size=16)
         for weight in weights_of(self.model):
             flat = weight.reshape(-1)
@@ -89,21 +89,21 @@ class CausalLM:
         return digest.hexdigest()
 
     def forget(self) -> None:
-        """Have what the model said before count as another model's."""
+        """Change the fingerprint, so that earlier results count as another model's."""
         self._forgotten += 1
 
     @torch.inference_mode()
     def __call__(
         self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, *, keep: int | torch.Tensor = 1
     ) -> torch.Tensor:
-        """Read tokens.
+        """Run a forward pass over tokens.
 
         Args:
             ids: [rows, columns] token ids.
-            mask: what transformers takes as attention mask; None where each token sees all before it.
-            positions: [rows, columns] places of the tokens in their own prompts.
+            mask: an attention mask as transformers takes it; None where each token sees all before it.
+            positions: [rows, columns] positions of the tokens in their own prompts.
             cache: the keys and values so far; grows by these columns.
-            keep: for how many of the last columns logits are wanted, or [K] which columns.
+            keep: the number of last columns to return logits for, or [K] indices of columns.
 
         Returns:
             [rows, keep, V] float32 logits.
@@ -125,13 +125,13 @@ class CausalLM:
 
 
 def weights_of(model: Any) -> list[torch.Tensor]:
-    """As `parameters` of torch gives them, in a third of the time: this is asked for every question."""
+    """List the weights like torch's `parameters`, in a third of the time: every question asks for them."""
     kept = (weight for module in modules_of(model) for weight in module._parameters.values())
     return [weight for weight in kept if weight is not None]
 
 
 def modules_of(model: Any) -> list[Any]:
-    """As `modules` of torch gives them, in another order."""
+    """List the modules like torch's `modules`, in another order."""
     modules, seen = [model], {None, model}
     for module in modules:
         for inner in module._modules.values():
@@ -142,6 +142,6 @@ def modules_of(model: Any) -> list[Any]:
 
 
 def _rope_parameters(config: Any) -> list[dict[str, Any]]:
-    """The settings of the rotary position encoding, one for each kind of layer."""
+    """Return the settings of the rotary position encoding, one for each kind of layer."""
     found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     return [v for v in found.values() if isinstance(v, dict)] or [found]

@@ -1,4 +1,4 @@
-"""What a chat template puts around a message, with reasoning turned off where the template has a switch for it."""
+"""Chat templates around a message, with reasoning turned off where the template has a switch for it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from robustrag_integrations.reply_text.reasoning import parts_of
 
 _SLOT = "robustrag-prompt-goes-here"
-# What templates call the switch, off and on. One counts where the two give different prompts.
+# The switch's names in templates, with its values for off and on. One counts where the two give different prompts.
 _SWITCHES: dict[str, tuple[Any, Any]] = {
     **dict.fromkeys(
         ("enable_thinking", "thinking", "enable_reasoning", "reasoning", "use_thinking", "think", "add_thinking",
@@ -34,11 +34,11 @@ class ChatFrame:
     """A chat template around a message.
 
     Attributes:
-        before: what stands before the message.
-        after: what stands behind it, the beginning of the reply included.
+        before: the text before the message.
+        after: the text behind it, the beginning of the reply included.
         options: the template's variables that were set to turn reasoning off.
-        opened: the mark of reasoning that the frame opens, so that it is missing in the reply; empty if it opens none.
-        reasons: why replies begin with reasoning in spite of that; None where nothing says so.
+        opened: the opening mark of reasoning that the frame ends in, so that replies lack it; empty if there is none.
+        reasons: why replies begin with reasoning all the same; None where nothing says so.
         doubt: why it is not known whether the model reasons; None where there is no reason to doubt it.
     """
 
@@ -51,17 +51,17 @@ class ChatFrame:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What about reasoning could not be turned off."""
+        """Warnings about reasoning that could not be turned off."""
         return tuple(f"the chat template {said}" for said in (self.reasons, self.doubt) if said)
 
 
 def chat_frame(tokenizer: Any, given: Mapping[str, Any] | None = None) -> ChatFrame:
-    """The frame of a tokenizer's chat template.
+    """Render the frame of a tokenizer's chat template.
 
     The template is rendered around a placeholder, so that it never sees a passage.
 
     Args:
-        tokenizer: its tokenizer.
+        tokenizer: the tokenizer.
         given: variables of the template, in place of those that turn reasoning off.
 
     Raises:
@@ -85,12 +85,12 @@ def chat_frame(tokenizer: Any, given: Mapping[str, Any] | None = None) -> ChatFr
 def _source(tokenizer: Any) -> str:
     try:
         return str(tokenizer.get_chat_template())
-    except Exception:  # a template that is none of its text, or several
+    except Exception:  # no template, or several
         return str(getattr(tokenizer, "chat_template", "") or "")
 
 
 def _switched_off(tokenizer: Any, source: str) -> Iterator[tuple[str, Any]]:
-    """The switches that this template has, each with its value for no reasoning, or the least."""
+    """Yield the switches that this template has, each with its value for no reasoning, or the least."""
     for name, (off, on) in _SWITCHES.items():
         if _names(source, name) and _differ(tokenizer, {name: off}, {name: on}):
             yield name, off

@@ -1,4 +1,4 @@
-"""Models whose rows depend on each other by design, and those that change as they run."""
+"""Detection of models whose rows depend on each other by design, and of models that change as they run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_exp
 
 
 def why_coupled(lm: CausalLM) -> str | None:
-    """Why rows of a batch depend on each other's content by the model's design, as far as it can be told; else None.
+    """Return the reason why a model's rows depend on each other's content by design; None if none is known.
 
-    Whether the probe's neighbours would show it is a matter of luck there: they need not hold the largest activation of
-    a batch, nor send their tokens to the target's experts.
+    The isolation probe may miss such coupling: its neighbours need not hold the largest activation of a batch, nor send
+    their tokens to the target's experts.
     """
     for module in modules_of(lm.model):
         kind = type(module)
@@ -28,11 +28,11 @@ def why_coupled(lm: CausalLM) -> str | None:
 
 
 def _name_of(module: torch.nn.Module, model: torch.nn.Module) -> str:
-    """What a module is called in a model, and its class."""
+    """Return a module's name in a model, and its class."""
     return f"{next(name for name, one in model.named_modules() if one is module)} ({type(module).__name__})"
 
 
 def adapts_as_it_runs(model: torch.nn.Module) -> str | None:
-    """The name of a module that changes with what it reads, as fake quantisation does while it observes; else None."""
+    """Return the name of a module that changes with its input, as observing fake quantisation does; None if none."""
     watching = ((name, getattr(module, "observer_enabled", None)) for name, module in model.named_modules())
     return next((name for name, on in watching if isinstance(on, torch.Tensor) and bool(on.any())), None)

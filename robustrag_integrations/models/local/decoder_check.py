@@ -1,8 +1,8 @@
-"""What a model says of two short prompts by its own code: every other way of reading is compared with that.
+"""Reference logits of short prompts by a model's own code, with which every other way of reading is compared.
 
-Some architectures ignore the mask of padding, or count places in a way of their own. Their numbers would be wrong, and
-depend on how long other prompts are. Others let a token see those after it: what was read of a prompt is wrong then, as
-soon as an answer begins. What other rows do is the isolation probe's business.
+Some architectures ignore the mask of padding, or count positions in a way of their own. Their numbers would be wrong,
+and depend on the length of other prompts. Others let a token see those after it: what was read of a prompt is then
+wrong as soon as an answer begins. The influence of other rows is left to the isolation probe.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ UNREADABLE = (
     TypeError,
     ValueError,
 )
-"""What a model raises that cannot be read in some way."""
+"""The errors of a model that cannot be read in some way."""
 
 _TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
 _HALF_TOLERANCE = 0.1
@@ -38,7 +38,7 @@ _INSTEAD = "Serve it, and ask it with OpenAIModel, or pass a function to Callabl
 
 @dataclass(frozen=True)
 class OwnReading:
-    """A prompt as the model reads it by itself.
+    """A prompt as the model's own code reads it.
 
     Attributes:
         ids: the prompt.
@@ -51,20 +51,20 @@ class OwnReading:
     logits: torch.Tensor
 
     def gap(self, logits: torch.Tensor) -> tuple[float, float]:
-        """How far other logits [2, V] are from these, and the spread of these; 0 where these are no numbers."""
+        """Return the largest distance of other logits [2, V] from these, and the spread of these; 0 if not finite."""
         if not self.logits.isfinite().all():
             return 0.0, 0.0
         return float((logits - self.logits).abs().max()), float(self.logits.max() - self.logits.min())
 
 
 def tolerance(dtype: torch.dtype) -> float:
-    """How far apart two ways of computing logits may be in a precision, as a share of the logits' spread."""
+    """Return the tolerated distance between two computations of logits in a precision, as a share of their spread."""
     return _TOLERANCE.get(dtype, _HALF_TOLERANCE)
 
 
 @torch.inference_mode()
 def own_readings(lm: CausalLM) -> list[OwnReading]:
-    """Two short prompts that begin alike.
+    """Read two short prompts that begin alike by the model's own code.
 
     Raises:
         ModelError: a token sees those after it, or the model cannot be read like a decoder.
@@ -122,9 +122,9 @@ def _gap_behind_padding(lm: CausalLM, reading: OwnReading, width: int) -> tuple[
 
 
 def _seen_ahead(lm: CausalLM, tokens: list[int], logits: torch.Tensor) -> tuple[float, float]:
-    """How far logits within a prompt differ when something else follows, and their spread; in passes of one shape.
+    """Return how far logits within a prompt differ when something else follows, and their spread; in one shape.
 
-    0 where tokens of a pass have to do with each other by design, of which the isolation probe takes care.
+    0 where the tokens of a pass depend on each other by design, which the isolation probe covers.
     """
     kept = _LENGTHS[0]
     if why_coupled(lm) or not logits.isfinite().all():
@@ -139,7 +139,7 @@ def _tokens(lm: CausalLM, count: int) -> list[int]:
 
 
 def _logits(lm: CausalLM, ids: list[int]) -> torch.Tensor:
-    """[tokens, V] float32 logits behind each token of a prompt, as the model gives them to anybody."""
+    """Return the [tokens, V] float32 logits behind each token of a prompt, by a plain call of the model."""
     given = torch.tensor([ids], device=lm.device)
     logits: torch.Tensor = lm.model(input_ids=given, attention_mask=torch.ones_like(given)).logits
     return logits[0].float()

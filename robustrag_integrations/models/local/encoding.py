@@ -17,7 +17,7 @@ _LONE = re.compile("[\ud800-\udfff]")  # halves of surrogate pairs: JSON can spe
 _AFTER_A_HEAD = ("", "a", "A", " a", "\n", "\n\nA", "  ", "\t", "1", ".", ":", '"', "é", "中")
 _REMEMBERED = 128  # texts around passages; the same for every group of a question
 _WORTH_SHARING = 8  # tokens
-_MUCH_TEXT = 2**15  # characters from which on threads pay that read texts side by side
+_MUCH_TEXT = 2**15  # characters; above, it pays to tokenise texts in parallel
 SEAM = 2  # tokens by which text with a passage may exceed the sum of its parts, where token boundaries shift
 
 _Place = tuple[int, int]  # of a token: its first character, and the one behind its last
@@ -30,8 +30,8 @@ class Encoded:
     Attributes:
         ids: all of them.
         truncated: whether its passages were cut to fit.
-        prefixes: how many of the first ids no passage controls: those that all questions have in common, then (where
-            the question stands before the passages) those that all groups of this question have in common.
+        prefixes: lengths of the leading parts that no passage controls: the one of all questions, then (where the
+            question stands before the passages) the one of all groups of this question.
     """
 
     ids: tuple[int, ...]
@@ -40,7 +40,7 @@ class Encoded:
 
     @property
     def shared(self) -> int:
-        """How many of the first ids another prompt can have computed."""
+        """The number of leading ids that other prompts may share."""
         return self.prefixes[-1] if self.prefixes else 0
 
 
@@ -77,7 +77,7 @@ class PromptEncoder:
                 f"{type(tokenizer).__name__} gives no character offsets; load a fast tokenizer "
                 "(AutoTokenizer.from_pretrained does by default)"
             )
-        own = copy.deepcopy(tokenizer)  # whether "</s>" is text is a setting of it, which others change
+        own = copy.deepcopy(tokenizer)  # its reading of "</s>" as text is a setting, which others change
         self._head = lru_cache(maxsize=_REMEMBERED)(self._compute_head)
         self._frame = lru_cache(maxsize=_REMEMBERED)(self._compute_frame)
         self.frame = chat_frame(tokenizer, template_options) if chat else None
@@ -85,7 +85,7 @@ class PromptEncoder:
         self._backend = _reading_plain_text(own)
 
     def encode(self, prompt: Prompt, budget: int | None = None) -> Encoded:
-        """Tokens of a prompt, never more than `frame_length` + `budget`: the end of a longer context is cut."""
+        """Encode a prompt in at most `frame_length` + `budget` tokens: the end of a longer context is cut."""
         return self.encode_all([prompt], budget)[0]
 
     def encode_all(self, prompts: Sequence[Prompt], budget: int | None = None) -> list[Encoded]:
@@ -94,11 +94,11 @@ class PromptEncoder:
         return [self._encoded(p, read, budget) for p, read in zip(prompts, found, strict=True)]
 
     def frame_length(self, prompt: Prompt) -> int:
-        """How many tokens the prompt has apart from its context; the same for every group of a question."""
+        """Return the number of a prompt's tokens without its context; the same for every group of a question."""
         return len(self._before) + len(self._frame(prompt.without_context())) + len(self._after) + SEAM
 
     def abstentions(self) -> tuple[tuple[int, ...], ...]:
-        """The token sequences that spell the abstention string after a prompt, with and without a leading space."""
+        """Return the token sequences that spell the abstention string, with and without a leading space."""
         variants = map(tuple, self._read([" " + ABSTENTION, ABSTENTION]))
         return tuple(dict.fromkeys(v for v in variants if v))
 
@@ -112,29 +112,29 @@ class PromptEncoder:
         return Encoded((*self._before, *ids, *self._after), cut, self._prefixes(prompt, heads))
 
     def _heads(self, prompt: Prompt) -> list[_Head]:
-        """How the text begins: before the first field, and before the passages where fields stand before those."""
+        """Return the heads of a text: up to the first field, and up to the passages where fields stand before those."""
         start = prompt.context[0] if prompt.context else prompt.fixed
         heads = [self._head(prompt.text[:end]) for end in sorted({min(prompt.fixed, start), start}) if end]
         return [h for h in heads if heads[-1].ids[: len(h.ids)] == h.ids]
 
     def _prefixes(self, prompt: Prompt, heads: Sequence[_Head]) -> tuple[int, ...]:
-        """How many tokens the heads are, where that is worth sharing; one token of the frame is always left to read."""
+        """Return the lengths in tokens of heads worth sharing; one token of the frame is always left to read."""
         most = len(self._frame(prompt.without_context())) + len(self._after) - 1
         lengths = (len(self._before) + min(len(head.ids), most) for head in heads)
         return tuple(sorted({n for n in lengths if n >= _WORTH_SHARING}))
 
     def _compute_frame(self, prompt: Prompt) -> tuple[int, ...]:
-        """The tokens of a prompt whose context is empty."""
+        """Tokenise a prompt whose context is empty."""
         [read] = self._read([prompt.text])
         return tuple(self._from_head(self._heads(prompt), prompt.text, read)[0])
 
     def _from_head(
         self, heads: Sequence[_Head], text: str, ids: list[int]
     ) -> tuple[list[int], Callable[[], list[_Place]]]:
-        """The tokens of a text, beginning with those of its last head, and what tells their places.
+        """Return a text's tokens, beginning with those of its last head, and a function that gives their places.
 
-        That is how the whole is tokenised, unless what follows the head is made to run into it: such a text is
-        tokenised from there on, so that no passage decides what its own prompt shares with others.
+        The text is tokenised as a whole, unless what follows the head is made to run into it: then it is tokenised
+        from there on, so that no passage decides what its own prompt shares with others.
         """
         if not heads or tuple(ids[: len(heads[-1].ids)]) == heads[-1].ids:
             return ids, lambda: self._read_with_places(text)[1]
@@ -144,7 +144,7 @@ class PromptEncoder:
         return [*head.ids, *rest], lambda: [*[(0, 0)] * len(head.ids), *moved]
 
     def _compute_head(self, text: str) -> _Head:
-        """The tokens of a text that no text after it changes, as far as a dozen different ones can tell."""
+        """Return the tokens of a text that no text after it changes, judged by a dozen different ones."""
         found = [self._read_with_places(text + after) for after in _AFTER_A_HEAD]
         ids, offsets = found[0]
         same = common_length([tuple(read) for read, _ in found])
@@ -153,14 +153,14 @@ class PromptEncoder:
         return _Head(tuple(ids[:same]), offsets[same - 1][1] if same else 0)
 
     def _read(self, texts: Sequence[str]) -> list[list[int]]:
-        """The tokens of texts, by the tokenizer's library; it takes less time where nobody asks for their places."""
+        """Tokenise texts by the tokenizer's library, which takes less time without the places of the tokens."""
         tokenizable, read = list(map(_tokenizable, texts)), self._backend.encode_batch_fast
         together = sum(map(len, tokenizable)) > _MUCH_TEXT
         parts = [tokenizable] if together else [[text] for text in tokenizable]
         return [found.ids for part in parts for found in read(part, add_special_tokens=False)]
 
     def _read_with_places(self, text: str) -> tuple[list[int], list[_Place]]:
-        """The tokens of a text, and where in it they stand."""
+        """Return a text's tokens and their places in it."""
         found = self._backend.encode(_tokenizable(text), add_special_tokens=False)
         return found.ids, found.offsets
 
@@ -180,7 +180,7 @@ class PromptEncoder:
         return self.frame.opened if self.frame else ""
 
     def refuse_reasoning(self) -> None:
-        """Raise where replies begin with reasoning, which decoding aggregation would take for the answer.
+        """Refuse a model whose replies begin with reasoning, which decoding aggregation would take for the answer.
 
         Raises:
             ModelError: they do; the message says why, and what to do.
@@ -193,7 +193,7 @@ class PromptEncoder:
 
 
 def _reading_plain_text(tokenizer: Any) -> Any:
-    """What a tokenizer of one's own reads with, for text in which nothing is special; nothing is cut or filled up."""
+    """Return a tokenizer's backend, set to read all text as plain text, without truncation or padding."""
     backend = tokenizer.backend_tokenizer
     backend.no_truncation()
     backend.no_padding()
@@ -202,7 +202,7 @@ def _reading_plain_text(tokenizer: Any) -> Any:
 
 
 def _leading_special(tokenizer: Any) -> tuple[int, ...]:
-    """What a tokenizer puts before every text."""
+    """Return the tokens that a tokenizer puts before every text."""
     ids: Sequence[int] = tokenizer("a")["input_ids"]
     plain = tokenizer("a", add_special_tokens=False, split_special_tokens=True)["input_ids"]
     for at in range(len(ids)):
@@ -212,7 +212,7 @@ def _leading_special(tokenizer: Any) -> tuple[int, ...]:
 
 
 def _parsed_frame(tokenizer: Any, frame: ChatFrame) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The tokens around a prompt, special ones among them."""
+    """Return the tokens around a prompt, special ones among them."""
     before, after = (
         tuple(tokenizer(text, add_special_tokens=False, split_special_tokens=False)["input_ids"]) if text else ()
         for text in (frame.before, frame.after)
@@ -221,11 +221,11 @@ def _parsed_frame(tokenizer: Any, frame: ChatFrame) -> tuple[tuple[int, ...], tu
 
 
 def _tokenizable(text: str) -> str:
-    """The text with U+FFFD in place of lone surrogates: as long as before, so that the context stays where it is."""
+    """Replace lone surrogates by U+FFFD, which keeps the length, so that the context stays where it is."""
     return _LONE.sub("\ufffd", text)
 
 
 def common_length(sequences: Sequence[tuple[int, ...]]) -> int:
-    """How many of the first tokens all have in common."""
+    """Return the length of the sequences' common prefix."""
     first, last = min(sequences), max(sequences)
     return next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), min(len(first), len(last)))

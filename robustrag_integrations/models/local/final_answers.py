@@ -53,10 +53,10 @@ class PackedFinals(FinalAnswers):
     """Answers final prompts in tries.
 
     Args:
-        stem: what a tree of prompts grows on: one row that has read how a prompt begins; None where there is none.
-        encode: a prompt's tokens as at inference.
-        ask_alone: inference: the response to one prompt, whose [1, V] logits of every step are shown.
-        writer: turns tokens into an answer there.
+        stem: gives the row that a tree of prompts grows on, which has read a prompt's beginning; None if there is none.
+        encode: gives a prompt's tokens as at inference.
+        ask_alone: inference: gives the response to one prompt, and shows the [1, V] logits of every step.
+        writer: writes the answers of inference.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class PackedFinals(FinalAnswers):
 
     @property
     def profile(self) -> dict[str, Any]:
-        """How many prompts were answered how, and the noise of the logits, as a share of the largest one."""
+        """The numbers of prompts answered in tries and alone, and the logits' noise as a share of the largest one."""
         if not self._counts["packed"]:
             return {}
         return {
@@ -86,7 +86,7 @@ class PackedFinals(FinalAnswers):
         }
 
     def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
-        """One response per prompt, those of asking each alone."""
+        """Return one response per prompt, as if each had been asked alone."""
         responses: dict[int, Response] = {}
         if prompts and not self._answers:
             responses[0] = self._alone(prompts[0])
@@ -124,13 +124,13 @@ class PackedFinals(FinalAnswers):
         return response
 
     def _fits(self, encoded: Encoded) -> bool:
-        """True if the tree grows behind how this prompt begins."""
+        """True if this prompt begins with the tokens that the tree grows behind."""
         if self._anchor is None or len(encoded.ids) > _LONGEST:
             return False
         return encoded.ids[: len(self._anchor.begun)] == self._anchor.begun != encoded.ids
 
     def _part(self, prompts: Sequence[Encoded]) -> int:
-        """How many of the first prompts go into one trie, with their candidates; at least one."""
+        """Return how many of the first prompts go into one trie, with their candidates; at least one."""
         trunk, nodes = common_length([e.ids for e in prompts]), 0
         for count, encoded in enumerate(prompts):
             nodes += len(encoded.ids) - trunk + _CANDIDATES * self._writer.max_new_tokens
@@ -139,7 +139,7 @@ class PackedFinals(FinalAnswers):
         return len(prompts)
 
     def _pack(self, prompts: Sequence[Encoded]) -> list[Response | None]:
-        """Responses in the order of the prompts; None where a prompt says no known answer, or a token is in doubt."""
+        """Answer prompts in one trie; None where a prompt gives no known answer, or a token is in doubt."""
         anchor, trie = self._anchor, TokenTrie()
         assert anchor is not None  # noqa: S101 - prompts fit behind it
         candidates = [answer[:-1] for answer, _ in self._answers.most_common(_CANDIDATES)]
@@ -166,7 +166,7 @@ class PackedFinals(FinalAnswers):
     def _said(
         self, prompt: Encoded, trie: TokenTrie, node: int | None, choices: Mapping[int, int | None]
     ) -> Response | None:
-        """The response to the prompt that ends in a node, as far as the trie tells it."""
+        """Return the response to the prompt that ends in a node; None where the trie does not settle it."""
         text, taken = IncrementalDetokenizer(self._writer.codec, self._writer.stop), list[int]()
         while len(taken) < self._writer.max_new_tokens and not text.ended and not text.stopped:
             token = None if node is None else choices.get(node)

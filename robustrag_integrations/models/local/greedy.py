@@ -1,4 +1,4 @@
-"""Greedy answers: many prompts in one batch, or one prompt token by token."""
+"""Greedy decoding: many prompts in one batch, or one prompt token by token."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.token_tree import clear_leads, known_noise
 from robustrag_integrations.replies.reply import Ending, FinishReason, Piece
 
-Written = tuple[str, FinishReason]  # an answer, and why it is over
+Written = tuple[str, FinishReason]  # an answer, and its finish reason
 Watch = Callable[[torch.Tensor], None]  # sees the [rows, V] logits of every step
 
 
@@ -41,12 +41,12 @@ class GreedyWriter:
         """Answer all prompts as one batch, until the last answer is complete; a complete one stays in the batch.
 
         Args:
-            prompts: what to answer.
-            longest: per prompt, how many tokens it could have had, whatever its passage.
+            prompts: the prompts to answer.
+            longest: per prompt, the most tokens that it could have had, whatever its passage.
             watch: sees the logits of every step.
 
         Returns:
-            Per prompt its answer, and why it is over.
+            Per prompt, its answer and finish reason.
         """
         batch, doubt = self._batch(prompts, longest)
         texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in prompts]
@@ -73,7 +73,7 @@ class GreedyWriter:
         ]
 
     def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Batch, float]:
-        """Where to write answers, and how far a logit may be from that of its prompt alone, as a share of the largest.
+        """Return a batch, and how far its logits may be from those of each prompt alone, as a share of the largest.
 
         Prompts that move each other's numbers by more than float noise are read apart.
         """
@@ -81,12 +81,12 @@ class GreedyWriter:
             return self._alone(prompts[0]), 0.0
         batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens)
         if isolation.bounded:
-            least = LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # what the few rows may not have shown
+            least = LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # a few rows may not have shown it all
             return batch, max(least, isolation.logit_noise)
         return self.reader.apart(prompts, self.max_new_tokens), 0.0
 
     def pieces(self, prompt: Encoded) -> Iterator[Piece]:
-        """The answer to one prompt in pieces, each given before the token after it is computed; then how it ended."""
+        """Yield the answer to one prompt in pieces, each before the next token is computed; then how it ended."""
         text = IncrementalDetokenizer(self.codec, self.stop)
         for token in islice(_greedy_tokens(self._alone(prompt)), self.max_new_tokens):
             if self.codec.is_end(token):
@@ -106,7 +106,7 @@ class GreedyWriter:
 
 
 def _greedy_tokens(batch: Batch) -> Iterator[int]:
-    """The greedy tokens of a batch of one row, without end."""
+    """Yield the greedy tokens of a batch of one row, without end."""
     logits = batch.open().logits
     while True:
         yield (token := int(logits.argmax(-1)[0]))

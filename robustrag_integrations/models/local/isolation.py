@@ -1,18 +1,18 @@
-"""The isolation probe: whether a row of a batch computes the same bits whatever the other rows hold.
+"""The isolation probe: a test that a row of a batch computes the same bits whatever the other rows hold.
 
-Floats are not associative, and which kernel adds up a row's numbers depends on the processor, the library, the number
-of threads and the shape of the batch. So isolation to the last bit is not assumed of a precision or a processor: it is
-tried out, on the model itself, in the shapes that it is about to run in.
+Float addition is not associative, and the kernel that adds up a row's numbers depends on the processor, the library,
+the number of threads and the shape of the batch. So bitwise isolation is not assumed of a precision or a processor: it
+is tested on the model itself, in the shapes that it is about to run in.
 
-Prompts are read one by one, so a decoding step is all that they take together, and a step is what is tried: of the
-rows that are there, with keys and values made up from those of one short text. A target stands at the even places
-among neighbours with other tokens and lengths, then at the odd places among others; its bits must be the same at all
-of them. In half precision, where rounding hides much, its products are summed up once more of numbers that all but
-cancel. That makes two steps and a text of 32 tokens: less than one question. Models that are read in full, all rows in
-one batch, are tried with two such batches.
+Prompts are read one by one and share only decoding steps, so a step is what is tested: one of the actual number of
+rows, with keys and values made up from those of one short text. A target stands at the even places among neighbours
+with other tokens and lengths, then at the odd places among others; its bits must be the same at all of them. In half
+precision, where rounding hides much, its products are summed once more over numbers that all but cancel. That makes
+two steps and a text of 32 tokens: less than one question. Models that are read in full, all rows in one batch, are
+tested with two such batches.
 
-Where the bits are not the same, the batch is padded with constant rows until a number of them is exact: padding is not
-read, it only fills decoding steps. Where no number is found, `Isolation` says how far the target moved.
+Where the bits differ, the batch is padded with constant rows until a number of rows is exact: padding is not read, it
+only fills decoding steps. Where there is no such number, `Isolation` says how far the target moved.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Text = tuple[int, ...]
 
 
 class Kind(Enum):
-    """What numbers of a trial are: keys and values, logits, or probabilities of strings."""
+    """The kind of a trial's numbers: keys and values, logits, or probabilities of strings."""
 
     KEPT = auto()
     LOGITS = auto()
@@ -52,13 +52,13 @@ class Kind(Enum):
 
 
 Trial = Callable[[Sequence[Text], int], Iterator[tuple[Kind, torch.Tensor]]]
-"""Runs these rows in a batch of so many, padding included: yields all numbers [rows, ...] in which other rows may have
-a say, in the same order each time."""
+"""Runs these rows in a batch of this size, padding included; yields all numbers [rows, ...] that other rows may affect,
+in the same order each time."""
 
 
 @dataclass(frozen=True)
 class Isolation:
-    """What the probe found for a number of rows.
+    """The probe's result for a number of rows.
 
     Attributes:
         rows: the prompts.
@@ -81,18 +81,18 @@ class Isolation:
 
     @property
     def bounded(self) -> bool:
-        """Whether rows move each other by no more than float noise."""
+        """True if rows move each other by no more than float noise."""
         return math.isfinite(self.logit_noise)
 
     @property
     def noise(self) -> float:
-        """How far other rows may move a probability; 1.0 (any distance) where nothing bounds it."""
+        """The bound on how far other rows may move a probability; 1.0 (any distance) where nothing bounds it."""
         bound = noise_bound(self.moved) if self.bounded else None
         return 0.0 if self.exact else 1.0 if bound is None else bound
 
     @property
     def logit_noise(self) -> float:
-        """How far other rows may move a logit, as a share of the largest; infinite where nothing bounds it."""
+        """The bound on how far other rows may move a logit, as a share of the largest; infinite where nothing does."""
         if self.exact:
             return 0.0
         bound, of_probabilities = noise_bound(self.moved_logits), noise_bound(self.moved)
@@ -102,7 +102,7 @@ class Isolation:
 
 
 def in_words(results: Sequence[Isolation]) -> str:
-    """What the probe found, for certificates."""
+    """Describe the probe's results, for certificates."""
     if not results:
         return "not probed: no batch of several prompts was read yet"
     moving = [f for f in results if not f.exact]
@@ -116,11 +116,11 @@ def in_words(results: Sequence[Isolation]) -> str:
 
 
 class IsolationProbe:
-    """Probes a model in the shapes that it is about to run in, and remembers what was found.
+    """Probes a model in the shapes that it is about to run in, and remembers the results.
 
     Args:
         lm: the model.
-        at_once: how many tokens may be read in one forward pass.
+        at_once: the most tokens to read in one forward pass.
     """
 
     def __init__(self, lm: CausalLM, at_once: int) -> None:
@@ -129,11 +129,11 @@ class IsolationProbe:
 
     @property
     def results(self) -> list[Isolation]:
-        """What was found so far, by rows."""
+        """The results so far, by rows."""
         return sorted(set(self._results.values), key=lambda result: result.rows)
 
     def forget(self) -> None:
-        """Forget what was found."""
+        """Forget the results."""
         self._results.clear()
 
     def steps(
@@ -144,19 +144,19 @@ class IsolationProbe:
         columns: tuple[int, int] | None,
         longest: int,
     ) -> Isolation:
-        """For prompts that take decoding steps together.
+        """Probe prompts that take decoding steps together.
 
         Args:
-            lay: a batch of such rows, behind their prefix, that holds nothing yet.
-            read: keys and values [1, heads, tokens, width] of a text, per layer.
-            rows: its prompts.
-            columns: that all rows attend to, shared ones and their own; None if each attends to those that it has.
-            longest: tokens of a prompt behind its prefix, at most.
+            lay: lays out an empty batch of such rows, behind their prefix.
+            read: gives the keys and values [1, heads, tokens, width] of a text, per layer.
+            rows: the number of prompts.
+            columns: the columns, shared and own, that all rows attend to; None if each attends to those that it has.
+            longest: the most tokens of a prompt behind its prefix.
         """
         known: list[Sequence[Pair]] = []
 
         def trial(texts: Sequence[Text], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
-            """A step of rows that hold columns of the text from another place on, each behind its own last token."""
+            """Take a step of rows that hold columns of the text, each from another place on."""
             if not known:
                 known.append(read(tuple((7919 * i + 11) % vocabulary for i in range(min(_TEXT, longest)))))
             batch = lay(texts, padded)
@@ -175,10 +175,10 @@ class IsolationProbe:
         return self._result(trial, rows, most, columns or most, lengths)
 
     def full(self, rows: int, width: int, strings: Sequence[Sequence[int]]) -> Isolation:
-        """For batches of this width that are read in full, and have strings scored behind their prompts."""
+        """Probe batches of this width that are read in full, and have strings scored behind their prompts."""
 
         def trial(texts: Sequence[Text], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
-            """Reading, scoring, and a decoding step."""
+            """Read, score, and take a decoding step."""
             batch = PaddedBatch(self._lm, texts, width, self._at_once, padded - len(texts))
             opened = batch.open(strings)
             yield from ((Kind.KEPT, kept) for kept in batch.cached())
@@ -195,7 +195,7 @@ class IsolationProbe:
         return self._results.get((rows, shapes), lambda: self._probe(trial, rows, longest, lengths))
 
     def _probe(self, trial: Trial, rows: int, longest: int, lengths: Sequence[int]) -> Isolation:
-        """The smallest number of rows in which none has a say in another one's bits; else how far they move."""
+        """Find the smallest number of rows at which none affects another's bits; else measure how far they move."""
         embeddings = self._lm.model.get_input_embeddings().weight.detach()
         extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, len(embeddings))).indices.tolist()
         tried = [_layouts(rows, longest, len(embeddings), extreme, length) for length in lengths]
@@ -208,20 +208,20 @@ class IsolationProbe:
 
 
 def whole_tiles(columns: int) -> int:
-    """So many columns, or the next multiple of a tile."""
+    """Round columns up to a multiple of a tile."""
     return -(-columns // _TILE) * _TILE
 
 
 @dataclass(frozen=True)
 class _Layout:
-    """A batch to try: the tokens of its rows, and which of them are the target."""
+    """A batch to test: the tokens of its rows, and the indices of the target among them."""
 
     rows: tuple[Text, ...]
     targets: tuple[int, ...]
 
 
 def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int], length: int) -> list[_Layout]:
-    """The target at the even places, then at the odd ones, among neighbours of all lengths."""
+    """Lay out the target at the even places, then at the odd ones, among neighbours of all lengths."""
     target = (*((7 * i + 3) % vocabulary for i in range(min(length, longest) - 1)), _STEP_TOKEN % vocabulary)
     mixed = tuple((7919 * i + 11) % vocabulary for i in range(longest))
     many = tuple(extreme[i % len(extreme)] for i in range(longest))
@@ -235,7 +235,7 @@ def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int], l
 
 
 def _columns(pair: Pair, text: Text) -> Pair:
-    """As many columns [1, heads, columns, width] as a text has tokens, from a place on that its first token says."""
+    """Return one column [1, heads, columns, width] per token of a text, from a place on that its first token sets."""
     places = (torch.arange(len(text), device=pair[0].device) + text[0]) % pair[0].shape[2]
     return pair[0][:, :, places], pair[1][:, :, places]
 
@@ -254,9 +254,9 @@ def _moves(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> bool:
 
 
 def _movement(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> tuple[float, float]:
-    """How far the target's probabilities and logits (as a share of the largest) move; infinite if not numbers.
+    """Measure how far the target's probabilities and logits (as a share of the largest) move; infinite if NaN.
 
-    The batch of the target alone is among those compared.
+    The target in a batch alone is compared, too.
     """
     expected: list[torch.Tensor] = []
     moved = moved_logits = 0.0
@@ -277,7 +277,7 @@ def _movement(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> tuple[fl
 
 
 def _repeats(trial: Trial, layouts: Sequence[_Layout]) -> bool:
-    """Whether the target, read alone before and after other texts, has the same bits each time."""
+    """Tell whether the target, read alone before and after other texts, has the same bits each time."""
     target = layouts[0].rows[layouts[0].targets[0]]
     runs = [
         [_bits(numbers).clone() for _, numbers in trial((text,), 1)] for text in (target, *layouts[1].rows[1:2], target)
@@ -290,5 +290,5 @@ def _gap(seen: torch.Tensor, wanted: torch.Tensor) -> float:
 
 
 def _bits(numbers: torch.Tensor) -> torch.Tensor:
-    """[rows, bytes] of numbers [rows, ...]."""
+    """View numbers [rows, ...] as [rows, bytes]."""
     return numbers.reshape(len(numbers), -1).contiguous().view(torch.uint8)

@@ -1,4 +1,4 @@
-"""Which widths prompts get: from the settings and what surrounds the passages, never from a passage."""
+"""The widths of prompts, which follow from the settings and the text around the passages, never from a passage."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ class PromptLayout:
     abstentions: tuple[tuple[int, ...], ...]
 
     def encode(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], list[int]]:
-        """Prompts as tokens, and how many tokens each could have had with any other passage.
+        """Encode prompts; return their tokens, and the most tokens that each could have had with any other passage.
 
-        For isolated prompts that comes from the settings and from what surrounds the passages; for a final prompt,
-        a batch of its own, from its length.
+        For isolated prompts that follows from the settings and the text around the passages; for a final prompt, a
+        batch of its own, from its length.
 
         Raises:
             ValueError: the query leaves no room for passages in the context window.
@@ -47,7 +47,7 @@ class PromptLayout:
         return encoded, longest
 
     def budget(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> int:
-        """How many tokens of passages each prompt may have."""
+        """Return the most tokens of passages that each prompt may have."""
         frame = max(map(self.encoder.frame_length, prompts))
         room = self.lm.window - 1 - frame - max_new_tokens - max(map(len, self.abstentions))
         with_context = any(p.context is not None for p in prompts)
@@ -60,5 +60,5 @@ class PromptLayout:
 
     @property
     def spelling_room(self) -> int:
-        """Columns that scoring the abstention strings takes."""
+        """The columns that scoring the abstention strings takes."""
         return sum(len(tokens) - 1 for tokens in self.abstentions)

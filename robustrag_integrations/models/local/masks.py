@@ -1,4 +1,4 @@
-"""Which tokens see which: explicit attention masks from positions, for every kind of attention layer of a model."""
+"""Explicit attention masks from positions, for every kind of attention layer of a model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class MaskRules:
     """Attention masks in the form that a model takes.
 
     Attributes:
-        windows: per kind of attention layer, how far back it sees, in tokens; None for as far as there is.
+        windows: per kind of attention layer, how far back it sees, in tokens; None for no limit.
         dtype: of the mask.
     """
 
@@ -34,12 +34,12 @@ class MaskRules:
 
     @property
     def plain(self) -> bool:
-        """Whether every layer sees all tokens before a token, however far back."""
+        """True if every layer sees all tokens before a token, however far back."""
         return not any(self.windows.values())
 
     @classmethod
     def of(cls, lm: CausalLM) -> MaskRules:
-        """From a model's configuration.
+        """Derive the rules from a model's configuration.
 
         Raises:
             NoExplicitMasks: its attention does something that positions alone do not describe.
@@ -55,13 +55,13 @@ class MaskRules:
         return cls({kind: _window(config, kind) for kind in _kinds(config)}, lm.dtype)
 
     def mask(self, queries: torch.Tensor, keys: torch.Tensor, visible: torch.Tensor | None = None) -> Any:
-        """What the model takes as attention mask; always explicit, whatever the rows hold.
+        """Build an attention mask as the model takes it; always explicit, whatever the rows hold.
 
         Args:
             queries: [rows, Q] positions of the tokens that are read now; NOWHERE for padding.
             keys: [rows, K] positions of everything in the cache, those tokens last.
-            visible: [Q, C], or [rows, Q, C]: which of the last C columns each token may see where order alone does not
-                say it, as branches of a tree stand side by side. None: everything before it.
+            visible: [Q, C], or [rows, Q, C]: which of the last C columns each token may see, where order alone does not
+                decide it, as with branches of a tree side by side. None: everything before it.
         """
         ahead = queries[:, :, None] - keys[:, None, :]
         seen = ahead >= 0

@@ -1,4 +1,4 @@
-"""What was measured on a model, remembered as long as it holds."""
+"""A memo of measurements on a model, kept as long as they hold."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ModelMemo(Generic[T]):
     """Values by key, for the weights, device, precision and number of threads they came from; safe to use from threads.
 
     Args:
-        lm: the model; values are forgotten once its weights are others.
+        lm: the model; values are forgotten once its weights change.
     """
 
     def __init__(self, lm: CausalLM) -> None:
@@ -29,12 +29,12 @@ class ModelMemo(Generic[T]):
 
     @property
     def values(self) -> list[T]:
-        """Everything that is remembered."""
+        """All remembered values."""
         with self._lock:
             return list(self._values.values())
 
     def get(self, key: Hashable, measure: Callable[[], T]) -> T:
-        """The value of a key, measured if need be; whoever asks at the same time waits."""
+        """Return the value of a key, measured if need be; concurrent callers wait."""
         weights, whole = self._lm.fingerprint(), (key, *_machine(self._lm))
         with self._lock:
             if weights != self._weights:
@@ -52,7 +52,7 @@ class ModelMemo(Generic[T]):
 
 
 def _machine(lm: CausalLM) -> tuple[Hashable, ...]:
-    """What decides which kernels run, besides shapes."""
+    """Return the settings that select kernels, besides shapes."""
     return (
         str(lm.device),
         str(lm.dtype),

@@ -1,4 +1,4 @@
-"""Running out of memory, explained: what was needed, what there was, what would fit."""
+"""Explanations of out-of-memory errors: the memory needed, the memory free, the size that would fit."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _explaining = ContextVar("_explaining", default=False)
 def memory_explained(
     device: torch.device, rows: int, columns: int, bytes_per_token: Callable[[], int]
 ) -> Iterator[None]:
-    """Have an out-of-memory error say which size would have fitted; of several, the outermost.
+    """Add to an out-of-memory error the size that would have fitted; of nested blocks, the outermost does it.
 
     Args:
         device: where the memory is.
-        rows: prompts that are read together.
-        columns: tokens that each of them may come to have.
+        rows: the number of prompts that are read together.
+        columns: the most tokens that each of them may come to have.
         bytes_per_token: gives the size of the keys and values of one token of one row.
 
     Raises:
@@ -47,7 +47,7 @@ def memory_explained(
 
 
 def free_bytes(device: torch.device) -> int | None:
-    """Memory that can still be had on a device; None if nobody knows."""
+    """Return the free memory of a device, in bytes; None if unknown."""
     if device.type == "cuda":
         held = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
         return int(torch.cuda.mem_get_info(device)[0] + held)

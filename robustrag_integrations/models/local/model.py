@@ -2,8 +2,8 @@
 
 Numerics are part of the threat model: padding, batch size and kernels must not let one passage move another group's
 numbers. Every isolated prompt is therefore read in a batch of its own, or on an accelerator in a shape that no other
-prompt decides. Decoding steps are batched, in shapes that no
-passage decides, and rows are never dropped. Whether that is enough is probed on the model itself (`isolation`).
+prompt decides. Decoding steps are batched, in shapes that no passage decides, and rows are never dropped. A probe on
+the model itself tests that this is enough (`isolation`).
 """
 
 from __future__ import annotations
@@ -64,16 +64,16 @@ class LocalModel(TextModel, DecodingModel):
         stop: strings that end a text; default an empty line for base models, none for chat models.
         chat: whether to use the tokenizer's chat template; None: if it has one. Reasoning is turned off where the
             template has a switch for it (`enable_thinking` and the like).
-        template_options: variables of the chat template, such as `{"enable_thinking": True}`; these come first.
+        template_options: variables of the chat template, such as `{"enable_thinking": True}`; these take precedence.
         name: the model's name in reports.
-        share_prefixes: whether what prompts have in common is computed once; where the model's architecture does not
-            allow it, it is not (see `why_not_shared`).
+        share_prefixes: whether prefixes that prompts have in common are computed once, where the model's architecture
+            allows it (see `why_not_shared`).
         prefix_cache_bytes: how many bytes of keys and values of such prefixes are kept from one call to the next, the
             most recently used ones; 0 shares within a call only.
         prefill_tokens: how many tokens are read in one forward pass; more are read in several, which bounds the memory
             that activations take.
-        apart: whether decoding aggregation reads every prompt in a batch of its own, so that no other group has a say
-            in its numbers whatever the model does, at the price of a forward pass per group and token. None: where the
+        apart: whether decoding aggregation reads every prompt in a batch of its own, so that no other group can affect
+            its numbers whatever the model does, at the price of a forward pass per group and token. None: where the
             isolation probe finds that the rows of a batch move each other by more than float noise.
         fixed_shapes: whether decoding steps attend to as many columns as the settings say, as suits accelerators; or
             each row attends by itself, at its own length. None: on every device but the CPU.
@@ -159,7 +159,7 @@ class LocalModel(TextModel, DecodingModel):
         Raises:
             ModelError: the model cannot be loaded, or its name is one that only the command line knows.
             ValueError: there is no such device or precision here.
-            TypeError: what is given is no name.
+            TypeError: `name_or_path` is not a name.
         """
         if not isinstance(name_or_path, (str, os.PathLike)):
             raise TypeError(f"name_or_path must be a folder or a name on the model hub, got {name_or_path!r:.60}")
@@ -190,7 +190,7 @@ class LocalModel(TextModel, DecodingModel):
 
     @classmethod
     def bundled(cls, **settings: Any) -> LocalModel:
-        """The small reader that ships with the package: for demonstrations and tests, offline."""
+        """Load the small reader that ships with the package: for demonstrations and tests, offline."""
         from robustrag_integrations.reader import reader_path
 
         defaults = {"name": "bundled reader", "max_context_tokens": 256, "max_new_tokens": 24}
@@ -198,7 +198,7 @@ class LocalModel(TextModel, DecodingModel):
 
     @property
     def state(self) -> tuple[object, ...]:
-        """Changes when its weights do, as far as torch counts it or some numbers of each show it, and on forgetting."""
+        """Changes with the weights, as torch's counters or a sample of each show it, and on `forget_prefixes`."""
         return (*self._lm.fingerprint(), self._lm.sample_of_weights())
 
     @property
@@ -208,7 +208,7 @@ class LocalModel(TextModel, DecodingModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Says so when an instruct model runs without its chat template, or reasons and cannot be told not to."""
+        """Warnings about an instruct model without its chat template, and about reasoning that cannot be turned off."""
         if self._encoder.frame is not None:
             return self._encoder.frame.warnings
         if self._chat or not _has_a_frame(self._tokenizer):
@@ -225,19 +225,19 @@ class LocalModel(TextModel, DecodingModel):
 
     @property
     def shares_batches(self) -> bool:
-        """Prompts of one call are one batch."""
+        """True: the prompts of one call are one batch."""
         return True
 
     @property
     def repeats(self) -> Repeats:
-        """It always takes the most probable token; what may move is the numbers, which the isolation probe looks at."""
+        """Deterministic, as decoding is greedy, unless the isolation probe saw the numbers themselves change."""
         if all(found.repeatable for found in self._reader.probe.results):
             return Repeats("deterministic", "greedy, in this process")
         return Repeats("samples", "the isolation probe found that a prompt gives other numbers when it is read again")
 
     @property
     def numerics(self) -> dict[str, str]:
-        """Precision and device of the weights, how prompts are read, and what the isolation probe found so far."""
+        """Precision and device of the weights, how prompts are read, and the isolation probe's results so far."""
         weight = next(self._model.parameters())
         return {
             "dtype": str(weight.dtype).removeprefix("torch."),
@@ -255,12 +255,12 @@ class LocalModel(TextModel, DecodingModel):
         return {"chat_template": ", ".join(f"{k}={v!r}" for k, v in sorted(options.items()))} if options else {}
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens a text is, special ones apart."""
+        """Return the number of a text's tokens, special ones apart."""
         return self._counts([text])[0]
 
     @property
     def why_not_shared(self) -> str | None:
-        """Why what prompts have in common is computed for each of them; None if it is computed once."""
+        """The reason why common prefixes are computed for each prompt; None if they are computed once."""
         return self._reader.why_not_shared
 
     def forget_prefixes(self) -> None:
@@ -279,14 +279,14 @@ class LocalModel(TextModel, DecodingModel):
         return await self.in_thread(self._generate, prompts, role)
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
-        """A blocking call off the event loop.
+        """Run a blocking call off the event loop.
 
         When the caller is cancelled, the call stops at the next prompt that is read, or the next token.
         """
         return await in_cancellable_thread(call, *args)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
-        """The greedy answer to one prompt, token by token, then its tokens and whether it was cut."""
+        """Yield the greedy answer to one prompt, token by token, then its usage and whether it was cut."""
         encoded = self._encode_final(prompt)
         said: list[str] = []
         if self._encoder.opened:
@@ -299,7 +299,7 @@ class LocalModel(TextModel, DecodingModel):
                 yield piece
 
     def truncates(self, prompt: Prompt) -> bool:
-        """Whether the passages of a prompt are too long for the context window."""
+        """Tell whether the passages of a prompt are too long for the context window."""
         return self._encode_final(prompt).truncated
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
@@ -321,7 +321,7 @@ class LocalModel(TextModel, DecodingModel):
         return LocalSession(batch, self._abstentions, truncated, noise, [len(e.ids) for e in encoded])
 
     def _batch(self, encoded: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, float]:
-        """The rows of a session, and how far other groups may move their probabilities."""
+        """Return the rows of a session, and how far other groups may move their probabilities."""
         if self._apart is not True:
             batch, isolation = self._reader.together(encoded, longest, room, self._abstentions)
             if isolation.bounded or self._apart is False or not isolation.repeatable:
@@ -329,7 +329,7 @@ class LocalModel(TextModel, DecodingModel):
         return self._reader.apart(encoded, room), 0.0
 
     def finals(self) -> FinalAnswers:
-        """What answers a certification's final prompts: in packs where float noise cannot change an answer."""
+        """Return the answerer of a certification's final prompts, packed where float noise cannot change an answer."""
         if self._reader.why_not_shared or not known_noise(self._lm) or self._encoder.opened:
             return super().finals()
         return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, self._writer)
@@ -360,19 +360,19 @@ class LocalModel(TextModel, DecodingModel):
         ]
 
     def _usage(self, prompts: Sequence[Encoded], texts: Sequence[str]) -> list[Usage]:
-        """The tokens of prompts and of their answers as the tokenizer reads them, without those that ended them."""
+        """Count the tokens of prompts and of their answers as the tokenizer reads them, without the end tokens."""
         different = list(dict.fromkeys(texts))
         counted = dict(zip(different, self._counts(different), strict=True))
         return [Usage(len(p.ids), completion=counted[text]) for p, text in zip(prompts, texts, strict=True)]
 
     def _counts(self, texts: Sequence[str]) -> list[int]:
-        """How many tokens each text is, special ones apart."""
+        """Return the number of each text's tokens, special ones apart."""
         readable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         return list(map(len, self._tokenizer(readable, add_special_tokens=False)["input_ids"]))
 
 
 def _said_in_python(name: str) -> str | None:
-    """What to call for a model that goes by this name on the command line; None if it may be one of the hub's."""
+    """Return the Python call for a model of this name on the command line; None if it may be a name of the hub."""
     if name == "bundled":
         return "LocalModel.bundled()"
     kind, _, rest = name.partition(":")
@@ -385,7 +385,7 @@ def _said_in_python(name: str) -> str | None:
 
 
 def _has_a_frame(tokenizer: Any) -> bool:
-    """Whether the tokenizer's chat template puts anything around a message."""
+    """True if the tokenizer's chat template puts anything around a message."""
     if not getattr(tokenizer, "chat_template", None):
         return False
     try:
@@ -398,10 +398,10 @@ def _has_a_frame(tokenizer: Any) -> bool:
 
 
 def _device(given: object) -> torch.device:
-    """A device that is here.
+    """Return an available device.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: there is no device of that name.
     """
     try:
         found = given if isinstance(given, torch.device) else torch.device(str(given))
@@ -413,10 +413,10 @@ def _device(given: object) -> torch.device:
 
 
 def _precision(given: object) -> str:
-    """The name of a precision as `from_pretrained` of transformers takes it.
+    """Return the name of a precision as transformers' `from_pretrained` takes it.
 
     Raises:
-        ValueError: no model is computed in that.
+        ValueError: the precision is not supported.
     """
     name = str(given).removeprefix("torch.")
     if name not in _PRECISIONS:

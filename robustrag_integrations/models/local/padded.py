@@ -17,7 +17,7 @@ _CONSTANT = (0,)  # the tokens of a row of padding
 
 
 class PaddedBatch:
-    """Left-padded rows of one width. One column of padding at least, as an all-ones mask would be dropped.
+    """Left-padded rows of one width, with at least one column of padding, as an all-ones mask would be dropped.
 
     Args:
         lm: the model.
@@ -43,21 +43,21 @@ class PaddedBatch:
         self._cache = _growing_cache(lm)
 
     def fork(self) -> PaddedBatch:
-        """A copy that can be advanced on its own, with the same numbers to the bit."""
+        """Return an independent copy with bit-identical numbers."""
         twin = copy.copy(self)
         with torch.inference_mode():
             twin._cache = copy.deepcopy(self._cache)
         return twin
 
     def cached(self) -> Iterator[torch.Tensor]:
-        """Everything that the library's cache keeps of what was read, as tensors [rows, ...]."""
+        """Yield everything in the library's cache, as tensors [rows, ...]."""
         whole = len(self._ids)
         for layer in self._cache.layers:
             kept = (value for _, value in sorted(vars(layer).items()))
             yield from (t[: self.rows] for t in kept if isinstance(t, torch.Tensor) and t.ndim and len(t) == whole)
 
     def stem(self) -> Stem | None:
-        """Nothing: the library's own masks know no trees."""
+        """Return None: the library's own masks cannot express trees."""
         return None
 
     @torch.inference_mode()
@@ -84,7 +84,7 @@ class PaddedBatch:
         return logits[: self.rows]
 
     def _score(self, first: torch.Tensor, string: Sequence[int]) -> torch.Tensor:
-        """[rows] float64 probability of a whole string after the prompt; a copy reads it."""
+        """Return the [rows] float64 probability of a whole string after the prompt; a copy reads it."""
         probability = first.softmax(-1)[:, string[0]].double()
         if rest := list(string[1:]):
             fed = torch.tensor(string[:-1], device=self._ids.device).repeat(len(first), 1)
@@ -97,6 +97,6 @@ class PaddedBatch:
 
 
 def _growing_cache(lm: CausalLM) -> DynamicCache:
-    """The library's cache. Only layers that are not attention need a kind of their own."""
+    """Return the library's cache; only layers that are not attention need a special kind."""
     kinds = set(getattr(lm.config, "layer_types", None) or ())
     return DynamicCache() if kinds <= {"full_attention", "sliding_attention"} else DynamicCache(config=lm.config)

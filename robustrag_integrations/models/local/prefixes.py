@@ -1,4 +1,4 @@
-"""Keys and values of what prompts have in common, computed once and kept for the next question."""
+"""Keys and values of common prefixes of prompts, computed once and kept for the next question."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Weights = tuple[object, ...]  # a model's fingerprint
 class PrefixStore:
     """The most recently used prefixes of one model, in a bounded number of bytes. Safe to use from several threads.
 
-    What is kept is dropped as soon as the model's weights are others than those it was computed with.
+    The prefixes are dropped as soon as the model's weights change.
 
     Args:
         lm: the model.
@@ -40,7 +40,7 @@ class PrefixStore:
             self._kept.clear()
 
     def of_one_batch(self) -> BatchPrefixes:
-        """For prompts that are read together, with the weights as they are now."""
+        """Return the prefixes of prompts that are read together, with the weights as they are now."""
         weights = self._lm.fingerprint()
         with self._lock:
             if weights != self._weights:
@@ -49,7 +49,7 @@ class PrefixStore:
         return BatchPrefixes(self, weights)
 
     def get(self, tokens: tuple[int, ...], compute: Callable[[], KeyValues], weights: Weights) -> KeyValues:
-        """The keys and values of these tokens: kept ones, or computed, and kept if the weights were the same all along.
+        """Return the keys and values of these tokens; newly computed ones are kept if the weights did not change.
 
         Args:
             tokens: the prefix.
@@ -76,10 +76,10 @@ class PrefixStore:
 
 
 class BatchPrefixes:
-    """The prefixes of one batch's prompts. Each is read once; what other weights had a part in is not kept.
+    """The prefixes of one batch's prompts, each read once; those that other weights had a part in are not kept.
 
     Args:
-        store: what is kept.
+        store: the prefixes that are kept.
         weights: those that the batch began with.
     """
 
@@ -88,7 +88,7 @@ class BatchPrefixes:
         self._read: dict[tuple[int, ...], KeyValues] = {}
 
     def get(self, tokens: tuple[int, ...], compute: Callable[[], KeyValues]) -> KeyValues:
-        """The keys and values of these tokens; `compute` may start from those of this batch."""
+        """Return the keys and values of these tokens; `compute` may start from those of this batch."""
         if tokens not in self._read:
             self._read[tokens] = self._store.get(tokens, compute, self._weights)
         return self._read[tokens]

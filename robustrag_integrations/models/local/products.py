@@ -1,9 +1,9 @@
-"""Products with a model's weights, by the kernel that is the fastest for them on this processor.
+"""Products with a model's weights, by the fastest kernel for them on this processor.
 
-Torch leaves products in single precision to MKL. On processors of AMD it takes longer than oneDNN, which torch brings
-along: up to twice as long with AVX-512, up to 1.6 times with large weights without. A model of 0.5 billion parameters
-answers 1.2 to 1.3 times as fast with oneDNN. On processors of Intel, MKL takes up to twice as long for the few rows of
-a decoding step as for the same product the other way round.
+Torch leaves products in single precision to MKL. On AMD processors it takes longer than oneDNN, which comes with torch:
+up to twice as long with AVX-512, and without it up to 1.6 times as long for large weights. A model of 0.5 billion
+parameters answers 1.2 to 1.3 times as fast with oneDNN. On Intel processors, MKL takes up to twice as long for the few
+rows of a decoding step as for the transposed product.
 
 The kernel follows from the shapes alone, so that no passage chooses it for another one.
 """
@@ -21,16 +21,16 @@ import torch
 from torch.nn import functional
 from torch.overrides import TorchFunctionMode
 
-_WIDTH = 512  # of a model's layers, from which on looking at every call of torch pays
-_LONE_ROWS = 2**18  # numbers of a weight from which on oneDNN is the faster one for one row or two, with AVX-512
-_WORK = 2**20  # multiplications of a product from which on it is; it takes a few microseconds to be called
-_OUT_OF_CACHE = 2**20  # numbers of a weight from which on it is without AVX-512
+_WIDTH = 512  # of a model's layers; with narrower ones, intercepting every call of torch does not pay
+_LONE_ROWS = 2**18  # numbers of a weight; from there, oneDNN is faster even for one row or two, with AVX-512
+_WORK = 2**20  # multiplications of a product; from there, oneDNN is faster: its call takes a few microseconds
+_OUT_OF_CACHE = 2**20  # numbers of a weight; from there, oneDNN is faster without AVX-512
 _FEW = range(5, 33)  # rows for which the transposed product may be the faster one
-_LARGE = 2**19  # numbers of a weight from which on it is; smaller ones stay in the processor's cache
+_LARGE = 2**19  # numbers of a weight; from there, it is faster: smaller ones stay in the processor's cache
 
 
 def fast_products(tokens: int, model: Any) -> AbstractContextManager[object]:
-    """Have a model compute its products by the fastest kernels during a forward pass over so many tokens."""
+    """Use the fastest kernels for a model's products during a forward pass over this many tokens."""
     embeddings = model.get_input_embeddings().weight
     pays = embeddings.shape[-1] >= _WIDTH and embeddings.dtype == torch.float32 and embeddings.device.type == "cpu"
     return FastProducts() if pays and (onednn_pays() or (tokens in _FEW and _mkl_likes_columns())) else nullcontext()
@@ -46,13 +46,13 @@ class FastProducts(TorchFunctionMode):  # type: ignore[misc]  # untyped library
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """One call, as torch hands it over."""
+        """Run one torch call, replaced if it is such a product."""
         ours = func is functional.linear and _is_single(*args[:2]) and not torch.compiler.is_compiling()
-        return (linear if ours else func)(*args, **kwargs or {})  # whoever compiles a model chooses its kernels
+        return (linear if ours else func)(*args, **kwargs or {})  # a compiled model chooses its own kernels
 
 
 def linear(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
-    """As torch's `linear`, for a weight [O, I] in single precision on a CPU."""
+    """Torch's `linear`, for a weight [O, I] in single precision on a CPU."""
     rows, numbers = inputs.numel() // max(1, inputs.shape[-1]), weight.numel()
     if onednn_pays():
         enough = rows >= 3 and rows * numbers >= _WORK
@@ -72,12 +72,12 @@ def by_onednn(inputs: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | N
 
 
 def onednn_pays() -> bool:
-    """True on AMD's processors, unless it was switched off or this build of torch lacks it."""
+    """True on AMD processors, unless oneDNN was switched off or this build of torch lacks it."""
     return processor() == "amd" and torch.backends.mkldnn.enabled and _has_onednn()
 
 
 def _is_single(inputs: Any, weight: Any = None) -> bool:
-    """True for a product in single precision on a CPU of what torch itself keeps: no quantised weights."""
+    """True for a product in single precision on a CPU with one of torch's own weights, not a quantised one."""
     return (
         isinstance(weight, torch.Tensor)
         and type(weight) in (torch.Tensor, torch.nn.Parameter)
@@ -89,13 +89,13 @@ def _is_single(inputs: Any, weight: Any = None) -> bool:
 
 
 def _mkl_likes_columns() -> bool:
-    """True where few rows are faster as columns; with MKL on AMD's processors they take up to four times as long."""
+    """True where few rows are faster as columns; with MKL on AMD processors, columns take up to four times as long."""
     return processor() == "intel" and torch.backends.mkl.is_available()
 
 
 @cache
 def _has_avx512() -> bool:
-    """True if torch sees these instructions; oneDNN uses them wherever they are, MKL on processors of Intel alone."""
+    """True if torch sees AVX-512; oneDNN uses it wherever it is available, MKL on Intel processors alone."""
     return "AVX512" in torch.backends.cpu.get_cpu_capability()
 
 
@@ -112,7 +112,7 @@ def _has_onednn() -> bool:
 
 @cache
 def processor() -> str:
-    """Who made it: "amd", "intel" or ""."""
+    """Return the maker of the processor: "amd", "intel" or ""."""
     try:
         described = Path("/proc/cpuinfo").read_text()
     except OSError:

@@ -1,6 +1,6 @@
-"""One prompt in a batch of its own, at its own length: no other prompt has anything to do with its numbers.
+"""One prompt in a batch of its own, at its own length: no other prompt affects its numbers.
 
-Every prompt is read here, whether it goes on by itself or among others: at inference and for certificates.
+Every prompt is read here, at inference and for certificates, whether it then advances alone or among others.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from robustrag_integrations.models.local.trie import TokenTrie
 
 @dataclass(frozen=True)
 class Row:
-    """A prompt: the keys and values of how it begins, and the token ids of the rest, at least one."""
+    """A prompt: the keys and values of its prefix, and the token ids of the rest, at least one."""
 
     prefix: KeyValues | None
     rest: tuple[int, ...]
 
     @property
     def shared(self) -> int:
-        """How many tokens the prefix has."""
+        """The number of tokens in the prefix."""
         return self.prefix.tokens if self.prefix else 0
 
     @property
     def tokens(self) -> int:
-        """How many tokens it has in all."""
+        """The number of tokens in all."""
         return self.shared + len(self.rest)
 
 
@@ -61,18 +61,18 @@ class SinglePrompt:
                 self.cache.put(0, row.prefix.layers)
 
     def fork(self) -> SinglePrompt:
-        """A copy that can be advanced on its own, with the same numbers to the bit."""
+        """Return an independent copy with bit-identical numbers."""
         twin = copy.copy(self)
         with torch.inference_mode():
             twin.cache = self.cache.copy()
         return twin
 
     def key_values(self) -> KeyValues:
-        """Everything that was read, as a prefix for other prompts; shares memory with this one."""
+        """Return everything that was read, as a prefix for other prompts; shares memory with this one."""
         return KeyValues(tuple(self.cache.pairs()), self.tokens)
 
     def stem(self) -> Stem | None:
-        """What a tree of continuations can grow on, if `known_noise`; the batch itself stays as it is."""
+        """Return a stem for a tree of continuations, if `known_noise`; the batch itself stays as it is."""
         return Stem.of_one(self._lm, self._rules, self.key_values()) if known_noise(self._lm) else None
 
     @torch.inference_mode()
@@ -91,11 +91,11 @@ class SinglePrompt:
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
-        """Append a token; [1, V] float32 logits of the one after it."""
+        """Append a token; return the [1, V] float32 logits of the one after it."""
         return self._extend(tokens)[:, -1]
 
     def _extend(self, tokens: Sequence[int], trie: TokenTrie | None = None) -> torch.Tensor:
-        """Read the next tokens and a trie behind them; [1, 1 + nodes, V] float32 logits of what follows them."""
+        """Read tokens and a trie behind them; return the [1, 1 + nodes, V] float32 logits of what follows them."""
         device, end = self._lm.device, self.tokens + len(tokens)
         nodes = trie.tokens if trie else []
         keys = torch.arange(end + len(nodes), device=device)[None]
@@ -109,7 +109,7 @@ class SinglePrompt:
         return logits
 
     def _mask(self, places: torch.Tensor, keys: torch.Tensor, trie: TokenTrie | None) -> Any:
-        """None where each token sees all before it, from the first on: kernels know that without a mask."""
+        """Build the mask; None where each token sees all before it, from the first on, as kernels need no mask then."""
         count, columns = places.shape[1], keys.shape[1]
         if not trie and self._rules.plain and count in (1, columns):
             return None
@@ -120,7 +120,7 @@ class SinglePrompt:
 def read_prefix(
     lm: CausalLM, rules: MaskRules, tokens: Sequence[int], known: KeyValues | None, at_once: int
 ) -> KeyValues:
-    """The keys and values of a prefix: those of its beginning, which are known, and the tokens after it.
+    """Read a prefix behind its known beginning, and return the keys and values of the whole.
 
     Args:
         lm: the model.
@@ -136,7 +136,7 @@ def read_prefix(
 
 
 def _spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:
-    """[1] float64 probability that one of the strings follows, every token of it, from [1, 1 + nodes, V] logits."""
+    """Return the [1] float64 probability that one of the strings follows in full, from [1, 1 + nodes, V] logits."""
     total = torch.zeros(1, dtype=torch.float64, device=logits.device)
     probabilities = logits.softmax(-1) if strings else logits
     for string in strings:

@@ -1,8 +1,8 @@
-"""How a model's prompts are read: with shared prefixes where its architecture allows it, in full elsewhere.
+"""Reading a model's prompts: with shared prefixes where its architecture allows it, in full elsewhere.
 
-What all questions' prompts begin with is read once and kept (`PrefixStore`), then what this question's prompts have in
-common, and behind that each prompt reads its own passage, by itself. Decoding steps are taken by all rows together, in
-shapes that no passage decides and in a number of rows that the isolation probe found exact.
+The prefix of all questions' prompts is read once and kept (`PrefixStore`), then the one of this question's prompts;
+behind these, each prompt reads its own passage by itself. All rows take decoding steps together, in shapes that no
+passage decides and in a number of rows that the isolation probe found exact.
 
 A model is examined before its first prompt. It reads two short prompts by its own code; then in the ways of sharing
 that its configuration allows, the best first, and the first that gives the same logits is taken. Where there is none,
@@ -43,13 +43,13 @@ from robustrag_integrations.models.local.token_tree import Stem
 
 @dataclass(frozen=True)
 class _Way:
-    """How prefixes are shared.
+    """A way of sharing prefixes.
 
     Attributes:
         rules: the model's attention masks.
-        once: whether decoding steps read a shared prefix once for all rows; or every row has a copy.
-        row_by_row: whether they compute each row's attention by itself, over the columns that it has; or for all rows
-            over as many as the settings say.
+        once: whether decoding steps read a shared prefix once for all rows; otherwise every row has a copy.
+        row_by_row: whether they compute each row's attention by itself, over the columns that it has; otherwise for all
+            rows over as many as the settings say.
     """
 
     rules: MaskRules
@@ -82,16 +82,16 @@ class PromptReader:
 
     @property
     def why_not_shared(self) -> str | None:
-        """Why prefixes are not shared; None if they are."""
+        """The reason why prefixes are not shared; None if they are."""
         way = self._way()
         return way if isinstance(way, str) else None
 
     def in_words(self) -> str:
-        """In which shapes prompts are read, for certificates."""
+        """Describe the shapes in which prompts are read, for certificates."""
         return "all in one batch of a fixed width" if self.why_not_shared else "each by itself, at its own length"
 
     def forget(self) -> None:
-        """Drop kept prefixes, and everything that was found out and measured."""
+        """Drop the kept prefixes and all measurements."""
         self.lm.forget()
         self.prefixes.clear()
         self.probe.forget()
@@ -100,7 +100,7 @@ class PromptReader:
         """Lay out one prompt, at its own length.
 
         Args:
-            prompt: what to read.
+            prompt: the prompt to read.
             room: how many tokens may come after it.
         """
         way = self._checked_way()
@@ -110,7 +110,7 @@ class PromptReader:
         return SinglePrompt(self.lm, way.rules, row, room=room, at_once=self.at_once)
 
     def apart(self, prompts: Sequence[Encoded], room: int) -> Batch:
-        """`together` as batches of one prompt each."""
+        """Lay out prompts in batches of one."""
         return SeparateBatches([self.alone(prompt, room) for prompt in prompts])
 
     def together(
@@ -119,14 +119,14 @@ class PromptReader:
         """Lay out prompts as rows of one batch.
 
         Args:
-            prompts: what to read, two or more.
-            longest: per prompt, how many tokens it could have had, whatever its passage; what no row decides follows
-                from these.
+            prompts: the prompts to read, two or more.
+            longest: per prompt, the most tokens that it could have had, whatever its passage; shapes follow from these,
+                so that no row decides them.
             room: how many tokens may come after the prompts.
-            strings: what is to be scored behind the prompts, as tokens.
+            strings: the strings to score behind the prompts, as tokens.
 
         Returns:
-            The batch, and what a prompt's numbers have to do with the other prompts.
+            The batch, and the isolation of its rows.
         """
         way = self._checked_way()
         count = len(prompts)
@@ -140,7 +140,7 @@ class PromptReader:
         laid = self._rows(way, rows, longest, room)
 
         def lay(texts: Sequence[Text], step_rows: int) -> PromptRows:
-            """The probe's batch: in the shapes of the one asked for, with its prefix if that is kept once."""
+            """Lay out the probe's batch, in the shapes of the actual one, with its prefix if that is kept once."""
             prefix = laid.cache.shared
             trial = [Row(prefix, text) for text in texts]
             most = [max(laid.longest, row.tokens) for row in trial]
@@ -169,7 +169,7 @@ class PromptReader:
         )
 
     def stem(self, prompt: Encoded) -> Stem | None:
-        """A row that has read a prompt's prefix, for trees of tokens to grow on; None where prefixes are not shared."""
+        """Return a row that has read a prompt's prefix, for token trees; None where prefixes are not shared."""
         way = self._checked_way()
         if isinstance(way, str):
             return None
@@ -179,7 +179,7 @@ class PromptReader:
         return Row(self._prefix(rules, prompt, read), prompt.ids[prompt.shared :])
 
     def _prefix(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes) -> KeyValues | None:
-        """The keys and values of how a prompt begins: what all questions share, then what this question's groups do.
+        """Return the keys and values of a prompt's prefix: the part of all questions, then that of this question.
 
         `read` has those of the batch's other prompts.
         """
@@ -193,7 +193,7 @@ class PromptReader:
         """`_way`, for a model that is about to read a prompt.
 
         Raises:
-            ModelError: it reads prompts otherwise than decoders do.
+            ModelError: it does not read prompts as decoders do.
         """
         way = self._way()
         with self._lock:
@@ -204,7 +204,7 @@ class PromptReader:
         return way
 
     def _way(self) -> _Way | str:
-        """How prefixes are shared, or why they are not; examined once."""
+        """Return the way of sharing prefixes, or the reason for none; examined once."""
         with self._lock:
             if self._examined is None:
                 with uncancelled():
@@ -213,12 +213,12 @@ class PromptReader:
 
 
 def _examine(lm: CausalLM, fixed: bool) -> _Way | str:
-    """The best way of sharing prefixes that gives what the model gives by itself; else why there is none."""
+    """Find the best way of sharing prefixes that gives the model's own logits; else the reason why there is none."""
     try:
         rules, readings = MaskRules.of(lm), own_readings(lm)
     except (NoExplicitMasks, ModelError) as reason:
         return str(reason)
-    own = getattr(lm.config, "_attn_implementation", None) == "sdpa"  # which we can have read more, and row by row
+    own = getattr(lm.config, "_attn_implementation", None) == "sdpa"  # where keys can carry an attention of ours
     plainest = _Way(rules, once=False, row_by_row=False)
     for way in [_Way(rules, own, own and not fixed), plainest]:
         wrong = _what_is_wrong(lm, way, readings)
@@ -240,9 +240,9 @@ def _what_is_wrong(lm: CausalLM, way: _Way, readings: Sequence[OwnReading]) -> s
 
 @torch.inference_mode()
 def _gaps(lm: CausalLM, way: _Way, readings: Sequence[OwnReading]) -> list[tuple[float, float]]:
-    """How far logits are from a model's own, and the spread of these: of a prompt by itself, and of two rows.
+    """Measure how far logits are from a model's own, and the spread of these: for a prompt by itself, and two rows.
 
-    One row begins with a prefix, which was read in two parts, and the other is read in two parts without one.
+    One row begins with a prefix that was read in two parts; the other has none, and is read in two parts.
     """
     one, other = readings
     prefix = read_prefix(lm, way.rules, one.ids[:6], read_prefix(lm, way.rules, one.ids[:4], None, 8), 8)

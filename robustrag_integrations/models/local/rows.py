@@ -4,8 +4,8 @@ Padding is an attack channel: kernels follow from shapes, and a passage must not
 row's shape may depend on its own passage, and on nothing of another row's. Each prompt is read in a batch of its own.
 The shapes of decoding steps follow from the settings and the number of rows: each row's attention is computed by
 itself, over the columns that it has, or on accelerators over as many columns as the settings say, with an explicit
-mask. What rows still have in common are the products with the model's weights and with a prefix that they share. In
-which number of rows these are exact is for the isolation probe to find; rows of padding make up that number.
+mask. What rows still have in common are the products with the model's weights and with a prefix that they share. The
+isolation probe finds the number of rows at which these are exact; rows of padding make up that number.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.prompt import Row, SinglePrompt
 from robustrag_integrations.models.local.token_tree import Stem, known_noise
 
-_TILE = 64  # where all rows attend to as many columns, that is a multiple of this, so that there are few shapes
-_ALIKE = 32  # elsewhere of this: all rows begin at whole lines of memory, as kernels may sum up otherwise
-WORTH_KEEPING_ONCE = 128  # tokens of a prefix from which on reading it once pays for joining two parts of an attention
+_TILE = 64  # the columns that all rows attend to are a multiple of this, so that there are few shapes
+_ALIKE = 32  # row by row, of this: rows begin at whole lines of memory, as kernels may sum others differently
+WORTH_KEEPING_ONCE = 128  # tokens; reading a shorter prefix once does not pay for joining two parts of an attention
 
 
 class PromptRows:
@@ -38,7 +38,7 @@ class PromptRows:
         lm: the model.
         rules: its attention masks.
         rows: the prompts.
-        longest: per prompt, how many tokens it could have, whatever its passage.
+        longest: per prompt, the most tokens that it could have, whatever its passage.
         room: columns for what comes after the prompts.
         at_once: how many tokens are read in one forward pass.
         once: whether a long prefix that several rows have can be kept and read once, or has to be in every row.
@@ -81,22 +81,22 @@ class PromptRows:
 
     @property
     def step_shape(self) -> tuple[int, int] | None:
-        """Columns that a step of any row attends to, shared ones and its own; None if each attends to what it has."""
+        """The columns, shared and own, that any row's step attends to; None if each row attends to what it has."""
         return (self.before, self.cache.capacity) if self.cache.fixed else None
 
     def fork(self) -> PromptRows:
-        """A copy that can be advanced on its own, with the same numbers to the bit."""
+        """Return an independent copy with bit-identical numbers."""
         twin = copy.copy(self)
         with torch.inference_mode():
             twin.cache = self.cache.copy()
         return twin
 
     def cached(self) -> Iterator[torch.Tensor]:
-        """The keys and values [rows, heads, width] of the last token of each row, layer by layer."""
+        """Yield the keys and values [rows, heads, width] of the last token of each row, layer by layer."""
         return iter(self.cache.last())
 
     def stem(self) -> Stem | None:
-        """What a tree of continuations can grow on, if `known_noise`; the batch itself stays as it is."""
+        """Return a stem for a tree of continuations, if `known_noise`; the batch itself stays as it is."""
         if not known_noise(self._lm):
             return None
         with torch.inference_mode():
@@ -105,7 +105,7 @@ class PromptRows:
         return Stem(self._lm, self._rules, cache, places, self._next[: self.rows])
 
     def _places(self, columns: int, counts: torch.Tensor) -> torch.Tensor:
-        """[rows, columns] positions of what stands in the first columns, so many tokens in each row; else NOWHERE."""
+        """Return the [rows, columns] positions of the first columns, `counts` tokens in each row; else NOWHERE."""
         device = self._lm.device
         starts = torch.tensor(self._starts, device=device)[:, None]
         places = torch.arange(columns, device=device) - starts
@@ -129,14 +129,14 @@ class PromptRows:
         return Opened(torch.cat([o.logits for o in opened]), torch.cat([o.spelled for o in opened]))
 
     def hold(self, at: int, layers: Sequence[Pair], first: int) -> None:
-        """Have a row hold the keys and values [1, heads, columns, width] of its prompt, from column `first` on."""
+        """Fill a row with the keys and values [1, heads, columns, width] of its prompt, from column `first` on."""
         row = self._rows[at]
         self.cache.put(at, layers, first)
         self._starts[at] = self.before - self._begins(row)
         self._next[at] = row.tokens
 
     def _begins(self, row: Row) -> int:
-        """Tokens of the prefix that is kept once, if the prompt begins with it."""
+        """Return the length of the prefix that is kept once, if the prompt begins with it; else 0."""
         return self.before if row.prefix is self.cache.shared else 0
 
     @torch.inference_mode()
@@ -149,14 +149,14 @@ class PromptRows:
         return logits[: self.rows, -1]
 
     def _mask(self) -> Any:
-        """The mask of the next step, whose tokens see all that their rows have; None where nothing has to be hidden."""
+        """Build the next step's mask, whose tokens see their whole rows; None where nothing has to be hidden."""
         if self.cache.row_by_row and self.cache.shared is None and self._rules.plain:
             return None
         return self._rules.mask(self._next[:, None], self._places(self.before + self.cache.width, self._next + 1))
 
 
 def _most_common(prefixes: Sequence[KeyValues | None]) -> KeyValues | None:
-    """The prefix of the most rows, if there is one that at least two have, or all."""
+    """Return the prefix that the most rows have, if at least two, or all, have it."""
     counts = Counter(id(prefix) for prefix in prefixes if prefix is not None)
     most = max((p for p in prefixes if p is not None), key=lambda p: counts[id(p)], default=None)
     return most if most is not None and counts[id(most)] >= min(2, len(prefixes)) else None

@@ -55,13 +55,13 @@ class LocalSession(DecodingSession):
         return Distributions(rows[:-1], rows[-1], self._noise, spent=spent, calls=self._steps * len(spent))
 
     def fork(self) -> DecodingSession:
-        """A copy with a cache of its own: later tokens run through the same shapes, so the numbers are the same."""
+        """Return a copy with its own cache: later tokens run in the same shapes, so the numbers are the same."""
         twin = copy.copy(self)
         twin._batch = self._batch.fork()
         return twin
 
     def tree(self) -> DecodingTree | None:
-        """Many continuations per forward pass, where the noise that this brings is known and the only one."""
+        """Return a tree of many continuations per forward pass, where its float noise is known and the only one."""
         stem = None if self._noise else self._batch.stem()
         return None if stem is None else LocalTree(stem)
 
@@ -74,7 +74,7 @@ class LocalTree(DecodingTree):
         self._nodes: dict[tuple[int, ...], int] = {(): -1}
 
     def grow(self, prefixes: Sequence[tuple[int, ...]]) -> list[Distributions]:
-        """The distributions after each of these continuations, in one forward pass."""
+        """Return the distributions after each of these continuations, in one forward pass."""
         first = self._tree.size
         parents = [self._nodes[prefix[:-1]] for prefix in prefixes]
         logits = self._tree.extend(parents, [prefix[-1] for prefix in prefixes])

@@ -1,8 +1,8 @@
-"""In which order a model's products sum up, made visible.
+"""A test that shows the order in which a model's products are summed.
 
-Half precision rounds so much away that two orders mostly give the same bits, until one day they do not. So each product
-with a weight is computed once more in the same shapes, of numbers whose sums all but cancel: nothing is left but
-what rounding did on the way, and that is another number in another order.
+Half precision rounds so much away that two orders mostly give the same bits, but not always. So each product with a
+weight is computed once more in the same shapes, over numbers whose sums all but cancel: only the rounding errors of
+the way are left, and another order leaves others.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _DIFFERENT = 509  # outputs of a trial's weight that are different
 
 
 class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
-    """Within it, products with weights are computed once more, of rows that are all the same.
+    """Within it, products with weights are computed once more, with rows that are all the same.
 
     Args:
-        rows: of the pass; products of other rows are left alone.
+        rows: the number of rows of the pass; products of other numbers are left alone.
 
     Attributes:
-        left: per product of another shape, [rows, numbers] what rounding left.
+        left: per shape of a product, the [rows, numbers] rounding errors.
     """
 
     def __init__(self, rows: int) -> None:
@@ -40,7 +40,7 @@ class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        """One call, as torch hands it over, and a product once more."""
+        """Run one torch call, and a product once more."""
         if (name := getattr(func, "__name__", "")) in _PLACES:
             self._sum(func, name, args, kwargs or {})
         return func(*args, **kwargs or {})
@@ -61,12 +61,12 @@ class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
 
 
 def padded_counts(rows: int) -> list[int]:
-    """So many rows, and the numbers that padding brings them to: kernels work on rows in blocks of such sizes."""
+    """Return the numbers of rows to try: as given, and padded to the sizes of blocks in which kernels work."""
     return sorted({-(-rows // multiple) * multiple for multiple in (1, 4, 8, 16, 32)})
 
 
 def cancelling(rows: int, summed: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows [rows, summed] and weights [outputs, summed] whose products sum to zero where nothing is rounded."""
+    """Return rows [rows, summed] and weights [outputs, summed] whose products sum to zero without rounding."""
     chance = torch.Generator().manual_seed(0)
     half = summed // 2
     order = torch.randperm(half, generator=chance)

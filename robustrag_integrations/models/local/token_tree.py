@@ -1,7 +1,7 @@
 """Many continuations in one forward pass: a tree of tokens in which each sees its ancestors only.
 
-The numbers differ from those of plain inference by float noise, since the kernels see other shapes. Whoever uses a tree
-measures that noise against inference, and asks again in the shapes of inference wherever it could make a difference.
+The numbers differ from those of plain inference by float noise, since the kernels see other shapes. A tree's user must
+measure that noise against inference, and ask again in the shapes of inference wherever it could make a difference.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 def known_noise(lm: CausalLM) -> bool:
-    """Whether float noise of this model is of the size that the margins are made for: all in float32, full precision.
+    """Tell whether a model's float noise is of the size that the margins assume: all in full float32 precision.
 
-    In half precision noise is as large as the differences between tokens. And where noise can send a token to another
-    expert, or tokens share a scale, it comes out as something larger, now and then, and not where it was measured.
+    In half precision, noise is as large as the differences between tokens. And where noise can send a token to another
+    expert, or tokens share a scale, it grows now and then, and not where it was measured.
     """
     return (
         torch.get_float32_matmul_precision() == "highest"
@@ -37,15 +37,15 @@ def known_noise(lm: CausalLM) -> bool:
 
 
 def logit_noise(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """How far logits [..., V] are from the expected ones at most, as a share of the largest (taken as at least 1)."""
+    """Return the largest distance of logits [..., V] from the expected ones, as a share of the largest (1 at least)."""
     gaps = (got - expected).abs().amax(-1) / expected.abs().amax(-1).clamp(min=1)
     return float(gaps.max().nan_to_num(nan=math.inf))
 
 
 def clear_leads(logits: torch.Tensor, least: float) -> list[bool]:
-    """Per row, whether the best logit leads by this much at least, as a share of the largest (taken as at least 1).
+    """Tell per row whether the best logit leads by at least this share of the largest (taken as at least 1).
 
-    None does where a logit is infinite, or not a number.
+    A row with an infinite logit or a NaN has no clear lead.
     """
     best, largest = logits.topk(2, dim=-1).values, logits.abs().amax(-1)
     clear = (best[:, 0] - best[:, 1] >= least * largest.clamp(min=1)) & largest.isfinite()
@@ -55,12 +55,12 @@ def clear_leads(logits: torch.Tensor, least: float) -> list[bool]:
 
 @dataclass(frozen=True)
 class Stem:
-    """What a tree grows on.
+    """The rows that a tree grows on.
 
     Attributes:
         lm: the language model.
         rules: its attention masks.
-        cache: keys and values of what was read; the tree appends to it.
+        cache: the keys and values read so far; the tree appends to it.
         places: [rows, L] positions of the cached columns, shared ones first; NOWHERE for padding.
         next_positions: [rows], the position of the token that comes next.
     """
@@ -73,7 +73,7 @@ class Stem:
 
     @classmethod
     def of_one(cls, lm: CausalLM, rules: MaskRules, read: KeyValues | None) -> Stem:
-        """A row of which this was read, which is copied."""
+        """Build a stem of one row from a copy of its keys and values so far."""
         cache, tokens = BatchKVCache(1, 0), read.tokens if read else 0
         if read is not None:
             with torch.inference_mode():
@@ -92,7 +92,7 @@ class TokenTree:
 
     @property
     def size(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self._lines)
 
     @torch.inference_mode()
@@ -103,8 +103,8 @@ class TokenTree:
 
         Args:
             parents: each new node's parent, an older node or an earlier one of these.
-            tokens: as many.
-            wanted: of which of the new nodes (0 for the first) the logits are wanted; None for all.
+            tokens: each new node's token.
+            wanted: the new nodes (0 for the first) to return logits for; None for all.
 
         Returns:
             [rows, wanted, V] float32 logits of what follows each node.
@@ -135,7 +135,7 @@ class TokenTree:
             self._lines.append(np.append(before, np.int32(node)))
 
     def _sees(self, first: int) -> NDArray[np.bool_]:
-        """[nodes from `first` on, nodes] which sees which."""
+        """Return the mask [nodes from `first` on, nodes] of the nodes that each node sees."""
         sees = np.zeros((self.size - first, self.size), dtype=np.bool_)
         for row, line in zip(sees, self._lines[first:], strict=True):
             row[line] = True

@@ -34,18 +34,18 @@ class TokenTrie:
             node = known
 
     def child(self, node: int, token: int) -> int | None:
-        """The node of a token after another node, if there is one."""
+        """Return the child of a node for a token, if there is one."""
         return self._children.get((node, token))
 
     def path(self, sequence: Sequence[int]) -> list[int]:
-        """The nodes of a sequence that is in the trie."""
+        """Return the nodes of a sequence that is in the trie."""
         nodes = [-1]
         for token in sequence:
             nodes.append(self._children[nodes[-1], token])
         return nodes[1:]
 
     def visible(self, before: int) -> torch.Tensor:
-        """[before + nodes, nodes]: each node sees its ancestors and itself; the columns before the trie see no node."""
+        """Return the mask [before + nodes, nodes]: a node sees its ancestors and itself; earlier columns see none."""
         seen = torch.zeros((before + len(self), len(self)), dtype=torch.bool)
         for node, parent in enumerate(self.parents, before):
             if parent >= 0:

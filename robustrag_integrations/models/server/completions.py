@@ -1,6 +1,6 @@
-"""Completions of one or several tokens: how servers want to be asked for them, and the list before each token.
+"""Completions of one or several tokens: requests in each server's dialect, and the list before each token.
 
-Their completions APIs differ in two fields. A list is of use only where it is known which tokens it follows. Each row
+Servers' completions APIs differ in two fields. A list is of use only where the tokens before it are known. Each row
 decides about its own reply alone.
 """
 
@@ -39,11 +39,11 @@ class Dialect:
     flag: bool
 
     def prompt(self, tokens: Sequence[int], codec: TokenizerCodec) -> list[int] | str:
-        """The prompt as the server takes it.
+        """Return the prompt in the form that the server takes.
 
         Raises:
-            ModelError: the server takes texts, and no text has these tokens. Text that spells a special token in a
-                passage is such a case: the server would take it for that token.
+            ModelError: the server takes text, and no text has these tokens. A passage that spells a special token is
+                one case: the server would take it for that token.
         """
         if not self.text:
             return list(tokens)
@@ -56,11 +56,11 @@ class Dialect:
         return text
 
     def lists(self, count: int) -> dict[str, Any]:
-        """The fields that ask for the `count` most probable tokens."""
+        """Return the fields that ask for the `count` most probable tokens."""
         return {"logprobs": True, "top_logprobs": count} if self.flag else {"logprobs": count}
 
     def check(self, reply: Mapping[str, Any], tokens: int) -> None:
-        """Raise ModelError if the server understood the request otherwise.
+        """Raise ModelError if the server misunderstood the request.
 
         Args:
             reply: the server's reply.
@@ -86,12 +86,12 @@ DIALECTS = (  # vLLM, SGLang, transformers' own; llama.cpp; llama-cpp-python; ml
 
 @dataclass(frozen=True)
 class Continuation:
-    """What follows one prompt.
+    """The continuation of one prompt.
 
     Attributes:
         lists: the most probable tokens after the prompt, and after each of the first tokens; at least one list.
-        tokens: what the server wrote, as far as it is known for sure: one less than lists, or as many.
-        asked: tokens of each request that it took, one after another.
+        tokens: the tokens that the server wrote, as far as they are certain: one fewer than lists, or as many.
+        asked: the usage of each request that it took, one after another.
     """
 
     lists: tuple[TokenList, ...]
@@ -99,7 +99,7 @@ class Continuation:
     asked: tuple[Usage, ...] = ()
 
     def after(self, tokens: Sequence[int]) -> TokenList | None:
-        """The list after these tokens; None where the server wrote others, or said no more."""
+        """Return the list after these tokens; None where the server wrote others, or no more."""
         known = len(tokens) < len(self.lists) and tuple(tokens) == self.tokens[: len(tokens)]
         return self.lists[len(tokens)] if known else None
 
@@ -107,7 +107,7 @@ class Continuation:
 def continuation(
     reply: Mapping[str, Any], wanted: int, length: int, vocabulary: Vocabulary, *, greedy: bool
 ) -> Continuation:
-    """Read a completion of up to `length` tokens. What stands behind these is not read.
+    """Read a completion of up to `length` tokens; later ones are not read.
 
     Args:
         reply: a text completion.
@@ -143,13 +143,13 @@ def continuation(
 
 
 def _led(reply: Mapping[str, Any], listing: TokenList, place: int, vocabulary: Vocabulary) -> int | None:
-    """The token that leads its list."""
+    """Return the token that leads its list."""
     token = leader(listing.listed)
     return token if token is not None and listing.listed[token] > listing.unlisted else None
 
 
 def _named(reply: Mapping[str, Any], listing: TokenList, place: int, vocabulary: Vocabulary) -> int | None:
-    """The token that the reply names, if there is only one of that name, and it is on its own list."""
+    """Return the token that the reply names, if the name is unique and the token is on its own list."""
     names = choice_of(reply)["logprobs"].get("tokens")
     if not isinstance(names, list) or place >= len(names) or not isinstance(names[place], str):
         return None

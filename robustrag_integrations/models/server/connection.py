@@ -1,4 +1,4 @@
-"""How an OpenAI-compatible server is asked: key, address, a client for each event loop, replies of bounded size."""
+"""Connections to an OpenAI-compatible server: key, address, a client per event loop, replies of bounded size."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from robustrag_integrations.models.thread_pool import POOL
 
 Result = TypeVar("Result")
 
-_NO_KEY = "no-key-needed"  # what the client sends to a server of the user's own that asks for none
+_NO_KEY = "no-key-needed"  # sent to a server of the user's own that asks for none
 _OPTIONS = {"extra_headers": "headers", "extra_query": "params", "extra_body": "extra_json", "timeout": "timeout"}
-# How large a reply may be, in proportion to what was asked for: reading costs time and memory that grow with it.
+# The size limit of a reply grows with what was asked for: the time and memory to read it grow with its size.
 _FRAME = 64 << 10  # bytes of a reply around its tokens
 _TOKEN = 128  # bytes of a token, escaped, with its share of a reasoning text
 _LISTED = 128  # bytes of a token that is listed with its log-probability
 _CHUNK = 2 << 10  # bytes of an event around its token
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _LISTS = ("logprobs", "top_logprobs")
-_AT_ONCE = 8 << 10  # bytes of a reply that are read in no time; larger ones are read in a thread
+_AT_ONCE = 8 << 10  # bytes of a reply that is parsed at once; larger ones are parsed in a thread
 
 
 class ServerError(ModelError):
@@ -41,8 +41,8 @@ class ServerError(ModelError):
 
     Attributes:
         status: of the HTTP reply; None: there was none.
-        param: the parameter that the server named beside its words; None: it named none that is known here.
-        retry_after: the seconds for which the server wants to be left alone; None: it said nothing.
+        param: the parameter that the server named in a structured field; None: none that is known here.
+        retry_after: the seconds of the server's `Retry-After`; None: it sent none.
         unreached: whether the connection failed or broke off.
     """
 
@@ -55,12 +55,12 @@ class ServerError(ModelError):
 
 
 def may_pass(error: BaseException) -> bool:
-    """Whether a request may succeed when it is sent again: the server was busy, slow or not there."""
+    """Tell whether a request may succeed when it is sent again: the server was busy, slow or unreachable."""
     return is_busy(error) or isinstance(error, TimeoutError) or (isinstance(error, ServerError) and error.unreached)
 
 
 class Connection:
-    """A server as one model uses it. Times and tries are the caller's (`ModelCaller`).
+    """One model's connection to its server. Time limits and retries are the caller's (`ModelCaller`).
 
     Args:
         model: the model's name, for the message.
@@ -70,7 +70,7 @@ class Connection:
 
     Raises:
         ModelError: there is neither a key nor a server that may need none, or the server's address holds a query.
-        TypeError, ValueError: the key or the address is none.
+        TypeError, ValueError: the key or the address is invalid.
     """
 
     def __init__(self, model: str, base_url: str | None, api_key: str | None, *, chats: bool) -> None:
@@ -96,28 +96,28 @@ class Connection:
     async def reply(
         self, request: Mapping[str, Any], largest: int, read: Callable[[bytes], Result], *, at_once: int = _AT_ONCE
     ) -> Result:
-        """What `read` makes of the reply to a request; it runs in a thread where the reply is not a short one.
+        """Send a request, and return its reply as parsed by `read`, in a thread where the reply is long.
 
-        The reply is not given to the client's own types: of a reply with many parts they make megabytes per part.
+        The client's own types are not used: of a reply with many parts, they make megabytes per part.
 
         Args:
             request: its fields.
-            largest: bytes of the reply.
-            read: raises ModelError where the reply is not as it should be.
-            at_once: bytes of a reply that is short; 0 where `read` may take long whatever the length.
+            largest: the most bytes of the reply.
+            read: parses the reply; raises ModelError where it is malformed.
+            at_once: the most bytes of a short reply; 0 where `read` may take long whatever the length.
 
         Raises:
             ServerError: the request failed.
-            ModelError: the reply is too large, or not as it should be.
+            ModelError: the reply is too large, or malformed.
         """
         body = b"".join([piece async for piece in self._body(request, largest)])
         return await _read(read, body, at_once)
 
     async def events(self, request: Mapping[str, Any], largest: int, largest_event: int) -> AsyncGenerator[Any, None]:
-        """The events of a streamed reply, as JSON objects.
+        """Yield the events of a streamed reply, as JSON objects.
 
         Raises:
-            ServerError, ModelError: as for `reply`; an event is too large or not JSON, or says that something is wrong.
+            ServerError, ModelError: as for `reply`; an event is too large or not JSON, or reports an error.
         """
         events = Events(largest_event)
         async with aclosing(self._body({**request, "stream": True}, largest)) as pieces:
@@ -130,7 +130,7 @@ class Connection:
             yield await _read(parsed, data)
 
     async def open(self) -> None:
-        """Make this event loop's client and open a connection; whatever the server says to the request will do.
+        """Make this event loop's client and open a connection; any HTTP response will do.
 
         Raises:
             ServerError: the server could not be reached.
@@ -170,10 +170,10 @@ class Connection:
             raise failed
 
     async def _send(self, method: Literal["get", "post"], path: str, request: Mapping[str, Any], **more: Any) -> Any:
-        """The response to a request, whose body is still to be read.
+        """Send a request, and return the response with its body still unread.
 
-        The client adds its key and headers. It is not let through the request's fields, one by one by their types: that
-        alone would take a third of the time of the rest.
+        The client adds its key and headers. It does not check the request's fields, one by one, against their types:
+        that alone would take a third of the time of the rest.
         """
         given = {name: request[field] for field, name in _OPTIONS.items() if request.get(field) is not None}
         try:
@@ -182,7 +182,7 @@ class Connection:
                 cast_to=httpx.Response,
                 options={**given, "security": {"bearer_auth": True}},  # as for completions; no administrator's key
                 stream=True,
-                stream_cls=AsyncStream[Any],  # it wants one, and makes none
+                stream_cls=AsyncStream[Any],  # required, but never built
                 **more,
             )
         except OpenAIError as error:
@@ -190,7 +190,7 @@ class Connection:
         raise failed
 
     def _new_client(self) -> AsyncOpenAI:
-        """One event loop's client: connections belong to the loop that opened them."""
+        """Make one event loop's client: connections belong to the loop that opened them."""
         return AsyncOpenAI(
             api_key=self.api_key, base_url=self._base_url, timeout=None, max_retries=0, http_client=Client(self._auth)
         )
@@ -201,10 +201,10 @@ async def _read(read: Callable[[bytes], Result], body: bytes, at_once: int = _AT
 
 
 def _without_password(address: str) -> tuple[str, tuple[str, str] | None]:
-    """An address without the user and password in it, which would stand in logs and certificates; and these.
+    """Split user and password off an address, as they would end up in logs and certificates.
 
     Raises:
-        ValueError: it is no address.
+        ValueError: it is not an HTTP address.
         ModelError: it holds a query.
     """
     if not isinstance(address, str) or not address.lower().startswith(("http://", "https://")):
@@ -230,12 +230,12 @@ def _without_password(address: str) -> tuple[str, tuple[str, str] | None]:
 
 
 def largest_reply(request: Mapping[str, Any]) -> int:
-    """Bytes of the whole reply to a request, or of one event of a stream: some servers send all tokens in one."""
+    """Return the most bytes of a whole reply, or of one event of a stream: some servers send all tokens in one."""
     return _FRAME + _most(request, _LIMITS) * _per_token(request)
 
 
 def largest_stream(request: Mapping[str, Any]) -> int:
-    """Bytes of a stream of events, one for each token."""
+    """Return the most bytes of a stream of events, one for each token."""
     return _FRAME + _most(request, _LIMITS) * (_CHUNK + _per_token(request))
 
 
@@ -245,7 +245,7 @@ def _per_token(request: Mapping[str, Any]) -> int:
 
 
 def _most(request: Mapping[str, Any], names: tuple[str, ...]) -> int:
-    """The largest number under one of these names; `extra_body` is a part of the request."""
+    """Return the largest number under one of these names; `extra_body` is a part of the request."""
     extra = request.get("extra_body")
     parts = (request, extra if isinstance(extra, Mapping) else {})
     return max(

@@ -1,9 +1,9 @@
 """Decoding aggregation on a server: next-token probabilities from the completions API.
 
 Every row of a session (a group's prompt, or the question alone) has requests of its own: for several tokens as long as
-it says what the answer says, and for one token at a time after that, with the top-K log-probabilities of each. Prompts
-go out as token ids, so that all rows are extended by the very same token; to servers that take no ids, as texts that
-the tokenizer reads as just those. With prefix caching each prompt is read once.
+it agrees with the answer, and for one token at a time after that, with the top-K log-probabilities of each. Prompts go
+out as token ids, so that all rows are extended by the very same token; to servers that take no ids, as texts that the
+tokenizer reads as exactly these ids. With prefix caching, each prompt is read once.
 
 A list of K tokens leaves the others open: each has at most the probability of the last one listed, and at most what
 all listed ones leave over. Rows state the lower bound (0 for what is not listed) and how much more it may be; the plan
@@ -40,7 +40,7 @@ from robustrag_integrations.replies.reply import Piece
 
 _BY_NUMBER = {"return_tokens_as_token_ids": True}  # vLLM names tokens by number; other servers ignore it
 _REFUSED = (400, 404, 422)
-_PROBE = Prompt("Which river is the longest?")  # what dialects are tried with; it holds no passage
+_PROBE = Prompt("Which river is the longest?")  # tries the dialects; it holds no passage
 
 
 class _NoReply(ModelError):
@@ -61,12 +61,12 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             must be the one that the server uses.
         chat: whether to put prompts into the tokenizer's chat template; None: if it has one. Reasoning is turned off
             where the template has a switch for it (`enable_thinking` and the like).
-        template_options: variables of the chat template; these come first.
+        template_options: variables of the chat template; these take precedence.
         top_logprobs: K, how many tokens each request asks for; vLLM allows 20 unless it was started with more.
         max_top_logprobs: how many are asked for at most where K leave a choice open; None: until the server refuses.
-        speculate: how many tokens a row is asked for at once, as long as it says what the answer says; what stands in
-            such a reply after the first token was computed in another shape, so choices closer than the slack are made
-            from requests for one token. 1: every token of every row is a request of its own.
+        speculate: how many tokens a row is asked for at once, as long as it agrees with the answer. All but the first
+            of such a reply were computed in another shape, so choices closer than the slack are made from requests
+            for one token. 1: every token of every row is a request of its own.
         max_context_tokens: how many tokens of passages each group may have; longer ones are cut, with a warning.
         settings: further arguments of `OpenAIModel`: `seed`, `max_tokens`, `options`, `timeout`, `attempts`,
             `max_concurrency` (at least the number of groups and one more lets all rows run at once), `name`.
@@ -125,12 +125,12 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Those of the server, and reasoning that cannot be turned off."""
+        """The server's warnings, and those about reasoning that cannot be turned off."""
         return (*super().warnings, *(self._encoder.frame.warnings if self._encoder.frame else ()))
 
     @property
     def numerics(self) -> dict[str, str]:
-        """Where the probabilities come from."""
+        """The source of the probabilities: server, length of lists, tokens per request and drift."""
         drift = "" if self.drift is None else f", lists drift by {self.drift:.1e}"
         return {
             "server": self._connection.address,
@@ -158,14 +158,14 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
     # --- what sessions ask for
 
     def ask(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
-        """What follows each of these prompts, with the `count` most probable tokens of each place."""
+        """Return each prompt's continuation, with the `count` most probable tokens at each position."""
         return self._loop.run(self._all(wanted, count))
 
     async def _all(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
         return list(await asyncio.gather(*(self._after(one, count) for one in wanted)))
 
     async def _after(self, wanted: Wanted, count: int) -> Continuation | ModelError:
-        """What follows a prompt. A reply of several tokens that cannot be had costs nobody: one token is asked for."""
+        """Return a prompt's continuation. Where a reply of several tokens fails, ask for one token instead."""
         result = await self._tokens_in(self._dialect, wanted, count, self._caller)
         if wanted.length == 1 or isinstance(result, (Continuation, _NoReply)):
             return result
@@ -202,11 +202,11 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         return continuation(reply, count, wanted.length, self._codec, greedy=greedy)
 
     def learn_dialect(self) -> list[str]:
-        """Find out how the server wants to be asked; what it said against every way, if there is none."""
+        """Find the server's dialect; return its refusals of all dialects if it takes none, else nothing."""
         return self._loop.run(self._learn())
 
     async def _learn(self) -> list[str]:
-        """The same; who asks may hold a place, so none is waited for."""
+        """`learn_dialect` in the event loop; the caller may hold a slot, so none is waited for."""
         ids = self._encoder.encode(_PROBE).ids
         caller = replace(self._caller, limits=CallLimits(sys.maxsize, self._caller.limits.timeout))
         refusals: dict[str, None] = {}
@@ -244,25 +244,25 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
                     yield piece
 
     async def _learns_from(self, error: ServerError) -> bool:
-        """Whether the server took offence at the dialect, and another one is known now."""
+        """Learn another dialect if the server refused this one; tell whether another one is known now."""
         if self._dialect is not DIALECTS[0] or not _is_refusal(error.status, str(error)):
             return False
         await self._learn()
         return self._dialect is not DIALECTS[0]
 
     def _shown(self, error: Exception) -> ModelError:
-        """The failure in words, without a key that the server sent back."""
+        """Word a failure, without a key that the server sent back."""
         words = redacted(str(error), self._secrets())
         return ModelError(words if isinstance(error, ModelError) else f"{type(error).__name__}: {words}")
 
 
 def _is_refusal(status: int | None, words: str) -> bool:
-    """Whether a server will not do what was asked; llama-cpp-python says so with the status 500."""
+    """Tell whether a server refuses the request itself; llama-cpp-python does so with status 500."""
     return status in _REFUSED or (status == 500 and "validation error" in words)
 
 
 def _explained(error: ModelError, status: int | None, count: int) -> ModelError:
-    """A refusal with what decoding aggregation needs of a server."""
+    """Add to a refusal what decoding aggregation needs from a server."""
     words = str(error)
     if status in (404, 405, 501):
         return ServerRefusal(

@@ -1,11 +1,11 @@
 """The HTTP client below the official one: large and compressed replies are refused, and redirects not followed.
 
-Another host would get the passages, and its reply would count.
+A redirect would send the passages to another host, whose reply would count.
 
-Connections are kept in a stack: what a request costs does not grow with how many are open. The HTTP library's own pool
-looks at all of its connections whenever a request begins or ends: with 64 questions of ten groups under way, a request
-took 3.1 ms of computing with it, and 0.9 without. Here each request has a connection to itself, and the one that was
-used last goes out first, so that those which are not needed any more grow old and are closed.
+Connections are kept in a stack, so that the cost of a request does not grow with the number of open ones. The HTTP
+library's own pool looks at all of its connections whenever a request begins or ends: with 64 questions of ten groups
+under way, a request took 3.1 ms of computing with it, and 0.9 without. Here each request has a connection to itself,
+and the most recently used one is reused first, so that surplus ones grow old and are closed.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ _BASE = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ =
 httpx: Any = importlib.import_module(_BASE.__module__.partition(".")[0])
 
 _LARGEST_ERROR = 64 << 10  # bytes of an error's body that are read
-_MOST_KEPT = 256  # connections that nobody uses
+_MOST_KEPT = 256  # idle connections
 _LONGEST_KEPT = 5.0  # seconds without use, as in httpx: servers hang up on idle connections, uvicorn after 5
 _UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=100)  # the model's own cap decides
 _ONE = httpx.Limits(max_connections=1, max_keepalive_connections=1)
 
 
 class ReplyRefused(OpenAIError):  # type: ignore[misc]
-    """The reply is not read; asking again would not help."""
+    """A reply that is refused unread; a retry would not help."""
 
 
 class Client(DefaultAsyncHttpxClient):  # type: ignore[misc]
-    """Gives replies to be read, piece by piece, by who asked; of an error's body there is no more than the beginning.
+    """An HTTP client whose replies are read piece by piece by the caller, of an error's body only the beginning.
 
     Args:
         auth: user and password, where the server's address holds them.
@@ -70,10 +70,10 @@ class Client(DefaultAsyncHttpxClient):  # type: ignore[misc]
 
 
 class ConnectionStack(httpx.AsyncBaseTransport):  # type: ignore[misc]
-    """Sends each request over a connection that nothing else uses meanwhile; used in one event loop."""
+    """A stack of connections for one event loop; each request has one to itself."""
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[float, Any]] = deque()  # since when nobody uses it; the newest last
+        self._kept: deque[tuple[float, Any]] = deque()  # idle since when, and the connection; the newest last
         self._closed = False
 
     async def handle_async_request(self, request: Any) -> Any:
@@ -90,7 +90,7 @@ class ConnectionStack(httpx.AsyncBaseTransport):  # type: ignore[misc]
         return response
 
     async def aclose(self) -> None:
-        """Close the connections that nobody uses; one in use is closed with its response."""
+        """Close idle connections; one in use is closed with its response."""
         self._closed = True
         while self._kept:
             await self._kept.pop()[1].aclose()
@@ -111,7 +111,7 @@ class ConnectionStack(httpx.AsyncBaseTransport):  # type: ignore[misc]
 
 
 class _Body(httpx.AsyncByteStream):  # type: ignore[misc]
-    """A response's body, up to so many bytes; whoever closes it calls `close`, once."""
+    """A response's body, up to `largest` bytes; closing it calls `close`, once."""
 
     def __init__(self, inner: Any, close: Callable[[], Awaitable[None]], largest: int | None = None) -> None:
         self._inner, self._largest = inner, largest
@@ -131,9 +131,9 @@ class _Body(httpx.AsyncByteStream):  # type: ignore[misc]
 
 
 def _said_more(connection: Any) -> bool:
-    """Whether bytes came with the last response that stand behind it: they would be read as the next request's reply.
+    """Tell whether bytes came behind the last response: they would be read as the next request's reply.
 
-    The HTTP library drops a connection on which bytes come later, but keeps these, and does not tell of them.
+    The HTTP library drops a connection on which bytes come later, but silently keeps these.
     """
     opened = getattr(getattr(connection, "_pool", None), "connections", ())
     parsers = [getattr(getattr(one, "_connection", None), "_h11_state", None) for one in opened]
@@ -142,12 +142,12 @@ def _said_more(connection: Any) -> bool:
 
 @functools.cache
 def _trusted() -> ssl.SSLContext:
-    """The certificates that the platform trusts; reading them takes longer than many a call, so once is enough."""
+    """Read the certificates that the platform trusts, once: it takes longer than many a call."""
     context: ssl.SSLContext = httpx.create_ssl_context()
     return context
 
 
 def _behind_a_proxy() -> bool:
-    """Whether the environment names a proxy, which the HTTP library finds as long as the transports are its own."""
+    """Tell whether the environment names a proxy, which the HTTP library uses only with transports of its own."""
     named = getproxies()
     return any(named.get(scheme) for scheme in ("http", "https", "all"))

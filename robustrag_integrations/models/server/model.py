@@ -54,13 +54,13 @@ _OWNED = ("model", "messages", "prompt", "stream", "n", "temperature", "seed")
 class OpenAIModel(CalledModel):
     """A model behind an OpenAI-compatible server, through the official client.
 
-    Every request holds the model, the prompt, a limit of tokens, temperature 0, and what was asked for besides. What
-    the model refuses of it (`temperature`, `seed`, `max_tokens`, a system message, ...) is found out once, left out
-    from then on, and stands in the `settings` of answers; a model that takes no temperature counts as one that samples.
+    Every request holds the model, the prompt, a token limit, temperature 0, and the given options. Parameters that the
+    model refuses (`temperature`, `seed`, `max_tokens`, a system message, ...) are found out once, left out from then
+    on, and listed in the `settings` of answers; a model that takes no temperature counts as one that samples.
 
-    Whether the server answers twice the same is up to the server: `answer.determinism` says so, and a warning when its
-    `system_fingerprint` has changed. A request is sent again after a failed connection, a time-out, 408, 409, 429 and
-    5xx, after as long as Retry-After says, up to a minute; where it says longer, the request has failed.
+    Reproducibility is up to the server: `answer.determinism` says so, and a warning reports a `system_fingerprint` that
+    changed. A request is sent again after a failed connection, a time-out, 408, 409, 429 and 5xx, after as long as
+    Retry-After says, up to a minute; where it says longer, the request has failed.
 
     Args:
         model: the model's name on the server.
@@ -74,14 +74,14 @@ class OpenAIModel(CalledModel):
         system: a system message before every prompt; chat only.
         options: further fields of the request, for example `{"reasoning_effort": "low"}`, and the client's own
             `extra_headers`, `extra_query` and `extra_body`.
-        timeout: seconds for one try, from connecting to the last byte, and reading what came.
+        timeout: seconds for one try, from connecting to the last byte and its parsing.
         attempts: how often a request is tried in all.
         max_concurrency: how many requests may be under way at a time.
         name: the model's name in reports.
 
     Raises:
         ModelError: there is neither an API key nor a server of your own.
-        TypeError, ValueError: an argument is of no use: a number out of range, an address without http://.
+        TypeError, ValueError: an argument is invalid: a number out of range, an address without http://.
     """
 
     def __init__(
@@ -139,12 +139,12 @@ class OpenAIModel(CalledModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the model does not take of what was asked for, and whether the server said that it changed."""
+        """Warnings about requested parameters that the model refuses, and about a server that changed."""
         return (*left_out(self._sent(frozenset()), self._capabilities.refused), *self._fingerprints.warnings)
 
     @property
     def repeats(self) -> Repeats:
-        """A server cannot be made deterministic from here: at temperature 0, it is not known."""
+        """The server's reproducibility: unknown at temperature 0, as a client cannot enforce it."""
         if "temperature" in self._capabilities.refused:
             return Repeats("samples", "it takes no temperature")
         temperature = self._fields.get("temperature")
@@ -157,7 +157,7 @@ class OpenAIModel(CalledModel):
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """Which parameters go out, and which the model was found to refuse."""
+        """The parameters that are sent, and those that the model was found to refuse."""
         return described(self._sent(self._capabilities.refused), self._capabilities.refused)
 
     @property
@@ -170,7 +170,7 @@ class OpenAIModel(CalledModel):
         self._loop.run(self.awarm_up())
 
     async def awarm_up(self) -> None:
-        """The same for calls from this event loop."""
+        """`warm_up` for calls from this event loop."""
         try:
             await self._caller.limits.within(self._connection.open())
         except TimeoutError as error:
@@ -187,7 +187,7 @@ class OpenAIModel(CalledModel):
         await self._connection.aclose()
 
     def probe_replies(self) -> Probed:
-        """Whether the server enforces a schema, be it as `response_format` or as that of a tool."""
+        """Tell whether the server enforces a schema, as `response_format` or as that of a tool."""
         return self._loop.run(self.aprobe_replies())
 
     async def aprobe_replies(self) -> Probed:
@@ -241,7 +241,7 @@ class OpenAIModel(CalledModel):
         yield end.ending()
 
     async def _chunks(self, request: Mapping[str, Any], refused: Refused) -> AsyncGenerator[Any, None]:
-        """The events of a stream, with the tokens that it took, where the server can tell them."""
+        """Yield the events of a stream, with its usage where the server can tell it."""
         sent, largest = without(request, refused), (largest_stream(request), largest_reply(request))
         if self._streams_tell:
             sent = {**sent, "stream_options": {"include_usage": True}}

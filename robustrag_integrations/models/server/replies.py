@@ -1,4 +1,4 @@
-"""What servers reply, read with suspicion: chat and text completions, whole or as a stream of events."""
+"""Parsing of untrusted replies from servers: chat and text completions, whole or as a stream of events."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _USUAL_END = "which ends in /v1 on most servers"
 
 
 def said_by_server(error: Any) -> str:
-    """A client's error in words: the status and the server's own, where there are any; else the client's, and why."""
+    """Word a client's error: the status and the server's message if there is one; else the client's, with its cause."""
     status = getattr(error, "status_code", None)
     if isinstance(status, int) and 300 <= status < 400:
         return _redirect(status, error)
@@ -46,10 +46,10 @@ def _redirect(status: int, error: Any) -> str:
 
 
 def parsed(body: bytes) -> Mapping[str, Any]:
-    """A reply, or an event of one, as JSON.
+    """Parse a reply, or an event of one, as JSON.
 
     Raises:
-        ModelError: it is not a JSON object, or says that something went wrong.
+        ModelError: it is not a JSON object, or reports an error.
     """
     value: Any = None
     try:
@@ -70,13 +70,13 @@ def parsed(body: bytes) -> Mapping[str, Any]:
 
 
 class Events:
-    """The `data` of the events in a stream of bytes; comments and other fields are passed over.
+    """Extracts the `data` of events from a stream of bytes; comments and other fields are ignored.
 
     Args:
-        largest: bytes of one event.
+        largest: the most bytes of one event.
 
     Attributes:
-        ended: whether the event came that ends the stream.
+        ended: whether the stream's final event has come.
     """
 
     def __init__(self, largest: int) -> None:
@@ -87,7 +87,7 @@ class Events:
         self._size = 0  # of the data so far
 
     def read(self, piece: bytes) -> Iterator[bytes]:
-        """The events that this piece completes.
+        """Yield the events that this piece completes.
 
         Raises:
             ModelError: an event is too large.
@@ -100,7 +100,7 @@ class Events:
                 yield from self._take()
 
     def rest(self) -> Iterator[bytes]:
-        """The event that the end of the stream completes, if there is one."""
+        """Yield the event that the end of the stream completes, if there is one."""
         yield from self._take()
         yield from self._take()
 
@@ -119,7 +119,7 @@ class Events:
 
 
 def choice_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The first choice of a completion; there is no other, as one is asked for.
+    """Return the first choice of a completion; only one is asked for.
 
     Raises:
         ModelError: there is none, or the server's content filter cut it.
@@ -133,7 +133,7 @@ def choice_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def response_of(reply: Mapping[str, Any]) -> Response:
-    """A chat or text completion, or a reply in the form of the Responses API, as a `Response`.
+    """Convert a chat or text completion, or a reply in the form of the Responses API, into a `Response`.
 
     Raises:
         ModelError: it holds neither text nor a reason for its absence.
@@ -154,7 +154,7 @@ def response_of(reply: Mapping[str, Any]) -> Response:
 
 
 def called_with(reply: Mapping[str, Any]) -> str | None:
-    """The arguments of the first tool that a chat completion calls, as JSON; None where it calls none."""
+    """Return the arguments of a chat completion's first tool call, as JSON; None where there is none."""
     message = (_first_choice(reply) or {}).get("message")
     calls = message.get("tool_calls") if isinstance(message, dict) else None
     call = calls[0] if isinstance(calls, list) and calls else None
@@ -165,7 +165,7 @@ def called_with(reply: Mapping[str, Any]) -> str | None:
 
 @dataclass
 class Said:
-    """What a choice, or the pieces of a streamed one, holds.
+    """The content of a choice, whole or in streamed pieces.
 
     Attributes:
         blocks: text, reasoning and refusals.
@@ -209,7 +209,7 @@ class Said:
         self.has_content = bool(blocks.text or blocks.reasoning_chars or blocks.calls_tools or blocks.refusals)
 
     def ending(self, usage: Any) -> Ending:
-        """How it ended."""
+        """Return how it ended."""
         finish = finish_reason(self.reason)
         if self.blocks.calls_tools and finish in ("stop", "other", "unknown") and not "".join(self.blocks.text).strip():
             finish = "tool_calls"
@@ -230,7 +230,7 @@ def _first_choice(reply: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 class StreamEnd:
-    """Watches how a stream of chunks ends."""
+    """Follows a stream of chunks to its end."""
 
     def __init__(self) -> None:
         self._said = Said()
@@ -239,10 +239,10 @@ class StreamEnd:
         self._usage: Any = None
 
     def piece_of(self, chunk: Mapping[str, Any]) -> str:
-        """The text of one chunk; empty where it has none.
+        """Return the text of one chunk; empty where it has none.
 
         Raises:
-            ModelError: the chunk holds something else than text and blocks.
+            ModelError: the chunk holds something other than text and blocks.
         """
         self._begun = True
         self._usage = chunk.get("usage") or self._usage
@@ -255,7 +255,7 @@ class StreamEnd:
         return piece
 
     def ending(self) -> Ending:
-        """How the stream ended.
+        """Return how the stream ended.
 
         Raises:
             ModelError: it broke off without saying why.
@@ -281,12 +281,12 @@ class Fingerprints:
 
     @property
     def seen(self) -> tuple[str, ...]:
-        """In the order of their first appearance."""
+        """The fingerprints, in the order of their first appearance."""
         return tuple(self._seen)
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Says so when there was more than one."""
+        """A warning if there was more than one."""
         if len(self._seen) < 2:
             return ()
         return (

@@ -1,11 +1,11 @@
-"""What is known of one row of a session on a server: its list after each prefix of the answer, and where it is from.
+"""One row of a session on a server: its known lists, one per prefix of the answer, and the replies they are from.
 
-A row is *ahead* as long as what the server wrote after its prompt is what the answer says: its lists then stand in that
-reply. From the first token on that the answer has in place of its own, each of its lists is from a request for one more
-token. Which of the two it is depends on the row's own replies and the answer's tokens alone: what else is guessed, and
-asked for early, decides nothing. So no group decides how another one's probabilities are computed.
+A row is *ahead* as long as the server's reply to its prompt agrees with the answer: its lists then stand in that reply.
+From the first token at which they part, each of its lists is from a request for one more token. That depends on the
+row's own replies and the answer's tokens alone: guesses, and what is asked for early, decide nothing. So no group
+decides how another one's probabilities are computed.
 
-What the rows say is also what the answer's next tokens are guessed from, and how far a server's numbers drift. Neither
+The rows' lists also serve to guess the answer's next tokens, and to measure how far a server's numbers drift. Neither
 decides a token.
 """
 
@@ -40,47 +40,47 @@ class Row:
     guess: tuple[Tokens, Continuation] | None = None
 
     def list_after(self, prefix: Tokens) -> TokenList | None:
-        """The row's list after these tokens of the answer, if it is known."""
+        """Return the row's list after these tokens of the answer, if it is known."""
         return self.own(prefix) or self.asked(prefix)
 
     def own(self, prefix: Tokens) -> TokenList | None:
-        """The same, from the reply that the row follows."""
+        """Return that list from the reply that the row follows, if it is there."""
         return self.reply.after(prefix[self.start :]) if self.reply is not None else None
 
     def asked(self, prefix: Tokens) -> TokenList | None:
-        """The same, from a request of its own."""
+        """Return that list from a request of its own, if there was one."""
         return next((listing for tokens, listing in self.apart if tokens == prefix), None)
 
     def guessed(self, prefix: Tokens) -> TokenList | None:
-        """What the list may be like."""
+        """Return that list, or a guess of it, if there is either."""
         if (known := self.list_after(prefix)) is not None or self.guess is None:
             return known
         begin, reply = self.guess
         return reply.after(prefix[len(begin) :]) if prefix[: len(begin)] == begin else None
 
     def is_ahead(self, prefix: Tokens) -> bool:
-        """Whether its list after these tokens is not the first one of a reply."""
+        """True if its list after these tokens is not the first one of a reply."""
         return len(prefix) > self.start and self.own(prefix) is not None
 
     def goes_on(self, prefix: Tokens, length: int) -> bool:
-        """Whether the answer said all of a reply of `length` tokens, so that the row may be asked for as many more."""
+        """Tell whether the answer agrees with a whole reply of `length` tokens: the row may be asked for more then."""
         return self.reply is not None and len(self.reply.tokens) == length and prefix[self.start :] == self.reply.tokens
 
     def following(self, prefix: Tokens, reply: Continuation) -> Row:
-        """The row with a new reply to follow."""
+        """Return the row with a new reply to follow."""
         return replace(self, start=len(prefix), reply=reply)
 
     def alone(self) -> Row:
-        """The row as one that is read token by token from its first list on."""
+        """Return the row as one that is read token by token after its first list."""
         return self if self.reply is None else replace(self, reply=Continuation(self.reply.lists[:1]))
 
     def knowing(self, prefix: Tokens, reply: Continuation) -> Row:
-        """The row with one more list, and a guess if there is more in the reply."""
+        """Return the row with one more list, and a guess if there is more in the reply."""
         guess = (prefix, reply) if reply.tokens else self.guess
         return replace(self, apart=(*self.apart, (prefix, reply.lists[0])), guess=guess)
 
     def moved(self, prefix: Tokens) -> Row:
-        """The row without what cannot come any more."""
+        """Return the row without the lists that the answer has ruled out."""
         kept = tuple((tokens, listing) for tokens, listing in self.apart if tokens[: len(prefix)] == prefix)
         said = prefix[self.start :]
         follows = self.reply is not None and said == self.reply.tokens[: len(said)]
@@ -89,11 +89,11 @@ class Row:
 
 @dataclass(frozen=True)
 class Draft:
-    """How the answer may go on.
+    """A draft of the answer's next tokens.
 
     Attributes:
         tokens: the tokens that are likely to come.
-        open: whether nothing is known of what comes after them; else the answer is thought to end there.
+        open: whether the tokens after them are unknown; otherwise the answer is likely to end there.
     """
 
     tokens: Tokens
@@ -101,12 +101,12 @@ class Draft:
 
 
 def drafted(rows: Iterable[Row], prefix: Tokens, most: int, ends: Callable[[int], bool]) -> Draft:
-    """The best token of all these rows together, one after another, as far as any of them goes.
+    """Draft the answer's next tokens: each the best of all these rows together, as far as any row goes.
 
     Args:
         rows: those that are expected to take part.
         prefix: the answer so far.
-        most: how many tokens at most.
+        most: the most tokens to draft.
         ends: whether a token is likely to be the last one.
     """
     ahead = list(rows)
@@ -126,7 +126,7 @@ def drafted(rows: Iterable[Row], prefix: Tokens, most: int, ends: Callable[[int]
 
 
 def drift_between(one: TokenList, other: TokenList) -> float:
-    """How far two lists of the same tokens differ, at least."""
+    """Return a lower bound on the difference of two lists after the same tokens."""
     gaps = [abs(one.listed[token] - other.listed[token]) for token in one.listed.keys() & other.listed.keys()]
     for here, there in ((one, other), (other, one)):
         gaps += [p - there.unlisted for token, p in here.listed.items() if token not in there.listed]

@@ -1,7 +1,7 @@
-"""A decoding session on a server: rows that are read ahead, and token by token where they and the answer part.
+"""A decoding session on a server: rows are read ahead, and token by token where they and the answer part.
 
-A request for several tokens gives a row's lists for as long as it says what the answer says. What is missing is asked
-for in one round, together with what will be missing if the answer goes on as most groups do.
+A request for several tokens gives a row's lists for as long as it agrees with the answer. Missing lists are asked for
+in one round, together with those that will be missing if the answer goes on as most groups do.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from robustrag_integrations.models.server.row import Row, Tokens, drafted, drift
 from robustrag_integrations.models.server.token_lists import TokenList
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec
 
-_LONGER = 8  # times as many tokens are asked for where a list leaves a choice open
+_LONGER = 8  # the factor by which lists grow where they leave a choice open
 _NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
 _CHECKED = 3  # lists of the question that are asked for once more, to see how far a server's lists drift
-_SAFETY = 4  # drift is taken to be so many times what was seen
+_SAFETY = 4  # drift is taken to be this multiple of what was seen
 _MOST_DRIFT = 0.25  # of a gap between two sums; above, rows are read token by token
 _Place = tuple[int, Tokens]  # a row, and the answer's tokens
 
 
 class ServerRefusal(ModelError):
-    """The server will not do what was asked of it, at whatever time."""
+    """A lasting refusal: the server will never do what was asked."""
 
 
 @dataclass(frozen=True)
@@ -65,19 +65,19 @@ class ListServer(Protocol):
         ...
 
     def ask(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
-        """What follows each of these prompts, with the `count` most probable tokens of each place."""
+        """Return each prompt's continuation, with the `count` most probable tokens at each position."""
         ...
 
     def learn_dialect(self) -> list[str]:
-        """Find out how the server wants to be asked; what it said against every way, if there is none."""
+        """Find the server's dialect; return its refusals of all dialects if it takes none, else nothing."""
         ...
 
 
 class RemoteSession(DecodingSession):
     """A decoding session on a server; the last row is the question alone.
 
-    A row whose request fails counts as a group that says nothing from then on. A request that only looks ahead costs
-    nobody anything: where it fails, what it was about is asked for again once it is needed.
+    A row whose request fails counts as a group that abstains from then on. A request that only looks ahead fails at no
+    cost: its lists are asked for again once they are needed.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class RemoteSession(DecodingSession):
         self.opening = Opening(abstention, self._distributions(), truncated)
 
     def append(self, token: int) -> Distributions:
-        """The lists after this token in every row; what is missing is asked for."""
+        """Return the lists after this token in every row; missing ones are asked for."""
         self._prefix = (*self._prefix, token)
         self._count = self._model.top_logprobs
         self._asked_again = False
@@ -119,7 +119,7 @@ class RemoteSession(DecodingSession):
         return self._distributions()
 
     def sharpen(self) -> Distributions | None:
-        """Ask again for what was read ahead; after that, for longer lists; None if the server has no longer ones."""
+        """Ask again for lists read ahead; after that, for longer lists; None if the server has no longer ones."""
         if ahead := self._ahead():
             self._asked_again = True
             self._replace(self._ask({(row, self._prefix): 1 for row in ahead}, self._count))
@@ -137,7 +137,7 @@ class RemoteSession(DecodingSession):
         return self._distributions()
 
     def fork(self) -> DecodingSession:
-        """A copy that goes on by itself: a session is but its rows."""
+        """Return an independent copy: a session is no more than its rows."""
         twin = copy.copy(self)
         twin._rows, twin._failed = dict(self._rows), dict(self._failed)
         twin._lists, twin._spent = dict(self._lists), dict(self._spent)
@@ -146,7 +146,7 @@ class RemoteSession(DecodingSession):
     # --- the beginning
 
     def _begin(self) -> None:
-        """Ask every row; where the server refuses the very question, in the way that it wants to be asked."""
+        """Ask every row; where the server refuses even the question, learn its dialect and ask again."""
         wanted: dict[_Place, int] = {(row, ()): self._length(()) for row in self._rows}
         replies = self._ask(wanted, self._count)
         if isinstance(replies[self._question, ()], ServerRefusal):
@@ -158,9 +158,9 @@ class RemoteSession(DecodingSession):
         self._quiet = frozenset(row for row in self._lists if self._says_nothing(row))
 
     def _abstentions(self) -> NDArray[np.float64]:
-        """Each group's probability of the whole abstention string, at most.
+        """Return an upper bound on each group's probability of the whole abstention string.
 
-        In the same round goes what the next tokens will need, and what shows how far the server's lists drift.
+        The same round asks for the lists that the next tokens will need, and those that show the server's drift.
         """
         checks = self._checks()
         early = dict(checks)
@@ -182,7 +182,7 @@ class RemoteSession(DecodingSession):
         return np.array([spelled.get(row, np.nan) for row in range(self._question)])
 
     def _spelled(self, row: int) -> tuple[float, list[Tokens]]:
-        """What a row's abstention has for a probability, as far as it is known, and the lists that are missing."""
+        """Return the probability of a row's abstention, as far as it is known, and the lists that are missing."""
         spelled, missing = 0.0, []
         for tokens in self._model.abstentions:
             probability = self._lists[row].most(tokens[0])
@@ -198,12 +198,12 @@ class RemoteSession(DecodingSession):
         return spelled, missing
 
     def _rest_of_spelling(self, tokens: Tokens) -> list[Tokens]:
-        """What else of the abstention string there may be to ask for after these tokens of it."""
+        """Return the longer parts of the abstention strings that begin with these tokens."""
         strings = [string for string in self._model.abstentions if string[: len(tokens)] == tokens]
         return [string[:known] for string in strings for known in range(len(tokens) + 1, len(string))]
 
     def _says_nothing(self, row: int) -> bool:
-        """Whether a row's reply begins with the abstention string, as far as it goes."""
+        """Tell whether a row's reply begins with the abstention string, as far as it goes."""
         reply = self._rows[row].reply
         begun = reply.tokens if reply is not None else ()
         return any(begun and begun[: len(string)] == string[: len(begun)] for string in self._model.abstentions)
@@ -211,7 +211,7 @@ class RemoteSession(DecodingSession):
     # --- drift
 
     def _checks(self) -> dict[_Place, int]:
-        """What to ask to see how far lists drift, where that is not known yet: of the question, without any passage."""
+        """Return the requests that measure drift, where it is unknown: of the question alone, without passages."""
         reply = self._rows[self._question].reply
         if not self._reads_ahead or reply is None or self._model.drift is not None:
             self._judge({})
@@ -222,7 +222,7 @@ class RemoteSession(DecodingSession):
         return {(self._question, reply.tokens[:known]): 1 for known in places}
 
     def _judge(self, checks: Mapping[_Place, int]) -> None:
-        """Compare what was asked for twice; where it differs by much, or was not told, read token by token."""
+        """Compare lists that were asked for twice; where they differ much, or are missing, read token by token."""
         if checks:
             row = self._rows[self._question]
             pairs = [(row.own(tokens), row.asked(tokens)) for _, tokens in checks]
@@ -240,7 +240,7 @@ class RemoteSession(DecodingSession):
         self._rows = {row: known.alone() for row, known in self._rows.items()}
 
     def _ahead(self) -> list[int]:
-        """The rows whose lists are read ahead."""
+        """Return the rows whose lists are read ahead."""
         if self._asked_again:
             return []
         return [row for row in self._lists if self._rows[row].is_ahead(self._prefix)]
@@ -248,14 +248,14 @@ class RemoteSession(DecodingSession):
     # --- asking
 
     def _length(self, prefix: Tokens) -> int:
-        """How many tokens a row may be asked for after this prefix."""
+        """Return the number of tokens that a row may be asked for after this prefix."""
         return min(self._model.speculate if self._reads_ahead else 1, max(1, self._limit - len(prefix)))
 
     def _living(self) -> list[int]:
         return [row for row in self._rows if row not in self._failed]
 
     def _fill(self) -> None:
-        """Ask for what the next step lacks, and for what will be lacking soon."""
+        """Ask for the lists that the next step lacks, and for those that will be lacking soon."""
         here, full = self._prefix, self._model.speculate
         lacking = [row for row in self._living() if self._rows[row].list_after(here) is None]
         if not lacking:
@@ -267,7 +267,7 @@ class RemoteSession(DecodingSession):
         self._follow({place: replies[place] for place in on})
 
     def _likely(self, prefix: Tokens) -> dict[_Place, int]:
-        """What rows lack after this prefix and after what is likely to follow it, and how many tokens to ask for."""
+        """Return the lists that rows lack after this prefix and its likely sequels, with the tokens to ask for."""
         groups = [row for row in self._living() if row != self._question]
         drafting = [row for row in groups if row not in self._quiet] or groups
         longest = self._length(prefix) - 1
@@ -286,7 +286,7 @@ class RemoteSession(DecodingSession):
         return codec.is_end(token) or "\n" in codec.decode([token])
 
     def _ask(self, wanted: Mapping[_Place, int], count: int) -> dict[_Place, Continuation | ModelError]:
-        """Ask all at once, one round."""
+        """Send all requests at once, in one round."""
         requests = [Wanted((*self._rows[row].prompt, *tokens), length) for (row, tokens), length in wanted.items()]
         replies = dict(zip(wanted, self._model.ask(requests, count), strict=True))
         for (row, _), reply in replies.items():
@@ -298,7 +298,7 @@ class RemoteSession(DecodingSession):
     def _learn(
         self, needed: Mapping[_Place, int], early: Mapping[_Place, int], *, also: Mapping[_Place, int] | None = None
     ) -> dict[_Place, Continuation | ModelError]:
-        """Ask for lists in one round, and keep them; only what is needed now may cost its row by failing."""
+        """Ask for lists in one round, and keep them; only lists that are needed now make their row fail."""
         replies = self._ask({**early, **needed, **(also or {})}, self._count)
         for place, reply in replies.items():
             row, tokens = place
@@ -318,7 +318,7 @@ class RemoteSession(DecodingSession):
                 self._fail(row, reply)
 
     def _replace(self, replies: Mapping[_Place, Continuation | ModelError]) -> None:
-        """Take other lists for the step that they are of."""
+        """Replace this step's lists."""
         for (row, _), reply in replies.items():
             if isinstance(reply, Continuation):
                 self._lists[row] = reply.lists[0]
@@ -332,7 +332,7 @@ class RemoteSession(DecodingSession):
         self._lists.pop(row, None)
 
     def _take(self) -> None:
-        """The lists of this step."""
+        """Set this step's lists from the rows."""
         known = {row: self._rows[row].list_after(self._prefix) for row in self._living()}
         self._lists = {row: listing for row, listing in known.items() if listing is not None}
 

@@ -1,4 +1,4 @@
-"""A server's top-K list of next tokens, read with suspicion, and what it says about the tokens that are not on it."""
+"""A server's untrusted top-K list of next tokens, and its bounds on the tokens that are not listed."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _TIED = 0.99  # of the highest probability; which of two such tokens a server wr
 
 
 class Vocabulary(Protocol):
-    """Which token a server means by a text."""
+    """The tokens that a server means by their texts."""
 
     def token_of(self, text: str) -> int | None:
-        """The only token with this text; None where there are several, or none."""
+        """Return the only token with this text; None where there are several, or none."""
         ...
 
     def decode(self, tokens: Sequence[int]) -> str:
-        """The text of these tokens."""
+        """Return the text of these tokens."""
         ...
 
 
@@ -41,8 +41,8 @@ class TokenList:
 
     Attributes:
         listed: token to probability.
-        unlisted: what the probability of any other token is at most; with what a listed one may be off by.
-        usage: tokens of the request.
+        unlisted: an upper bound on the probability of any other token, plus the error of a listed one.
+        usage: the usage of the request.
     """
 
     listed: Mapping[int, float]
@@ -50,7 +50,7 @@ class TokenList:
     usage: Usage = field(default=Usage(), compare=False)
 
     def most(self, token: int) -> float:
-        """What this token's probability is at most; the probability itself if it is on the list."""
+        """Return an upper bound on this token's probability; the probability itself if it is on the list."""
         return self.listed.get(token, self.unlisted)
 
 
@@ -58,8 +58,8 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
     """Read the log-probabilities of a completion's only token.
 
     Lists stand under `top_logprobs` (vLLM, SGLang, llama-cpp-python) or, as in chats, under `content` (mlx-lm,
-    llama.cpp). The latter also name the token that was written, not always rightly: it is not read. The list's highest
-    token is compared with the written text instead.
+    llama.cpp). The latter also name the token that was written, not always correctly, so that name is not read. The
+    list's highest token is compared with the written text instead.
 
     Args:
         reply: a text completion of one token.
@@ -85,7 +85,7 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
 
 
 def list_at(reply: Mapping[str, Any], place: int, wanted: int, vocabulary: Vocabulary) -> TokenList:
-    """The list that stands before the token at this place of a completion.
+    """Read the list that stands before the token at this place of a completion.
 
     An unlisted token has at most the probability of the last one listed, and at most what all listed ones leave over.
     Log-probabilities that are all float16 or bfloat16 numbers were computed as such: `unlisted` then covers that, too.
@@ -132,25 +132,25 @@ def list_at(reply: Mapping[str, Any], place: int, wanted: int, vocabulary: Vocab
 
 
 def leader(listed: Mapping[int, float]) -> int | None:
-    """The most probable token; None where another one may have been taken for it."""
+    """Return the most probable token; None where another is tied with it."""
     tied = tied_highest(listed)
     return tied[0] if len(tied) == 1 else None
 
 
 def tied_highest(listed: Mapping[int, float]) -> list[int]:
-    """The most probable tokens: which of them a server takes for the best is up to its rounding."""
+    """Return the most probable tokens: a server's rounding decides which of them it takes for the best."""
     highest = max(listed.values(), default=0.0)
     return [token for token, probability in listed.items() if probability >= _TIED * highest]
 
 
 def is_chat_style(reply: Mapping[str, Any]) -> bool:
-    """Whether the log-probabilities stand where chats have them."""
+    """True if the log-probabilities stand where chats have them."""
     logprobs = choice_of(reply).get("logprobs")
     return isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list)
 
 
 def _is_empty(logprobs: Any) -> bool:
-    """Whether there is a list of lists, and nothing in it."""
+    """True if there is an empty list of lists."""
     return isinstance(logprobs, dict) and logprobs.get("top_logprobs") == []
 
 
@@ -200,7 +200,7 @@ def _probability(name: Any, logprob: Any) -> float:
 
 
 def _in_half_precision(logprobs: Sequence[float]) -> bool:
-    """Whether these are all float16 numbers, or all bfloat16 numbers, which hardly happens to others."""
+    """Tell whether these are all float16 numbers, or all bfloat16 numbers, which others hardly ever are."""
     exact = np.array([logprob for logprob in logprobs if logprob >= _LOWEST], np.float64)
     if len(exact) < 2:
         return False
@@ -212,7 +212,7 @@ def _in_half_precision(logprobs: Sequence[float]) -> bool:
 
 
 def token_named(name: Any, vocabulary: Vocabulary) -> tuple[int | None, bool]:
-    """The token that is meant, and whether it was named by number."""
+    """Return the token that is meant, and whether it was named by number."""
     if not isinstance(name, str):
         raise ModelError(f"the server named a token by {name!r:.40}")
     number = name[len(_BY_ID) :]
