@@ -34,7 +34,7 @@ class Response(Ending):
         error: the failure in one line, for reports; None when it succeeded.
         truncated: whether the prompt's passages were cut to fit the model's context window.
         abstains: whether it counts as an abstention whatever its text says.
-        note: what keeps it from counting, or from counting in full, in one line, for reports.
+        note: the reason why it does not count, or not in full, in one line, for reports.
         aloud: whether its text held reasoning. Models leave these last three to `replies.reading`.
         unheard: why there is neither text nor failure: the other replies were enough, so that the call was not made
             (`not_asked`), or was given up under way (`cancelled`).
@@ -155,7 +155,7 @@ class TextModel(Model, ABC):
     A failed prompt is a `Response` with an `error`, never an exception: one group's failure must not cost the answer.
 
     Attributes:
-        probe: what a repeat probe of it found (`RepeatFindings.summary()`), where one was made; answers carry it.
+        probe: the summary of a repeat probe of it (`RepeatFindings.summary()`), where one was made; answers carry it.
     """
 
     probe: Mapping[str, Any] | None = None
@@ -313,11 +313,11 @@ class Distributions:
         no_retrieval: [V], for the prompt without passages.
         noise: bound on how far each probability may be from the one that inference computes with other content in the
             other groups; 0.0 if they are equal, 1.0 if nothing is known.
-        unlisted: per group, how much more than stated all of its probabilities together may be, where the model tells
-            only some of them (a top-K list); the others stand as 0. Empty: all are given.
-        failures: per group, why it could not be asked (its row then is 0); empty: none failed.
+        unlisted: per group, how far its probabilities together may exceed the stated ones, where the model gives only
+            some of them (a top-K list); the others stand as 0. Empty: all are given.
+        failures: per group, why it could not be asked (its row is then 0); empty: none failed.
         spent: per row, the question alone last, the tokens of the whole session so far; empty: not counted.
-        calls: how many calls that took: requests to a server, or rows and steps in this process.
+        calls: the number of calls that it took: requests to a server, or rows and steps in this process.
         rounds: how often replies were waited for; None: once for each request of the plan.
         ahead: whether some were computed in another shape than that of a request of their own; choices closer than
             float noise must then be made from such requests (`DecodingSession.sharpen`).

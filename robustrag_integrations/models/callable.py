@@ -38,7 +38,7 @@ class CalledModel(TextModel):
             loop, in a thread of the model's own, and asynchronous ones run the other in threads.
         stream: from the same to pieces of the reply, then how it ended, where that is known.
         astream: the same as an asynchronous generator function. Without either, a reply comes as one piece.
-        probe: how to find out what the model refuses, with `ask` or with `aask`; None where nothing can be left out.
+        probe: finds the parameters that the model refuses, with `ask` or `aask`; None where none can be left out.
         aprobe: the same for `aask`.
         clients: objects that may hold keys, which must not appear in errors.
     """
@@ -220,7 +220,7 @@ class CallableModel(CalledModel):
         timeout: seconds for one call (one try, or one whole stream), None for no limit. A synchronous function cannot
             be stopped from outside: its call is given up, and its thread ends when the function returns. While
             `max_concurrency` such threads, and at least 32, still run, further calls fail.
-        attempts: how often a call is tried in all.
+        attempts: the most tries of one call.
         retry_on: exceptions worth another try. Others fail at once.
         retry_wait: the longest wait before the second try, in seconds; doubled each time, up to `retry_max_wait`.
         retry_max_wait: the longest wait before any try.

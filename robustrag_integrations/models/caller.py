@@ -41,7 +41,7 @@ class RetriedCall:
     """The state of one call over its tries.
 
     Args:
-        probe: how to find out what the model refuses; None where nothing can be left out.
+        probe: finds the parameters that the model refuses; None where none can be left out.
         stop: shared by calls that are made together; None for a call that is always waited for.
 
     Attributes:
@@ -79,7 +79,7 @@ class ModelCaller:
         attempts: tries in all.
         worth_retrying: whether another try may help after an error.
         wait: the longest wait before the second try, in seconds; doubled each time, up to `max_wait`.
-        max_wait: the longest wait before any try. Where the server says how long, that is waited for instead.
+        max_wait: the longest wait before any try. A server's own Retry-After takes precedence.
     """
 
     limits: CallLimits
@@ -180,7 +180,7 @@ class ModelCaller:
             shown: words an error for a report; raises it if it is not a call's failure.
             until: when the replies so far are enough: the other calls are given up, or not made. None: all are waited
                 for.
-            probe: how to find out what the model refuses.
+            probe: finds the parameters that the model refuses.
             cap: a lower limit on calls under way.
         """
         stop = Stop(gives_up=until is not None)

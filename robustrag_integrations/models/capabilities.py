@@ -116,7 +116,7 @@ class Probe(Generic[Asked]):
     Attributes:
         sent: the parameters (of `PARAMETERS`) that go out while these are left out.
         ask: sends `PROBE` without the parameters that are refused, and raises what the model's client raises.
-        capabilities: what the model was found to refuse.
+        capabilities: the parameters that the model was found to refuse.
     """
 
     sent: Sent

@@ -31,7 +31,7 @@ PARAMETERS = (
 )  # fmt: skip
 """The parameters that can be left out of a request, the least missed first."""
 
-_LONGEST = 2_000  # characters of an error's words that are looked at
+_LONGEST = 2_000  # characters of an error's words that are searched
 _DEEPEST = 5  # errors in a chain
 _REFUSAL = re.compile(
     r"support|allow|permit|recogni[sz]|unknown|unexpected|invalid|extra|deprecat|remov|disabled|not enabled|cannot|"

@@ -31,8 +31,8 @@ PROMPTS = (
 )
 """The default prompts: long answers show differences that a single word hides."""
 
-_SHOWN = 200  # characters of a reply in the findings
-_LARGEST_FILE = 1_000_000  # characters of a file of findings
+_SHOWN = 200  # characters of a reply shown in the findings
+_LARGEST_FILE = 1_000_000  # characters read from a file of findings
 _TOPICS = ("bread", "clouds", "chess", "bees", "glass", "tides", "paper", "trains", "salt", "maps")
 
 When = Literal["alone", "under load"]

@@ -10,7 +10,7 @@ from robustrag_integrations.replies.reply import FinishReason
 from robustrag_integrations.reply_text.reasoning import clear_of_marks, parts_of
 
 END = "<end>"  # how the end of a text is spelt
-_BEFORE = 8  # tokens that decide how the next one reads
+_BEFORE = 8  # tokens before one that decide its text
 
 
 @dataclass
@@ -77,7 +77,7 @@ class IncrementalDetokenizer:
         if not self.before_marks:
             return self._show(text)
         clear, _ = clear_of_marks(text, at_start=False)
-        rest = parts_of(text[clear:])  # a mark that the text ends in, or what only began like one
+        rest = parts_of(text[clear:])  # a mark at the end of the text, or a false start of one
         self.reasons = rest.reasoning_chars > 0
         return self._show((text[:clear] + rest.answer).strip())
 

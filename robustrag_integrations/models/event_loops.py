@@ -57,7 +57,7 @@ class LoopThread:
         if self._loop is not None and _runs_here(self._loop):
             with closing(LoopThread()) as another:
                 return another.run(coroutine)
-        with self._lock:  # what is begun now is there when the thread ends, and is cancelled then
+        with self._lock:  # a coroutine started under the lock is cancelled when the thread ends
             if loop is not None and not (self._loop is loop and self.running):
                 coroutine.close()
                 raise ModelClosedError
@@ -131,7 +131,7 @@ def _serve(loop: asyncio.AbstractEventLoop) -> None:
 def _end(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
     if thread.is_alive():  # not so in a child process
         loop.call_soon_threadsafe(loop.stop)
-        if thread is not threading.current_thread():  # the last reference may fall in the loop itself
+        if thread is not threading.current_thread():  # the last reference may be dropped in the loop itself
             thread.join()
 
 

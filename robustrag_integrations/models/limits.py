@@ -241,7 +241,7 @@ class _Puller:
     def give_up(self) -> None:
         """Close the iterator, now or after the piece that is being made."""
         self._given_up = True
-        if self._pulling.acquire(blocking=False):  # for good
+        if self._pulling.acquire(blocking=False):  # never released
             with suppress(Exception):  # the stream is no longer wanted
                 getattr(self._pieces, "close", lambda: None)()
 

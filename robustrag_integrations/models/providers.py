@@ -33,14 +33,14 @@ class Provider:
 
     Attributes:
         form: how its names are written, such as `openai:NAME`; what stands before the first capital is the prefix.
-        help: what it is, for the command line.
+        help: a description for the command line.
         takes: which of `SETTINGS` go with it.
         gives_probabilities: whether it may serve decoding aggregation; true where that is known only once it is loaded.
         in_process: whether it computes in this process, with torch.
-        load: the model, from what follows the prefix and the settings that were given.
+        load: loads the model, from the name behind the prefix and the given settings.
         parts: everything besides the settings that decides its answers, as bytes, from the same arguments.
-        problem: what is wrong with what follows the prefix; None if nothing is.
-        owns: whether a name is one of its own; None: by the prefix.
+        problem: checks the name behind the prefix, and returns what is wrong with it; None if nothing is.
+        owns: tells whether a name is one of its own; None: by the prefix.
     """
 
     form: str
@@ -319,7 +319,7 @@ class NamedModel:
         base_url: the server of a served model.
         max_context_tokens: how many tokens of passages a group may have; local models only, None for their default.
         max_new_tokens: the longest text; local and served models only, None for their default.
-        dtype: what a local model computes in, one of `DTYPES`; None for its default.
+        dtype: the precision of a local model, one of `DTYPES`; None for its default.
         max_concurrency: how many calls may be under way; not for local models, None for the default of the others.
 
     Raises:

@@ -26,7 +26,7 @@ from robustrag_integrations.reply_text.reasoning import parts_of
 Found = TypeVar("Found")
 
 _SHORT_PROMPTS = 20_000  # characters of all prompts together
-_COMPARED = attrgetter(*(f.name for f in fields(Response) if f.compare))  # of two replies that are equal
+_COMPARED = attrgetter(*(f.name for f in fields(Response) if f.compare))  # the fields that make two replies equal
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Quorum:
         if weights is None or spare < 0:
             return spare
         asked = sorted(w for w, r in zip(weights, responses, strict=True) if r.text is not None)
-        return sum(asked[: spare + 1]) - 1  # the lightest are made to fail
+        return sum(asked[: spare + 1]) - 1  # an attacker makes the lightest fail
 
     def can_be_missed(self, responses: Sequence[Response], corrupted: int) -> bool:
         """Tell whether no answer comes at all when this many corrupted groups, besides those that responded, fail."""
@@ -102,8 +102,8 @@ def read_response(
 ) -> Reading[Found]:
     """Read one response's answer; whatever `read` raises over it makes its group fail, and no other.
 
-    A passage can be written such that an extractor of keywords, say, raises on the response about it. That must cost
-    its own group alone. Interrupts and cancellations pass.
+    A passage can be written so that a keyword extractor, say, raises on the response about it. That must cost its own
+    group alone. Interrupts and cancellations pass.
 
     Args:
         response: as it came; `replies.reading.counted` says how it counts.

@@ -25,7 +25,7 @@ def with_late_findings(
 ) -> Plan:
     """Wrap a plan: its answer carries the model's caveats and capabilities, some known only after it was asked.
 
-    A caveat that no longer holds goes: that temperature 0 was asked for, say, of a model that turned out to refuse it.
+    A caveat that no longer holds is dropped: that temperature 0 was asked for, say, of a model that then refused it.
     """
     early = tuple(caveats())
     answer = yield from plan

@@ -15,9 +15,7 @@ from robustrag_integrations.models.base import Until
 from robustrag_integrations.plans.requests import Ask, Plan, Relay, Request, relayed
 from robustrag_integrations.prompts import Prompt
 
-PAYS_FROM = (
-    4_000  # characters that all groups' prompts begin with; about the 1,024 tokens below which APIs keep nothing
-)
+PAYS_FROM = 4_000  # characters that all groups' prompts share; about the 1,024 tokens below which APIs cache nothing
 PATIENCE = 10.0  # seconds; a reply to a prompt without passages is short
 _FEWEST = 3  # groups
 

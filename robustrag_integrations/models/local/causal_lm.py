@@ -14,8 +14,8 @@ from robustrag_integrations.models.local.memory import memory_explained
 from robustrag_integrations.models.local.products import fast_products
 
 _NO_LIMIT = 1_000_000
-_SAMPLED = 1024  # numbers of a weight
-_FIXED_FREQUENCIES = ("default", "linear", "yarn", "llama3", "proportional")  # however long the longest row is
+_SAMPLED = 1024  # numbers per weight
+_FIXED_FREQUENCIES = ("default", "linear", "yarn", "llama3", "proportional")  # whatever the longest row's length
 
 
 class CausalLM:

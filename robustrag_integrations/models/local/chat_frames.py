@@ -21,7 +21,7 @@ _SWITCHES: dict[str, tuple[Any, Any]] = {
     "thinking_mode": ("off", "on"),
 }  # fmt: skip
 _EFFORT = "reasoning_effort"
-_EFFORTS = ("none", "minimal", "low")  # the least that a template names
+_EFFORTS = ("none", "minimal", "low")  # the lowest one that a template names is taken
 _SPEAKS_OF_REASONING = re.compile(
     r"</?(?:think|thinking|thought|reasoning|seed:think)>|\[/?THINK\]|◁/?think▷|reasoning_content"
     r"|<\|channel\|>|<\|?channel\|?>|thinking|<\|(?:START|END)_THINKING\|>"
@@ -105,7 +105,7 @@ def _names(source: str, variable: str) -> bool:
 def _differ(tokenizer: Any, one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     try:
         return _rendered(tokenizer, one) != _rendered(tokenizer, other)
-    except Exception:  # it takes other values, and nothing is known of them
+    except Exception:  # it takes other values, which are unknown here
         return False
 
 

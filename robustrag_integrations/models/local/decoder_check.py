@@ -30,7 +30,7 @@ UNREADABLE = (
 
 _TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
 _HALF_TOLERANCE = 0.1
-_ERROR = 0.1  # of the spread: noise is less, also of logits that cancel, and padding that is seen moves more
+_ERROR = 0.1  # of the spread: noise is smaller, even for logits that cancel; visible padding moves more
 _LENGTHS, _WIDTH = (9, 12), 24  # of two prompts, and with padding, in tokens
 _LONG, _LONG_WIDTH = 160, 277  # the same of a long one: some layers join tokens by fours, others by 128
 _INSTEAD = "Serve it, and ask it with OpenAIModel, or pass a function to CallableModel"

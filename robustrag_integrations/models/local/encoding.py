@@ -18,7 +18,7 @@ _AFTER_A_HEAD = ("", "a", "A", " a", "\n", "\n\nA", "  ", "\t", "1", ".", ":", '
 _REMEMBERED = 128  # texts around passages; the same for every group of a question
 _WORTH_SHARING = 8  # tokens
 _MUCH_TEXT = 2**15  # characters; above, it pays to tokenise texts in parallel
-SEAM = 2  # tokens by which text with a passage may exceed the sum of its parts, where token boundaries shift
+SEAM = 2  # tokens by which a text with a passage may exceed the sum of its parts, as token boundaries shift
 
 _Place = tuple[int, int]  # of a token: its first character, and the one behind its last
 

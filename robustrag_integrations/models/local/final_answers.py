@@ -30,9 +30,9 @@ from robustrag_integrations.prompts import Prompt
 
 _CANDIDATES = 2  # known answers behind every prompt
 _PROMPTS = 32  # in one trie, at most
-_NODES = 3072  # tokens in one trie that the prompts do not share, about; masks grow with the square
+_NODES = 3072  # tokens in one trie that the prompts do not share, roughly; masks grow with the square
 _LONGEST = 4096  # tokens of a prompt; longer ones are asked alone
-_PASSES = 2  # in which a prompt takes part before it is asked alone
+_PASSES = 2  # passes that a prompt takes part in before it is asked alone
 
 
 @dataclass(frozen=True)

@@ -170,7 +170,7 @@ class IsolationProbe:
             yield from ((Kind.KEPT, left[: batch.rows]) for left in (sums.left.values() if sums else ()))
 
         vocabulary = self._lm.model.get_input_embeddings().weight.shape[0]
-        most = longest if columns else min(_TEXT, longest)  # a model may have no place for more
+        most = longest if columns else min(_TEXT, longest)  # a model may have no room for more
         lengths = (_SHORT, longest) if columns else (_SHORT,)
         return self._result(trial, rows, most, columns or most, lengths)
 

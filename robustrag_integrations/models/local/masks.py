@@ -10,9 +10,9 @@ import torch
 
 from robustrag_integrations.models.local.causal_lm import CausalLM
 
-NOWHERE = 2**30  # the position of padding: no token is that far on, so none sees it
+NOWHERE = 2**30  # the position of padding: beyond every token, so that none sees it
 _KINDS = ("full_attention", "sliding_attention")
-_SLIDING_THROUGHOUT = ("mistral", "mixtral", "phi3", "starcoder2")  # no list of layer kinds: a window is for all
+_SLIDING_THROUGHOUT = ("mistral", "mixtral", "phi3", "starcoder2")  # no list of layer kinds: a window holds for all
 _IMPLEMENTATIONS = ("sdpa", "eager")
 
 

@@ -75,8 +75,8 @@ class LocalModel(TextModel, DecodingModel):
         apart: whether decoding aggregation reads every prompt in a batch of its own, so that no other group can affect
             its numbers whatever the model does, at the price of a forward pass per group and token. None: where the
             isolation probe finds that the rows of a batch move each other by more than float noise.
-        fixed_shapes: whether decoding steps attend to as many columns as the settings say, as suits accelerators; or
-            each row attends by itself, at its own length. None: on every device but the CPU.
+        fixed_shapes: whether decoding steps attend to as many columns as the settings allow, as suits accelerators;
+            otherwise each row attends by itself, at its own length. None: on every device but the CPU.
 
     Raises:
         TypeError: not a torch model, or a flag is not True or False.
@@ -151,7 +151,7 @@ class LocalModel(TextModel, DecodingModel):
 
         Args:
             name_or_path: a folder, or a name on the model hub.
-            device: default `cuda` when there is one, else `cpu`.
+            device: default `cuda` if available, otherwise `cpu`.
             dtype: `float32`, `bfloat16`, `float16`, `float64`, or `auto` for the checkpoint's own; default `float32` on
                 the CPU, `auto` on an accelerator.
             settings: the constructor's keyword arguments.
@@ -392,7 +392,7 @@ def _has_a_frame(tokenizer: Any) -> bool:
         shown = tokenizer.apply_chat_template(
             [{"role": "user", "content": "?"}], add_generation_prompt=True, tokenize=False
         )
-    except Exception:  # a template that wants something else is a template all the same
+    except Exception:  # a template with other requirements is still a template
         return True
     return str(shown).strip() != "?"
 

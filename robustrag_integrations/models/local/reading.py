@@ -49,7 +49,7 @@ class _Way:
         rules: the model's attention masks.
         once: whether decoding steps read a shared prefix once for all rows; otherwise every row has a copy.
         row_by_row: whether they compute each row's attention by itself, over the columns that it has; otherwise for all
-            rows over as many as the settings say.
+            rows, over as many columns as the settings allow.
     """
 
     rules: MaskRules

@@ -14,8 +14,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 
 _PLACES = {"linear": (0, 1, 1), "addmm": (1, 2, 0), "matmul": (0, 1, 0), "__matmul__": (0, 1, 0), "mm": (0, 1, 0)}
-HALF = (torch.bfloat16, torch.float16)  # precisions whose bits say little of the order
-_DIFFERENT = 509  # outputs of a trial's weight that are different
+HALF = (torch.bfloat16, torch.float16)  # precisions whose bits show little of the order
+_DIFFERENT = 509  # different outputs of a trial's weight
 
 
 class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library

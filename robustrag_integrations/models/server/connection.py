@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 _NO_KEY = "no-key-needed"  # sent to a server of the user's own that asks for none
 _OPTIONS = {"extra_headers": "headers", "extra_query": "params", "extra_body": "extra_json", "timeout": "timeout"}
-# The size limit of a reply grows with what was asked for: the time and memory to read it grow with its size.
+# The size limit of a reply follows from the request: reading costs time and memory in proportion to the size.
 _FRAME = 64 << 10  # bytes of a reply around its tokens
 _TOKEN = 128  # bytes of a token, escaped, with its share of a reasoning text
 _LISTED = 128  # bytes of a token that is listed with its log-probability

@@ -236,7 +236,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
                         yield opened
                         opened = ""
                     yield piece
-        except ServerError as error:  # of the request itself: nothing was streamed yet
+        except ServerError as error:  # the request failed: nothing was streamed yet
             if not await self._learns_from(error):
                 raise
             async with aclosing(self._astreamed(prompt, refused)) as pieces:

@@ -45,9 +45,9 @@ class Client(DefaultAsyncHttpxClient):  # type: ignore[misc]
 
     def __init__(self, auth: tuple[str, str] | None = None) -> None:
         super().__init__(
-            timeout=None,  # the caller's is for a whole try; those of HTTP clients are for one read
+            timeout=None,  # the caller limits a whole try; HTTP clients' limits are for one read
             limits=_UNLIMITED,
-            headers={"Accept-Encoding": "identity"},  # a compressed reply would say nothing about its size
+            headers={"Accept-Encoding": "identity"},  # a compressed reply would hide its size
             verify=_trusted(),
             auth=auth,
             transport=None if _behind_a_proxy() else ConnectionStack(),

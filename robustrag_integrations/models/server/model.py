@@ -75,7 +75,7 @@ class OpenAIModel(CalledModel):
         options: further fields of the request, for example `{"reasoning_effort": "low"}`, and the client's own
             `extra_headers`, `extra_query` and `extra_body`.
         timeout: seconds for one try, from connecting to the last byte and its parsing.
-        attempts: how often a request is tried in all.
+        attempts: the most tries of one request.
         max_concurrency: how many requests may be under way at a time.
         name: the model's name in reports.
 

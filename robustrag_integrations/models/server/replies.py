@@ -36,7 +36,7 @@ def _redirect(status: int, error: Any) -> str:
     place = str(getattr(getattr(error, "response", None), "headers", {}).get("Location", ""))
     try:
         host = urlsplit(place).netloc.rpartition("@")[2]
-    except ValueError:  # an address that is none
+    except ValueError:  # an invalid address
         host = ""
     where = f" to {host[:100]}" if host else ""
     return (

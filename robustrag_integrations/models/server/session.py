@@ -26,7 +26,7 @@ _LONGER = 8  # the factor by which lists grow where they leave a choice open
 _NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
 _CHECKED = 3  # lists of the question that are asked for once more, to see how far a server's lists drift
 _SAFETY = 4  # drift is taken to be this multiple of what was seen
-_MOST_DRIFT = 0.25  # of a gap between two sums; above, rows are read token by token
+_MOST_DRIFT = 0.25  # in a gap between two sums; above it, rows are read token by token
 _Place = tuple[int, Tokens]  # a row, and the answer's tokens
 
 

@@ -16,11 +16,11 @@ from robustrag_integrations.replies.blocks import usage_of
 
 _BY_ID = "token_id:"
 _LARGEST_ID = 1 << 22
-_LOWEST = -1e4  # of a log-probability; below it all are 0, and whole numbers may be too large for a float
-_ROUNDING = 1e-5  # what a sum of probabilities may miss 1 by, as servers compute in float32 and print in decimal
-_HALF = 2.0**-7  # what a probability may be off by if it was computed in half precision, from logits of up to 16
-_HALF_SUM = 0.05  # what their sum may exceed 1 by
-_TIED = 0.99  # of the highest probability; which of two such tokens a server writes is up to its rounding
+_LOWEST = -1e4  # log-probability; lower ones are 0 in effect, and integers may be too large for a float
+_ROUNDING = 1e-5  # error of a sum of probabilities, as servers compute in float32 and print in decimal
+_HALF = 2.0**-7  # error of a probability that was computed in half precision, from logits of up to 16
+_HALF_SUM = 0.05  # excess of their sum over 1
+_TIED = 0.99  # share of the highest probability; a server's rounding decides between tokens above it
 
 
 class Vocabulary(Protocol):
@@ -68,8 +68,8 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
             room for more tokens than their tokenizers know), counts for none of them.
 
     Raises:
-        ModelError: there are none, or what there is cannot be probabilities, or they are not those of the text that the
-            server wrote; the message says which.
+        ModelError: there are none, they cannot be probabilities, or they do not fit the text that the server wrote;
+            the message says which.
     """
     choice = choice_of(reply)
     logprobs = choice.get("logprobs")
@@ -96,7 +96,7 @@ def list_at(reply: Mapping[str, Any], place: int, wanted: int, vocabulary: Vocab
         wanted, vocabulary: as for `token_list`.
 
     Raises:
-        ModelError: there is none, or what there is cannot be probabilities; the message says which.
+        ModelError: there is none, or its numbers cannot be probabilities; the message says which.
     """
     logprobs = choice_of(reply).get("logprobs")
     entries = _content(logprobs, place) if is_chat_style(reply) else _top(logprobs, place)
