@@ -76,7 +76,7 @@ def ask_once(
     said = yield from ask_final(template.render(**values), cut_replies, shown=choices is None)
     if choices is None:
         return said.text or ABSTENTION, None, said
-    choice = parse_option(said.text or "", choices, prompts.options)
+    choice = parse_option(said.text or "", choices)
     text = ABSTENTION if choice is None else choices[choice]
     yield Emit(text)
     return text, choice, said

@@ -46,7 +46,7 @@ def test_the_source_is_patched_in_memory_and_stays_as_it_is(tmp_path: Path) -> N
 
 def test_both_ask_the_reader_in_the_same_words() -> None:
     choices = ["Anna Lind", "Karl Gross", "Nobody", "Ole Berg"]
-    settings = MajorityVoting(CallableModel(lambda prompt: "A")).settings
+    settings = MajorityVoting(CallableModel(lambda prompt: "A"), options="letters").settings
     [ours] = settings.isolated_prompts(QUESTION.question, isolate(TEXTS[:1]), choices)
     named = dict(zip("ABCD", choices, strict=True))
     filled = templates()["qa-mc"].format(context_str=TEXTS[0], query_str=QUESTION.question, **named)

@@ -259,7 +259,7 @@ def test_twenty_six_options_and_no_information_fit() -> None:
     ],
 )
 def test_options_are_read_from_what_models_write(response: str, expected: int | None) -> None:
-    assert parse_option(response, ["Paris", "Lyon", "Nice"], "letters") == expected
+    assert parse_option(response, ["Paris", "Lyon", "Nice"]) == expected
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_options_are_read_from_what_models_write(response: str, expected: int | 
 def test_an_option_that_is_denied_or_has_another_sign_is_not_voted_for(
     response: str, choices: list[str], expected: int | None
 ) -> None:
-    assert parse_option(response, check_choices(choices), "letters") == expected
+    assert parse_option(response, check_choices(choices)) == expected
 
 
 @pytest.mark.parametrize(
@@ -312,8 +312,7 @@ def test_an_option_that_reads_like_another_ones_letter_is_refused(choices: list[
 )
 def test_options_that_differ_in_a_sign_or_are_their_own_letters_are_options(choices: list[str]) -> None:
     assert check_choices(choices) == tuple(choices)
-    for shown in ("words", "letters"):
-        assert [parse_option(choice, choices, shown) for choice in choices] == list(range(len(choices)))
+    assert [parse_option(choice, choices) for choice in choices] == list(range(len(choices)))
 
 
 @pytest.mark.parametrize(

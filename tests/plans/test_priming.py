@@ -144,12 +144,12 @@ def test_no_passage_is_in_it_and_no_passage_decides_whether_it_is_asked() -> Non
         return "Anna Lind"
 
     defense = MajorityVoting(CallableModel(fn), prime=1)
-    for passages in (PASSAGES, ["x" * 9000, "", "Zqv"]):
+    for passages in (PASSAGES, ["x" * 9000, "", "Zqv", "No news."]):
         prompts.clear()
         defense.answer(QUERY, passages, choices=["Anna Lind", "Bo Ek"])
         assert not any(p in prompts[0] for p in passages if p)
         assert QUERY in prompts[0]
-        assert len(prompts) == len(passages) + 1
+        assert len(prompts) == len([p for p in passages if p]) + 1
 
 
 async def test_a_cancelled_answer_cancels_its_priming_call() -> None:

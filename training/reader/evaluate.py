@@ -42,7 +42,7 @@ class Case:
         """Whether the response is the wanted text or, for multiple choice, votes for the wanted option."""
         if not self.options:
             return response == wanted
-        vote = parse_option(response, self.options, "letters")
+        vote = parse_option(response, self.options)
         return wanted == (NO_INFORMATION if vote is None else self.options[vote])
 
 

@@ -23,7 +23,7 @@ from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.voting.statements import stated
 from robustrag_integrations.keywords.closed_classes import listed
 from robustrag_integrations.keywords.languages import NEGATIONS
-from robustrag_integrations.prompts import NO_INFORMATION, Options, PromptSet, format_choices, option_label
+from robustrag_integrations.prompts import NO_INFORMATION, PromptSet, format_choices, option_label
 from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
 
 _LEAD = (
@@ -104,34 +104,38 @@ def _with_letters(choices: Sequence[str]) -> Sequence[str]:
     return choices
 
 
-def parse_option(response: str, choices: Sequence[str], options: Options = "words") -> int | None:
+def parse_option(response: str, choices: Sequence[str]) -> int | None:
     r"""Return the option a response votes for; None for "no information", an abstention, or anything unclear.
 
     A response is an option's text, or it states one ("So the answer is Lyon.", in whichever sentence), or its first
-    line begins with one ("Lyon, not Paris"), or names exactly one and holds no negation. Where letters were shown it
-    may be one ("B", "(b)", "B.", "Answer: B", "B. Lyon"); where none were, a letter means nothing. Signs count: "-5"
-    does not name "5", nor "C++" "C". Reasoning is left out, and so is the frame of JSON, `<answer>` or LaTeX's
-    `\boxed{}` around an answer. A function of this one response.
+    line begins with one ("Lyon, not Paris"), or names exactly one and holds no negation. It may be a letter ("B",
+    "(b)", "B.", "Answer: B", "B. Lyon"), which is a place in the question, unless an option reads like a letter. Signs
+    count: "-5" does not name "5", nor "C++" "C". Reasoning is left out, and so is the frame of JSON, `<answer>` or
+    LaTeX's `\boxed{}` around an answer. A function of this one response.
     """
-    found = _read(response, choices, options)
+    found = _read(response, choices)
     return found if found is not None and found < len(choices) else None
 
 
-def is_unclear(response: str, choices: Sequence[str], options: Options = "words") -> bool:
+def is_unclear(response: str, choices: Sequence[str]) -> bool:
     """True if a response neither chooses an option nor abstains: it names none of them, or several."""
-    return _read(response, choices, options) is None
+    return _read(response, choices) is None
 
 
-def _read(response: str, choices: Sequence[str], shown: Options) -> int | None:
+def _read(response: str, choices: Sequence[str]) -> int | None:
     """Return the option, where "no information" comes after all others; None where it is unclear which."""
     said = without_citations(unboxed(answer_text(_visible(response))))
     line = compatible(said.lstrip()[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
     given, options = _as_compared(line), _options(tuple(choices))
     if given in options:
         return options.index(given)
-    labels = [option_label(i) for i in range(len(choices) + 1)] if shown == "letters" else []
+    labels = [option_label(i) for i in range(len(choices) + 1)]
+    if any(option.upper() in labels for option in options):
+        labels = []
     if labels and (match := _LETTER.fullmatch(" ".join(line.casefold().replace("’", "'").split()))):
-        letter = match.group(1).upper()
+        letter, behind = match.group(1).upper(), _as_compared(line[match.end(1) :].lstrip(").:* "))
+        if behind in options:  # "(A) Lyon": the words count, as letters may not have been shown
+            return options.index(behind)
         return labels.index(letter) if letter in labels else None
     if is_abstention(line) or _NOTHING_FOUND in given:
         return len(choices)

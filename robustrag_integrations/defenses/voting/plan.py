@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from robustrag_integrations._util.display import printable
@@ -26,7 +25,7 @@ from robustrag_integrations.plans.asking import (
     votes_counted,
 )
 from robustrag_integrations.plans.requests import Emit, Plan
-from robustrag_integrations.prompts import ABSTENTION, Options
+from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import reply_warnings
 
 
@@ -67,7 +66,7 @@ def voting_plan(
             *model_warnings,
             *grouping_warnings(groups, rules.by),
             *_tie_warnings(tally, choices),
-            *_unclear_warnings(readings, choices, settings.prompts.options),
+            *_unclear_warnings(readings, choices),
             *early_warnings(readings),
             *truncation_warnings([r.truncated for r in responses]),
             *reply_warnings(responses),
@@ -91,20 +90,15 @@ def _tie_warnings(tally: VoteTally, choices: Sequence[str]) -> tuple[str, ...]:
     return (f"a tie of {most} votes: {', '.join(map(repr, tied))}; the option that comes first in the question wins",)
 
 
-_LETTER = re.compile(r"\W*[A-Za-z]\W*")
-
-
-def _unclear_warnings(readings: Sequence[Reading[int]], choices: Sequence[str], options: Options) -> tuple[str, ...]:
+def _unclear_warnings(readings: Sequence[Reading[int]], choices: Sequence[str]) -> tuple[str, ...]:
     """Warn of replies that were read and fit no option: options and model may not go together."""
     none = [r.response for r in readings if r.found is None and r.copy_of is None]
-    unclear = [r.text for r in none if r.text and not (r.abstains or r.note) and is_unclear(r.text, choices, options)]
+    unclear = [r.text for r in none if r.text and not (r.abstains or r.note) and is_unclear(r.text, choices)]
     if not unclear:
         return ()
-    lettered = options == "words" and any(map(_LETTER.fullmatch, unclear))
     return (
         f"{len(unclear)} of {len(readings)} responses name none of the options, or several, and count for nothing; the "
-        f"first: {printable(unclear[0], 60)!r}"
-        + ("; options are shown without letters: ask for their words, or set options='letters'" if lettered else ""),
+        f"first: {printable(unclear[0], 60)!r}",
     )
 
 

@@ -53,10 +53,7 @@ class VotingSettings:
 
     def vote_of(self, response: Response, choices: Sequence[str]) -> Reading[int]:
         """Return a group's vote."""
-        options = self.prompts.options
-        return read_response(
-            response, lambda text: parse_option(text, choices, options), self.cut_replies, by_line=True
-        )
+        return read_response(response, lambda text: parse_option(text, choices), self.cut_replies, by_line=True)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""

@@ -173,7 +173,7 @@ def isolated_answers(
     def said(text: str) -> str | None:
         if choices is None:
             return None if is_abstention(text) else text.strip() or None
-        chosen = parse_option(text, choices, settings.prompts.options)
+        chosen = parse_option(text, choices)
         return None if chosen is None else choices[chosen]
 
     def read(response: Response) -> Reading[str]:

@@ -182,22 +182,22 @@ FOR_NO_TOLL = ["No toll", "There is no toll.", "D", "The answer is D. No toll", 
 
 @pytest.mark.parametrize("reply", FOR_LYON)
 def test_a_reply_that_states_a_letter_or_a_text_votes_for_it(reply: str) -> None:
-    assert parse_option(reply, CHOICES, "letters") == 1
+    assert parse_option(reply, CHOICES) == 1
 
 
 @pytest.mark.parametrize("reply", FOR_NOTHING)
 def test_a_reply_that_states_no_option_or_several_does_not_vote(reply: str) -> None:
-    assert parse_option(reply, CHOICES, "letters") is None
+    assert parse_option(reply, CHOICES) is None
 
 
 @pytest.mark.parametrize("reply", FOR_NO_TOLL)
 def test_an_option_with_a_negation_is_voted_for_by_its_words(reply: str) -> None:
-    assert parse_option(reply, CHOICES, "letters") == 3
+    assert parse_option(reply, CHOICES) == 3
 
 
 @pytest.mark.parametrize("reply", ["No", "No, it is not open.", "**No**", "The answer is No.", "No, it is closed."])
 def test_a_no_is_no_denial_of_itself(reply: str) -> None:
-    assert parse_option(reply, ["Yes", "No"], "letters") == 1
+    assert parse_option(reply, ["Yes", "No"]) == 1
 
 
 def test_a_decimal_comma_makes_no_vote_for_the_digits_before_it() -> None:
@@ -214,5 +214,5 @@ def test_what_stands_behind_a_dash_does_not_deny() -> None:
 )
 def test_hostile_replies_are_read_in_little_time(text: str) -> None:
     start = time.perf_counter()
-    parse_option(text, CHOICES, "letters")
+    parse_option(text, CHOICES)
     assert time.perf_counter() - start < 1.0

@@ -93,21 +93,22 @@ def test_the_way_of_asking_is_among_the_settings_and_comes_with_the_prompts() ->
     [
         *(("Lyon", 1), ("- Lyon", 1), ("lyon.", 1), ("**Lyon**", 1), ("Answer: Lyon", 1), ("B. Lyon", 1)),
         *(("The answer is Lyon.", 1), ("Lyon, not Paris", 1), ('{"answer": "Lyon"}', 1), ("(A) Lyon", 1)),
-        *(("B", None), ("(b)", None), ("Answer: B", None), ("The answer is B.", None), ("Paris or Lyon", None)),
+        *(("B", 1), ("(b)", 1), ("Answer: B", 1), ("The answer is B.", 1), ("D", None), ("Paris or Lyon", None)),
         *(("No information found", None), ("- No information found", None), ("I don't know", None), ("not Lyon", None)),
     ],
 )  # fmt: skip
-def test_replies_are_read_by_their_words_and_a_letter_means_nothing(reply: str, expected: int | None) -> None:
+def test_replies_are_read_by_their_words_and_letters_by_places_in_the_question(
+    reply: str, expected: int | None
+) -> None:
     assert parse_option(reply, ["Paris", "Lyon", "Nice"]) == expected
 
 
-def test_no_information_is_a_reply_and_a_letter_is_none() -> None:
+def test_no_information_and_letters_are_replies() -> None:
     assert not is_unclear("No information found", CHOICES)
-    assert is_unclear("B", CHOICES)
-    assert not is_unclear("B", CHOICES, "letters")
-    answer = MajorityVoting(Leaning(), group_by="passage").answer("?", ["SAY B", "SAY Oslo"], choices=CHOICES)
-    assert (answer.text, [g.status for g in answer.groups]) == ("Oslo", ["abstained", "supports"])
-    assert any("set options='letters'" in warning for warning in answer.warnings)
+    assert not is_unclear("B", CHOICES)
+    assert is_unclear("Z", CHOICES)
+    assert parse_option("B", ["B", "A"]) == 0
+    assert parse_option("The answer is A", ["B", "A"]) == 1
 
 
 def attacks(passages: list[str], size: int) -> Iterator[list[str]]:
