@@ -22,7 +22,8 @@ from langchain_robustrag.tool_results import ToolCall, ToolResults
 from robustrag_integrations._util.checks import check_flag
 
 try:
-    from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain.tools.tool_node import ToolCallRequest
     from langgraph.types import Command
 except ImportError as error:
     raise ImportError(

@@ -9,6 +9,9 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.prompts import ChatPromptTemplate
+
+pytest.importorskip("langchain_openai", reason="langchain-openai is not installed")
+
 from langchain_openai import ChatOpenAI
 
 from langchain_robustrag import create_robust_documents_chain

@@ -8,6 +8,9 @@ from typing import Any
 import pytest
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
+
+pytest.importorskip("llama_index.llms.openai_like", reason="llama-index-llms-openai-like is not installed")
+
 from llama_index.llms.openai_like import OpenAILike
 
 from llamaindex_robustrag import RobustRAGSynthesizer
