@@ -40,7 +40,8 @@ class MajorityVoting(TextDefense):
         task: `multiple_choice`, the only one.
         prompts: your own `PromptSet`; None for the project's.
         options: `"words"` (default) shows the options without letters, in an order that differs from group to group,
-            and reads replies by their words; `"letters"` is the paper's: lettered, in the order of the question.
+            and reads replies by their words, or a letter as a place in the question; `"letters"` is the paper's:
+            lettered, in the order of the question.
         quorum: share of the groups that must have been asked with success, in [0, 1]; default 0.5.
         cut_replies: the effect of a reply that was cut at its limit of tokens or by a content filter: `"abstain"`
             (default: unless its first line was complete by then) or `"count"` (as far as it goes, with a warning).
