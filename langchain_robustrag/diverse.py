@@ -22,15 +22,14 @@ from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from langchain_robustrag.documents import Isolation, checked_documents
 from langchain_robustrag.more_documents import COUNTS, asked_for, finds_all
+from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.grouping.passages import grouping_of
 from robustrag_integrations.grouping.quotas import (
     SHORTAGE,
     Gathered,
     Gathering,
     SourceQuota,
-    agathered,
     gather,
-    gathered,
 )
 
 _log = logging.getLogger(__name__)
@@ -114,7 +113,7 @@ class DiverseRetriever(BaseRetriever):
             retriever, child = asked_for(self.retriever, k, _child(config, run_manager, k))
             return checked_documents(retriever.invoke(query, child, **others))
 
-        return self._said(gathered(self._gathering(), fetch))
+        return self._said(driven(self._gathering(), fetch))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
@@ -130,7 +129,7 @@ class DiverseRetriever(BaseRetriever):
             retriever, child = asked_for(self.retriever, k, _child(config, run_manager, k))
             return checked_documents(await retriever.ainvoke(query, child, **others))
 
-        return self._said(await agathered(self._gathering(), fetch))
+        return self._said(await adriven(self._gathering(), fetch))
 
     def _quota(self) -> SourceQuota:
         return SourceQuota(self.sources, self.per_origin, self.max_passages)

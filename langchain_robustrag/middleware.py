@@ -20,6 +20,7 @@ from langchain_robustrag.questions import last_human_text, question_inputs
 from langchain_robustrag.tool import hidden
 from langchain_robustrag.tool_results import ToolCall, ToolResults
 from robustrag_integrations._util.checks import check_flag
+from robustrag_integrations._util.steps import adriven, driven
 
 try:
     from langchain.agents.middleware import AgentMiddleware
@@ -95,18 +96,10 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         """Run the tool, then answer from what it retrieved."""
         call = ToolCall(request, _messages(request.state) or ())
         asking = self._results.read(call, handler(request.override(tool=call.watched)))
-        answered: Any = None
-        while True:
-            try:
-                documents = asking.send(answered)
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
-            try:
-                answered = self._answering.invoke(*self._inputs(request, documents))
-            except Exception as error:
-                if steers(error):
-                    raise
-                answered = error
+        result: ToolMessage | Command[Any] = driven(
+            asking, lambda found: self._answering.invoke(*self._inputs(request, found)), keeps=_is_a_reply
+        )
+        return result
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
@@ -114,22 +107,19 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         """`wrap_tool_call` without blocking the event loop."""
         call = ToolCall(request, _messages(request.state) or ())
         asking = self._results.read(call, await handler(request.override(tool=call.watched)))
-        answered: Any = None
-        while True:
-            try:
-                documents = asking.send(answered)
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
-            try:
-                answered = await self._answering.ainvoke(*self._inputs(request, documents))
-            except Exception as error:
-                if steers(error):
-                    raise
-                answered = error
+        result: ToolMessage | Command[Any] = await adriven(
+            asking, lambda found: self._answering.ainvoke(*self._inputs(request, found)), keeps=_is_a_reply
+        )
+        return result
 
     def _inputs(self, request: ToolCallRequest, documents: list[Document]) -> tuple[dict[str, Any], RunnableConfig]:
         inputs = {**question_inputs(_question(request)), self._context: documents}
         return inputs, hidden(request.runtime.config)
+
+
+def _is_a_reply(error: Exception) -> bool:
+    """True if an error is an answer's failure, and none that steers a graph."""
+    return not steers(error)
 
 
 def _names(argument: str, tools: Collection[str | BaseTool]) -> frozenset[str]:

@@ -13,6 +13,7 @@ from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 
 from llamaindex_robustrag.grouping import GroupNodesBy, node_places
 from llamaindex_robustrag.more_nodes import asked_for
+from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.grouping.passages import grouping_of
 from robustrag_integrations.grouping.quotas import (
     SHORTAGE,
@@ -20,9 +21,7 @@ from robustrag_integrations.grouping.quotas import (
     Gathering,
     Shortage,
     SourceQuota,
-    agathered,
     gather,
-    gathered,
 )
 
 _log = logging.getLogger(__name__)
@@ -101,7 +100,7 @@ class DiverseRetriever(BaseRetriever):
                 raise ValueError("this DiverseRetriever has afetch= alone; pass fetch= as well, or call aretrieve")
             return asked_for(self._retriever, k).retrieve(query_bundle)
 
-        return self._said(gathered(self._gathering(), fetch))
+        return self._said(driven(self._gathering(), fetch))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         async def fetch(k: int) -> Sequence[NodeWithScore]:
@@ -112,7 +111,7 @@ class DiverseRetriever(BaseRetriever):
             assert self._retriever is not None  # noqa: S101 - checked when it was made
             return await asked_for(self._retriever, k).aretrieve(query_bundle)
 
-        return self._said(await agathered(self._gathering(), fetch))
+        return self._said(await adriven(self._gathering(), fetch))
 
     def _gathering(self) -> Gathering[NodeWithScore]:
         exact = self._fetch is not None or self._afetch is not None  # `retrieve` itself drops nodes that are copies

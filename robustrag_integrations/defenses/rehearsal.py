@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import cycle, islice
 
+from robustrag_integrations._util.steps import driven
 from robustrag_integrations.grouping.passages import PassageGroup, isolate
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.requests import Ask, Plan, Reply, Request
@@ -35,10 +36,4 @@ def said_by_no_model(request: Request) -> Reply:
 def rehearse(plan: Plan, perform: Callable[[Request], Reply]) -> None:
     """Run a plan to its end, without a log record or a span."""
     Watch("rehearsal")  # never entered: this loads OpenTelemetry, where it is installed
-    reply: Reply = None
-    while True:
-        try:
-            request = plan.send(reply)
-        except StopIteration:
-            return
-        reply = perform(request)
+    driven(plan, perform)

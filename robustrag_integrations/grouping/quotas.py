@@ -6,7 +6,7 @@ Pure; whoever holds a retriever drives it, synchronously or not.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
@@ -113,30 +113,6 @@ def gather(
                 continue
             shortage = _shortage(quota, count, len(items), ended)
         return Gathered(tuple(items[rank] for rank in chosen), shortage)
-
-
-def gathered(gathering: Gathering[T], fetch: Callable[[int], Sequence[T]]) -> Gathered[T]:
-    """Drive `gather`."""
-    k = next(gathering)
-    while True:
-        items = fetch(k)
-        try:
-            k = gathering.send(items)
-        except StopIteration as done:
-            found: Gathered[T] = done.value
-            return found
-
-
-async def agathered(gathering: Gathering[T], fetch: Callable[[int], Awaitable[Sequence[T]]]) -> Gathered[T]:
-    """Drive `gather` without blocking the event loop."""
-    k = next(gathering)
-    while True:
-        items = await fetch(k)
-        try:
-            k = gathering.send(items)
-        except StopIteration as done:
-            found: Gathered[T] = done.value
-            return found
 
 
 class Shortage(str):

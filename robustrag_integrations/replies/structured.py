@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import Any, Literal, get_args
 
 from robustrag_integrations._util.json_values import valid_text
+from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Probed, Response
 from robustrag_integrations.models.client_errors import status_of
@@ -130,32 +131,12 @@ class ReplyMode:
             ask: asks the probe in one of these ways; raises what the call raises.
         """
         with self._turn:
-            steps = self._steps(ways)
-            reply: Any = None
-            while True:
-                try:
-                    way = steps.send(reply)
-                except StopIteration as done:
-                    return done.value  # type: ignore[no-any-return]
-                try:
-                    reply = ask(way)
-                except Exception as error:
-                    reply = error
+            return driven(self._steps(ways), ask, keeps=_every)
 
     async def asettled(self, ways: Sequence[str], ask: Callable[[str], Awaitable[Response]]) -> Probed:
         """`settled` in an event loop."""
         async with self._turns.here():
-            steps = self._steps(ways)
-            reply: Any = None
-            while True:
-                try:
-                    way = steps.send(reply)
-                except StopIteration as done:
-                    return done.value  # type: ignore[no-any-return]
-                try:
-                    reply = await ask(way)
-                except Exception as error:
-                    reply = error
+            return await adriven(self._steps(ways), ask, keeps=_every)
 
     def _steps(self, ways: Sequence[str]) -> Generator[str, Any, Probed]:
         if self.fixed:
@@ -176,6 +157,10 @@ class ReplyMode:
                 found = Probed(why=f"asked by {way}: {error}")
         self.fixed = self.fixed or found
         return self.fixed
+
+
+def _every(error: Exception) -> bool:
+    return True
 
 
 def _is_of_the_model(error: Exception) -> bool:

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustrag_integrations.grouping.quotas import SourceQuota, agathered, choose, gather, gathered
+from robustrag_integrations._util.steps import adriven, driven
+from robustrag_integrations.grouping.quotas import SourceQuota, choose, gather
 
 RANKINGS = st.lists(st.integers(0, 8), max_size=40)
 
@@ -33,7 +34,7 @@ def rounds(corpus: list[int], quota: SourceQuota, *, exact: bool = True) -> tupl
         asked.append(k)
         return corpus[:k]
 
-    return asked, gathered(gather(quota, places_of, exact=exact), fetch)
+    return asked, driven(gather(quota, places_of, exact=exact), fetch)
 
 
 def test_more_is_fetched_only_while_sources_are_missing() -> None:
@@ -56,7 +57,7 @@ async def test_asynchronously_the_same_rounds_are_made() -> None:
         asked.append(k)
         return ([0] * 100 + [1, 2])[:k]
 
-    found = await agathered(gather(SourceQuota(3, 2), places_of), fetch)
+    found = await adriven(gather(SourceQuota(3, 2), places_of), fetch)
     assert (asked, found.items) == ([12, 48, 192], (0, 0, 1, 2))
 
 
