@@ -52,8 +52,14 @@ class Shown:
         self._blank = self._blank and not ready.strip()
         return ready
 
-    def restart(self, whole: Response) -> Response:
-        """Take the reply of a call in place of a stream that failed; text that was shown stays shown."""
+    def restart(self, whole: Response, failed: Exception | None) -> Response:
+        """Take the reply of a call in place of a stream that failed; text that was shown stays shown.
+
+        Raises:
+            Exception: what the stream failed with, where the call gives no reply either.
+        """
+        if failed is not None and whole.text is None and whole.refusal is None:
+            raise failed
         self._said = [whole.text or ""]
         return whole
 
@@ -98,12 +104,8 @@ def unbroken(pieces: Iterator[Piece], reply: Shown, ask: Callable[[], Response])
         raise
     except Exception as error:
         failed = error
-    if failed is None and not reply.is_missing(ending):
-        return
-    whole = ask()
-    if failed is not None and whole.text is None and whole.refusal is None:
-        raise failed
-    yield reply.restart(whole)
+    if failed is not None or reply.is_missing(ending):
+        yield reply.restart(ask(), failed)
 
 
 async def aunbroken(
@@ -120,12 +122,8 @@ async def aunbroken(
         raise
     except Exception as error:
         failed = error
-    if failed is None and not reply.is_missing(ending):
-        return
-    whole = await ask()
-    if failed is not None and whole.text is None and whole.refusal is None:
-        raise failed
-    yield reply.restart(whole)
+    if failed is not None or reply.is_missing(ending):
+        yield reply.restart(await ask(), failed)
 
 
 def shown(pieces: Iterator[Piece], reply: Shown) -> Iterator[Piece]:
