@@ -129,9 +129,7 @@ def _read(response: str, choices: Sequence[str]) -> int | None:
     given, options = _as_compared(line), _options(tuple(choices))
     if given in options:
         return options.index(given)
-    labels = [option_label(i) for i in range(len(choices) + 1)]
-    if any(option.upper() in labels for option in options):
-        labels = []
+    labels = _labels(options)
     if labels and (match := _LETTER.fullmatch(" ".join(line.casefold().replace("’", "'").split()))):
         letter, behind = match.group(1).upper(), _as_compared(line[match.end(1) :].lstrip(").:* "))
         if behind in options:  # "(A) Lyon": the words count, as letters may not have been shown
@@ -172,3 +170,10 @@ def _as_compared(text: str) -> str:
 def _options(choices: tuple[str, ...]) -> tuple[str, ...]:
     """The options as responses are compared with them; every group votes on the same ones."""
     return tuple(map(_as_compared, choices))
+
+
+@lru_cache(maxsize=256)
+def _labels(options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the letters of the options and of "no information"; none where an option reads like a letter."""
+    labels = tuple(option_label(i) for i in range(len(options) + 1))
+    return () if any(option.upper() in labels for option in options) else labels
