@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from robustrag_integrations import RobustAnswer
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 QUERY = "What is the capital of France?"
@@ -62,3 +63,18 @@ def server(enforced: str, reply: Callable[[str], str] = said) -> LoopbackServer:
         return Reply(read(prompt)[0] or "I don't know")
 
     return LoopbackServer(answer, whole_requests=True)
+
+
+def assert_is_the_cores(found: RobustAnswer, expected: RobustAnswer, way: str) -> None:
+    """An integration's answer is the core's, group by group, and names the mode."""
+    assert (found.text, found.radius) == (expected.text, expected.radius) == ("Paris", 1)
+    assert [g.status for g in found.groups] == [g.status for g in expected.groups]
+    assert [g.response for g in found.groups] == [g.response for g in expected.groups]
+    assert found.settings["replies"] == way
+
+
+def assert_costs_its_group(answer: RobustAnswer, reply: str) -> None:
+    """A hostile reply of the last group changes nothing of the others."""
+    assert answer.text == "Paris"
+    assert [g.status for g in answer.groups][:4] == ["supports"] * 4
+    assert answer.groups[4].status in ("failed", "differs", "abstained"), reply[:60]
