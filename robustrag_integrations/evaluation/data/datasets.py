@@ -50,7 +50,13 @@ def _rows(name: str, found: object) -> Rows:
     return rows
 
 
-DATASETS: Table[Rows] = Table("robustrag.datasets", {}, _rows)
+def _lists() -> str:
+    from robustrag_integrations.evaluation.data.world import world_folder
+
+    return str(world_folder() / "lists.jsonl")
+
+
+DATASETS: Table[Rows] = Table("robustrag.datasets", {"demo-lists": _lists}, _rows)
 """Functions without arguments that return a file's path, or rows as a file holds them (`questions.question_of`)."""
 
 
@@ -87,8 +93,9 @@ def load_dataset(
     """Read a data set.
 
     Args:
-        source: `demo` for the questions about the fictional world, a file (`questions.question_of` has its layouts),
-            or the name of a data set of another package, where there is no file of that name.
+        source: `demo` for the questions about the fictional world, `demo-lists` for those with several right answers,
+            a file (`questions.question_of` has its layouts), or the name of a data set of another package. A file of
+            that name comes first.
         task: what is asked; None for what the first question asks: `long` if it says so, else `qa`.
         top_k: how many passages each question gets; None for all that a file gives, 10 for `demo`.
         limit: how many questions are read; None for all. Reading stops there.
