@@ -36,7 +36,8 @@ def ratios(bench: Bench) -> list[Ratio]:
         after = _rows(bench, model, [[*benign, scene.passages(seed=3)[0]][i] for i in order])
         moved += sum(not np.array_equal(before[old], after[new]) for new, old in enumerate([*order, _GROUPS + 1]))
     zero = {"cpu": ("<=", 0.0), "cuda": ("<=", 0.0)}
-    return [Ratio("benign rows moved by content, length or rank", (float(moved),), zero)]
+    said = f"isolation {model.numerics['isolation']}"
+    return [Ratio("benign rows moved by content, length or rank", (float(moved),), zero, said)]
 
 
 def _rows(bench: Bench, model: LocalModel, passages: Sequence[str]) -> list[np.ndarray]:

@@ -56,14 +56,14 @@ def _words(count: int, seed: int) -> str:
     return " ".join(f"w{chosen.randrange(VOCABULARY - 10)}" for _ in range(count))
 
 
-def word_tokenizer() -> Any:
+def word_tokenizer(vocabulary: int = VOCABULARY) -> Any:
     """Return a tokenizer with one token per word and no end token: answers have full length."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     unknown = "<unk>"
     words = [unknown, *_ABSTENTION_WORDS]
-    words += [f"w{i}" for i in range(VOCABULARY - len(words))]
+    words += [f"w{i}" for i in range(vocabulary - len(words))]
     tokenizer = Tokenizer(models.WordLevel({word: i for i, word in enumerate(words)}, unk_token=unknown))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token=unknown)
