@@ -82,6 +82,7 @@ class RobustOptions(MethodOptions, total=False):
     below: Below
     stop_when_decided: bool
     wave_size: int | None
+    allow_sole_source: bool
     accept_sampling: bool
     prime: bool | int
     citation_markers: bool

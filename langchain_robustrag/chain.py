@@ -50,6 +50,7 @@ def create_robust_documents_chain(
     below: Below = "abstain",
     stop_when_decided: bool = False,
     wave_size: int | None = None,
+    allow_sole_source: bool = False,
     accept_sampling: bool = False,
     prime: bool | int = False,
     citation_markers: bool = False,
@@ -102,6 +103,8 @@ def create_robust_documents_chain(
         stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
             answer, nor takes its radius below `min_radius`; their calls are cancelled. Consensus and voting.
         wave_size: with it, how many groups are asked at once, and more only if these did not decide; None: all.
+        allow_sole_source: an answer that rests on one source alone goes into the prompts of agents and into a graph's
+            messages, too. False: it is an abstention there, as it may be an attacker's words.
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -183,7 +186,16 @@ def create_robust_documents_chain(
     if output_schema is not None:
         checked = replace(cast(Any, checked), final="always")  # keyword aggregation's
     rules = VoteRules(
-        group_size, group_by, copies, weights, min_groups, min_radius, below, stop_when_decided, wave_size
+        group_size,
+        group_by,
+        copies,
+        weights,
+        min_groups,
+        min_radius,
+        below,
+        stop_when_decided,
+        wave_size,
+        allow_sole_source,
     )
     method.load().check_rules(rules)
     check_at_least(1, max_concurrency=max_concurrency, attempts=attempts)

@@ -52,7 +52,8 @@ def create_robust_node(
     Args:
         llm: see `create_robust_documents_chain`.
         prompt: see there.
-        answer_key: under which key of the state the answer goes; under `messages` it is an `AIMessage`.
+        answer_key: under which key of the state the answer goes; under `messages`, which other models read, it is an
+            `AIMessage`, and one that rests on one source alone an abstention (`allow_sole_source`).
         robustness_key: and the report, a `RobustAnswer.to_dict()`, which a checkpointer can store; None leaves it out.
         options: the keyword arguments of `create_robust_documents_chain`.
 
@@ -68,13 +69,14 @@ def create_robust_node(
     answering = create_reporting_chain(llm, prompt, options)
 
     def update(answered: dict[str, Any], shown: ShownMessage) -> dict[str, Any]:
-        answer = answered["answer"]
+        answer, report = answered["answer"], answered["robustness"]
         if answer_key == "messages":
-            text = answer if isinstance(answer, str) else answered["robustness"].text
-            answer = [AIMessage(text, id=shown.id)]
+            report = report.for_prompt()
+            told = isinstance(answer, str) and report is answered["robustness"]
+            answer = [AIMessage(answer if told else report.text, id=shown.id)]
         written: dict[str, Any] = {answer_key: answer}
         if robustness_key is not None:
-            written[robustness_key] = answered["robustness"].to_dict()
+            written[robustness_key] = report.to_dict()
         return written
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:

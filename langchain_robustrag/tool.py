@@ -127,8 +127,9 @@ def content_and_artifact(
     answered: dict[str, Any], documents: Any, supporting_only: bool = False
 ) -> tuple[str, dict[str, Any]]:
     """Return the parts of a tool message: the answer, and the artifact, which never reaches the agent's model."""
-    answer = answered["robustness"]
+    answer = answered["robustness"].for_prompt()
+    told = isinstance(answered["answer"], str) and answer is answered["robustness"]
+    shown = answered["answer"] if told else answer.text
     if supporting_only:
         documents, answer = answer.supporting(documents), answer.over_supporting()
-    shown = answered["answer"] if isinstance(answered["answer"], str) else answer.text
     return shown, {"documents": documents, "robustness": answer.to_dict()}

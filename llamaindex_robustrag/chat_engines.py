@@ -23,9 +23,13 @@ from llamaindex_robustrag.query_engine import check_retriever, checked_postproce
 from llamaindex_robustrag.reports import REPORT, Report, ResponseMetadata
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.prompts import ABSTENTION
 
 if TYPE_CHECKING:
     from typing import Self  # Python 3.11
+
+
+_MOST_OPEN = 100  # turns; of a stream that nobody reads to its end there is never an answer
 
 
 class Turn:
@@ -85,6 +89,8 @@ class ReportingChatEngine(BaseChatEngine):
     _llm: LLM
     _synthesizer: RobustRAGSynthesizer | None = None
     _small_talk: bool = True
+    _turns: Sequence[Turn] = ()  # those whose answers may be missing from `_unspoken`
+    _unspoken: frozenset[str] = frozenset()  # answers that no prompt may hold
 
     def __repr__(self) -> str:
         retriever: Any = getattr(self, "_retriever", None)
@@ -116,7 +122,25 @@ class ReportingChatEngine(BaseChatEngine):
         )
         if talk is not None:
             talk.turns.append(turn)
+        self._turns = [*self._turns[-_MOST_OPEN:], turn]
         return turn
+
+    def _for_prompts(self, conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
+        """Return a conversation as prompts may hold it: the engine's answers as of `RobustAnswer.for_prompt`."""
+        streaming = []
+        for turn in self._turns:
+            answer = getattr(getattr(turn.response, "metadata", None), "robust_answer", None)
+            if answer is None:
+                streaming.append(turn)
+            elif answer.for_prompt() is not answer:
+                self._unspoken |= {answer.text, answer.marked_text}
+        self._turns = streaming
+        return [
+            ChatMessage(role=m.role, content=ABSTENTION)
+            if m.role == MessageRole.ASSISTANT and m.content in self._unspoken
+            else m
+            for m in conversation
+        ]
 
     @classmethod
     def from_defaults(
@@ -238,7 +262,7 @@ class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):  # type: 
     _THEIRS = ("prefix_messages",)
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
-        return self._new_turn([*self._prefix_messages, *chat_history], streaming)
+        return self._new_turn([*self._prefix_messages, *self._for_prompts(chat_history)], streaming)
 
 
 class RobustCondensePlusContextChatEngine(  # type: ignore[misc]
@@ -258,6 +282,7 @@ class RobustCondensePlusContextChatEngine(  # type: ignore[misc]
     _THEIRS = ("condense_prompt", "skip_condense", "verbose")
 
     def _get_response_synthesizer(self, chat_history: list[ChatMessage], streaming: bool = False) -> Any:
+        chat_history = self._for_prompts(chat_history)
         system = [ChatMessage(role=MessageRole.SYSTEM, content=self._system_prompt)] if self._system_prompt else []
         if self._skip_condense:
             return self._new_turn([*system, *chat_history], streaming)
@@ -269,7 +294,11 @@ class RobustCondensePlusContextChatEngine(  # type: ignore[misc]
     async def _arun_c3(self, *args: Any, **kwargs: Any) -> tuple[Any, ToolOutput, list[NodeWithScore]]:
         return _with_query(*await super()._arun_c3(*args, **kwargs))
 
+    def _condense_question(self, chat_history: list[ChatMessage], latest_message: str) -> str:
+        return super()._condense_question(self._for_prompts(chat_history), latest_message)
+
     async def _acondense_question(self, chat_history: list[ChatMessage], latest_message: str) -> str:
+        chat_history = self._for_prompts(chat_history)
         if blocks_the_loop(self._llm, "acomplete"):
             return await asyncio.to_thread(self._condense_question, chat_history, latest_message)
         return await super()._acondense_question(chat_history, latest_message)

@@ -91,6 +91,18 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             callback_manager,
         )
 
+    def for_prompts(self) -> RobustRAGQueryEngine:
+        """Return the same engine for tools, agents and engines of sub-questions, whose models read its responses.
+
+        An answer that rests on one source alone may be an attacker's words, and is an abstention there, unless the
+        synthesizer has `allow_sole_source`.
+
+        Examples:
+            >>> QueryEngineTool.from_defaults(engine.for_prompts(), name="facts", description="Answers about ...")
+        """
+        synthesizer = self._robust.with_changes(for_prompts=True)
+        return type(self)(self._retriever, synthesizer, self._node_postprocessors, self.callback_manager)
+
     def with_retriever(self, retriever: BaseRetriever) -> RobustRAGQueryEngine:
         """Return the same engine over another retriever."""
         return type(self)(retriever, self._response_synthesizer, self._node_postprocessors, self.callback_manager)

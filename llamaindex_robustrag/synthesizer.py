@@ -66,6 +66,7 @@ from robustrag_integrations.grouping.votes import Below, Copies, VoteRules, Weig
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
+from robustrag_integrations.plans.endings import for_prompts
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer, warmed
 from robustrag_integrations.plans.priming import prime_from
 from robustrag_integrations.plans.requests import Plan
@@ -138,6 +139,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
             answer, nor takes its radius below `min_radius`; their calls are cancelled. Consensus and voting.
         wave_size: with it, how many groups are asked at once, and more only if these did not decide; None: all.
+        allow_sole_source: an answer that rests on one source alone goes into later prompts of a chat engine, and out of
+            `for_prompts()`, too. False: it is an abstention there, as it may be an attacker's words.
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -194,6 +197,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         below: Below = "abstain",
         stop_when_decided: bool = False,
         wave_size: int | None = None,
+        allow_sole_source: bool = False,
         accept_sampling: bool = False,
         prime: bool | int = False,
         citation_markers: bool = False,
@@ -240,6 +244,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             below,
             stop_when_decided,
             wave_size,
+            allow_sole_source,
         )
         self._method.load().check_rules(self._rules)
         self._accept_sampling = accept_sampling
@@ -257,6 +262,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._user = UserPrompts()
         self._aside: Prompt | None = None
         self._condensed: tuple[ChatMessage, ...] = ()
+        self._for_prompts = False
         self._use(text_qa_template=text_qa_template, keyword_prompt=keyword_prompt)
         self._local: Any = None
         if citation_markers and self._structure is not None:
@@ -351,6 +357,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         conversation: Sequence[ChatMessage] | None = None,
         aside: Prompt | None = None,
         condensed: Sequence[ChatMessage] = (),
+        for_prompts: bool | None = None,
     ) -> _Self:
         """Return a copy that streams or does not, or that puts a conversation in front of every prompt.
 
@@ -359,10 +366,12 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             conversation: these messages; None for what this one has.
             aside: asked where no document answers, and so without documents; None: an abstention.
             condensed: earlier messages that are no part of prompts, but that the question was made from.
+            for_prompts: whether answers are for other prompts (`RobustRAGQueryEngine.for_prompts`).
         """
         changed = copy.copy(self)
         changed._flag = StreamingFlag(self.streams if streaming is None else streaming)
         changed._aside, changed._condensed = aside, tuple(condensed)
+        changed._for_prompts = self._for_prompts if for_prompts is None else for_prompts
         if conversation is not None:
             changed._converse(conversation)
         return changed
@@ -522,6 +531,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             markers=self._markers,
         )
         plan: Plan = self._method.load().whole_plan(plan_input, self._settings_filled())
+        plan = for_prompts(plan) if self._for_prompts else plan
         return plan if self._aside is None else with_spending(with_aside(plan, self._aside))
 
     def _settings_filled(self) -> Any:

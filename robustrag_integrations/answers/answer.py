@@ -12,12 +12,15 @@ from robustrag_integrations._util.json_values import plain, restored
 from robustrag_integrations._util.words import count_of, loss_in_words, radius_in_words, repeats_in_words
 from robustrag_integrations.answers.citations import Citation, marked_text
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
+from robustrag_integrations.answers.links import without_links
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, tokens_in_words
+from robustrag_integrations.prompts import ABSTENTION
 
 GroupStatus = Literal["supports", "mentions", "differs", "abstained", "copy", "failed", "not_asked"]
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
 
 SCHEMA = "robustrag/answer/1"
+_ANSWERS = ("supports", "mentions", "differs")  # statuses of groups that answer
 _MOST_SHOWN = 10  # dissenting answers in `explain()`
 _LONGEST_DISSENT = 300  # characters of one
 T = TypeVar("T")
@@ -171,7 +174,7 @@ class RobustAnswer(_Record):
         """A JSON-safe dictionary; `schema` names its version."""
         report = plain(replace(self, kept=None))
         del report["kept"]
-        return {"schema": SCHEMA, **report, "dissent": plain(self.dissent)}
+        return {"schema": SCHEMA, **report, "dissent": plain(self.dissent), "sole_source": self.sole_source}
 
     @classmethod
     def from_dict(cls, report: Mapping[str, Any]) -> RobustAnswer:
@@ -195,6 +198,44 @@ class RobustAnswer(_Record):
         return tuple(
             Citation(number, g.index, g.passage_ids, g.origins, g.positions, g.words)
             for number, g in enumerate(cited, 1)
+        )
+
+    @property
+    def sole_source(self) -> str | None:
+        """The origin of the one group that answers, where all others are silent; None for any other answer.
+
+        The text is then that group's alone. Its origin is as its metadata spells it, or the ids of its passages.
+        """
+        answering = [group for group in self.groups if group.status in _ANSWERS]
+        if self.abstained or len(answering) != 1 or any(group.status == "not_asked" for group in self.groups):
+            return None
+        [sole] = answering
+        if sole.status == "supports" and not sole.words:
+            return None  # of a method that does not ask in isolation
+        return ", ".join(sole.origins or sole.passage_ids)
+
+    def for_prompt(self) -> RobustAnswer:
+        """The answer as another prompt may hold it: an agent's, a tool's, a chat history, or a next question's.
+
+        One that rests on a sole source is an abstention there, unless `allow_sole_source` is set (`VoteRules`).
+        """
+        if self.sole_source is None or self.settings.get("allow_sole_source"):
+            return self
+        return self.withheld(
+            f"withheld from the next prompt: the answer rests on {printable(self.sole_source, 80)} alone, whose words "
+            "may be an attacker's; allow_sole_source=True lets such answers through"
+        )
+
+    def withheld(self, why: str) -> RobustAnswer:
+        """Return an abstention in place of the answer, which says why; the radius is left in its evidence."""
+        return self.changed(
+            text=ABSTENTION,
+            radius=0,
+            radius_verbatim=0,
+            abstained=True,
+            choice=None,
+            warnings=(*self.warnings, why),
+            evidence={**self.evidence, "radius": self.radius},
         )
 
     @property
@@ -326,8 +367,8 @@ def _dissent(found: Dissent) -> str:
 
 
 def _words(group: GroupReport) -> str:
-    """Return the answer of a group that differs."""
-    return (", ".join(group.words) or group.response or "").strip()[:_LONGEST_DISSENT]
+    """Return the answer of a group that differs, without its links."""
+    return without_links((", ".join(group.words) or group.response or "").strip()[:_LONGEST_DISSENT])
 
 
 def _names(of: GroupReport | Citation) -> str:

@@ -26,12 +26,13 @@ _ADDRESS = re.compile(
     r"[^\s<>\"'`\\|{}^]{1,4000}",
     re.I,
 )
-_TARGET = re.compile(
-    r"\]\(\s{0,9}<?((?:[^\s()<>]|\([^\s()<>]{0,200}\)){1,4000})"
-    r"|\b(?:src|href|poster|action)\s{0,9}=\s{0,9}[\"']?([^\s\"'<>]{1,4000})"
-)
+_TARGET = re.compile(r"\]\(\s{0,9}<?((?:[^\s()<>]|\([^\s()<>]{0,200}\)){1,4000})")
+_ATTRIBUTE = re.compile(r"\b(?:src|href|poster|action)\s{0,9}=\s{0,9}[\"']?([^\s\"'<>]{1,4000})")
 _DEFINED = re.compile(r"^[ \t]{0,9}\[[^\]\n]{1,200}\]:[ \t]{0,9}<?([^\s<>]{1,4000})", re.M)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_LABELLED = re.compile(
+    r"!?\[([^\[\]\n]{0,1000})\]\(\s{0,9}<?(?:[^\s()<>]|\([^\s()<>]{0,200}\)){1,4000}(?:\s[^()\n]{0,200})?\)"
+)
 _SIGN = re.compile(r"[:/=]|www\.|\]\(", re.I)  # in every match of these
 _TAIL = ".,;:!?'\"*_~)]"
 
@@ -46,10 +47,28 @@ def links_in(text: str) -> tuple[str, ...]:
     if _SIGN.search(looked_at) is None:
         return ()
     found = [(m.start(), m[0]) for m in _ADDRESS.finditer(looked_at)]
-    for pattern in (_TARGET, _DEFINED):
-        found += [(m.start(i), m[i]) for m in pattern.finditer(looked_at) for i in range(1, pattern.groups + 1) if m[i]]
+    for pattern in (_TARGET, _ATTRIBUTE, _DEFINED):
+        found += [(m.start(1), m[1]) for m in pattern.finditer(looked_at)]
     bare = [address for _, link in sorted(found) if (address := _bare(link))]
     return tuple(dict.fromkeys(bare))[:_MOST_LINKS]
+
+
+def without_links(text: str) -> str:
+    """Return a text without the addresses in it; of a Markdown link or image its label stays.
+
+    Args:
+        text: a short one; it stays as it is if it has none.
+    """
+    if not links_in(text):
+        return text
+    text = _LABELLED.sub(r"\1", _INVISIBLE.sub("", text))
+    patterns = [_TARGET, _DEFINED, _ADDRESS, *([_ATTRIBUTE] if "<" in text else [])]
+    before = None
+    while text != before:
+        before = text
+        for pattern in patterns:
+            text = pattern.sub(" ", text)
+    return text.strip()
 
 
 def unsupported_links(answer: RobustAnswer, passages: Sequence[str | Passage]) -> tuple[str, ...]:

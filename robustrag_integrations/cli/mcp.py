@@ -39,7 +39,8 @@ transports:
 what the tool gives:
   The answer as text, and as structured content answer, abstained, radius, groups, origins
   (of the sources that support it), holds_for (every_run, this_run, ...) and the model. Let an agent act on an answer
-  with radius >= 1, or start the server with --min-radius 1.
+  with radius >= 1, or start the server with --min-radius 1. Where one source alone answers, sole_source names it, and
+  the answer is an abstention unless the server has --allow-sole-source.
 
 examples:
   robustrag mcp --docs notes/
@@ -61,6 +62,13 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_retrieval(parser)
     add_thresholds(parser)
+    parser.add_argument(
+        "--allow-sole-source",
+        action="store_true",
+        default=None,
+        help="agents may read an answer that rests on one source alone; without it that is an abstention, as it may be "
+        "an attacker's words",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -105,16 +113,18 @@ def server_of(args: argparse.Namespace) -> MCPServer:
             answer = await defense.aanswer(question, passages)
         except (RobustRAGError, ValueError) as error:  # its message may quote the documents
             raise ToolError(f"the documents could not be read ({type(error).__name__})") from None
+        told = answer.for_prompt()
         report = {
-            "answer": answer.text,
-            "abstained": answer.abstained,
-            "radius": answer.radius,
+            "answer": told.text,
+            "abstained": told.abstained,
+            "sole_source": answer.sole_source and printable(answer.sole_source, 80),
+            "radius": told.radius,
             "groups": len(answer.groups),
-            "origins": sorted({printable(origin, 80) for cited in answer.citations for origin in cited.origins}),
+            "origins": sorted({printable(origin, 80) for cited in told.citations for origin in cited.origins}),
             "holds_for": answer.determinism.scope,
             "model": model.description,
         }
-        return CallToolResult(content=[TextContent(type="text", text=answer.text)], structured_content=report)
+        return CallToolResult(content=[TextContent(type="text", text=told.text)], structured_content=report)
 
     server.add_tool(ask_documents, annotations=ToolAnnotations(read_only_hint=True))
     return server

@@ -32,6 +32,7 @@ from robustrag_integrations.plans.endings import (
     with_markers,
     with_report_of_failure,
     with_rules,
+    with_sole_source,
 )
 from robustrag_integrations.plans.keeping import Asked, Kept, keeping
 from robustrag_integrations.plans.performers import Performer, TextPerformer
@@ -567,7 +568,7 @@ class Defense(ABC):
         plan = with_report_of_failure(plan, inputs.query, name, settings.as_dict)
         plan = with_late_findings(plan, inputs.late_caveats, inputs.capabilities)
         plan = with_determinism(
-            with_rules(plan, inputs.rules),
+            with_rules(with_sole_source(plan), inputs.rules),
             cls.promise,
             inputs.repeats,
             accept_sampling=inputs.accept_sampling,

@@ -36,6 +36,7 @@ VOTES = (
     "below",
     "stop_when_decided",
     "wave_size",
+    "allow_sole_source",
 )
 """The fields of `VoteRules` that a file can hold."""
 

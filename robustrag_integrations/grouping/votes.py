@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         below: Below
         stop_when_decided: bool
         wave_size: int | None
+        allow_sole_source: bool
 
 
 Copies = Literal["report", "one_vote"]
@@ -36,6 +37,7 @@ Below = Literal["abstain", "raise"]
 Weights = Mapping[str, int] | Callable[[Any], int]
 
 HASTE = ("stop_when_decided", "wave_size")  # fields that change no text
+_CHANGES_NO_ANSWER = (*HASTE, "allow_sole_source")
 _LIMITS = ("min_groups", "min_radius")
 MOST_VOTES = 100  # of one origin; more leave nothing to the others
 
@@ -60,6 +62,9 @@ class VoteRules:
         stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
             answer, nor takes its radius below `min_radius`. The text stays the same; the radius is what is proved then.
         wave_size: with it, how many groups are asked at once, and the next ones only if that did not decide; None: all.
+        allow_sole_source: an answer that rests on one source alone goes into other prompts, too: an agent's, a tool's,
+            a chat history (`RobustAnswer.for_prompt`). False: it is an abstention there, as it may be an attacker's
+            words.
 
     Raises:
         ValueError, TypeError: an invalid field; the message names it and the fix.
@@ -75,12 +80,13 @@ class VoteRules:
     below: Below = "abstain"
     stop_when_decided: bool = False
     wave_size: int | None = None
+    allow_sole_source: bool = False
     by: GroupBy = field(init=False, default="origin")
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", grouping_of(self.group_size, self.group_by))
         check_at_least(0, min_groups=self.min_groups, min_radius=self.min_radius)
-        check_flag(stop_when_decided=self.stop_when_decided)
+        check_flag(stop_when_decided=self.stop_when_decided, allow_sole_source=self.allow_sole_source)
         if self.wave_size is not None:
             check_at_least(1, wave_size=self.wave_size)
             if not self.stop_when_decided:
@@ -146,7 +152,7 @@ class VoteRules:
             found["copies"] = self.copies
         if self.weights is not None:
             found["weights"] = dict(self.weights) if isinstance(self.weights, Mapping) else "function"
-        return found | {n: v for n in (*_LIMITS, *HASTE) if (v := getattr(self, n))}
+        return found | {n: v for n in (*_LIMITS, *_CHANGES_NO_ANSWER) if (v := getattr(self, n))}
 
     def check_certifiable(self) -> None:
         """Check that certificates can be made for votes like these.
@@ -154,7 +160,7 @@ class VoteRules:
         Raises:
             ValueError: they are not; the message names what to leave out.
         """
-        if further := {name: value for name, value in self.as_dict().items() if name not in HASTE}:
+        if further := {name: value for name, value in self.as_dict().items() if name not in _CHANGES_NO_ANSWER}:
             raise ValueError(
                 f"{', '.join(f'{name}={value!r}' for name, value in further.items())}: certificates are about one vote "
                 "per group, and do not count the abstentions that an attacker may cause; certify the defence without "

@@ -117,6 +117,28 @@ def too_few_groups(
     return answer
 
 
+def with_sole_source(plan: Plan) -> Plan:
+    """Wrap a plan: its answer says if it rests on one of several sources alone."""
+    answer = yield from plan
+    if answer.sole_source is None or len(answer.groups) == 1:
+        return answer
+    copies = sum(group.status == "copy" for group in answer.groups)
+    silent = len(answer.groups) - 1 - copies
+    said = f"rests on {printable(answer.sole_source, 80)} alone"
+    if silent:
+        said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent, none contradicts"
+    if copies:
+        said += f"; {count_of(copies, 'other')} {'holds' if copies == 1 else 'hold'} the same text"
+    return answer.changed(warnings=(*answer.warnings, said))
+
+
+def for_prompts(plan: Plan) -> Plan:
+    """Wrap a plan: its answer is one that other prompts may hold (`RobustAnswer.for_prompt`); it comes in one piece."""
+    answer = (yield from _held_back(plan)).for_prompt()
+    yield Emit(answer.text)
+    return answer
+
+
 def with_rules(plan: Plan, rules: VoteRules) -> Plan:
     """Wrap a plan: an answer whose radius is below `rules.min_radius` becomes an abstention.
 
@@ -138,16 +160,7 @@ def with_rules(plan: Plan, rules: VoteRules) -> Plan:
             "until it is larger: an attacker who can sway single runs then chooses which one counts. Retrieve more "
             "sources"
         )
-        answer = replace(
-            answer,
-            text=ABSTENTION,
-            radius=0,
-            radius_verbatim=0,
-            abstained=True,
-            choice=None,
-            warnings=(*answer.warnings, why),
-            evidence={**answer.evidence, "radius": answer.radius},
-        )
+        answer = answer.withheld(why)
         _refuse(rules, why, answer)
     elif not answer.abstained:
         kept = (

@@ -94,6 +94,8 @@ def report_of(
         "abstained": answer.abstained,
         "radius": answer.radius,
         "radius_unit": answer.radius_unit,
+        "sole_source": answer.sole_source,
+        "dissent": report["dissent"],
         "warnings": [*notes, *report["warnings"]],
         "citations": [plain(citation) for citation in answer.citations],
         "passages": [{"id": p.id, "source": p.source} for p in passages],

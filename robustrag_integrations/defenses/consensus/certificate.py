@@ -2,7 +2,8 @@
 
 The answer is made of what groups say, so R is enumerated from the untouched groups' replies: every set of keys that can
 be agreed on, and for each every form in which its keys can be shown. Where corrupted groups alone can have a key agreed
-on, or decide how a key is shown, they can cause any text.
+on, or decide how a key is shown, they can cause any text; so they can where one of them may be the only group that
+answers (`agreement/sole.py`).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from robustrag_integrations.defenses.agreement.agreed import (
 )
 from robustrag_integrations.defenses.agreement.asking import settled
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.agreement.sole import ANY_REPLY
 from robustrag_integrations.defenses.agreement.tally import votes_for
 from robustrag_integrations.defenses.consensus.counting import ConsensusRule
 from robustrag_integrations.defenses.consensus.plan import Consensus
@@ -99,12 +101,17 @@ def possible_texts(
     if corrupted == 0 or consensus.holds(corrupted):
         return {consensus.text or ABSTENTION}
     said = [None if reply is None else reply.keys for reply in replies]
+    answering = sum(keys is not None for keys in said)
+    if not answering:
+        raise Unbounded(ANY_REPLY)
     counts = votes_for(said)
     untouched = max(counts.values(), default=0)
     if corrupted >= max(untouched, rule.min_support):
         raise Unbounded(ANY_KEY)
     echoes = sum(reply is not None and reply.is_echo for reply in replies)
     texts = {ABSTENTION} if untouched < rule.min_support or echoes + corrupted >= untouched else set()
+    if answering == 1:
+        texts.add(consensus.text or ABSTENTION)  # the corrupted groups keep silent
     for core in _cores(counts, untouched, corrupted):
         together = votes_for([keys for keys in said if keys is not None and core in keys])
         for added in range(max(0, max(untouched, rule.min_support) - counts[core]), corrupted + 1):

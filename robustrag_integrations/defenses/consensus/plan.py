@@ -13,6 +13,7 @@ from robustrag_integrations.defenses.agreement.asking import ask_for_keys, settl
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes, largest_radius
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.reports import counts_shown, dissent_warnings, unread_warnings
+from robustrag_integrations.defenses.agreement.sole import SoleReply, sole_reply
 from robustrag_integrations.defenses.agreement.statuses import group_reports
 from robustrag_integrations.defenses.agreement.tally import votes_for
 from robustrag_integrations.defenses.consensus.counting import ConsensusRadius
@@ -63,7 +64,7 @@ def consensus_plan(
     readings = yield from ask_for_keys(groups, settings, reader, query, early)
     responses = [reading.response for reading in readings]
     consensus, radius, verbatim = counted(readings)
-    text = consensus.text or ABSTENTION
+    text, reports = consensus.text or ABSTENTION, group_reports(groups, readings, consensus.answer, consensus.counts)
     yield Emit(text)
     answer = RobustAnswer(
         text=text,
@@ -72,7 +73,7 @@ def consensus_plan(
         abstained=not consensus.text,
         query=query,
         defense="consensus",
-        groups=group_reports(groups, readings, consensus.answer, consensus.counts),
+        groups=consensus.sole.in_reports(reports) if consensus.sole else reports,
         settings=settings.as_dict(),
         evidence={**consensus.evidence, **early_evidence(readings, early)},
         model_calls=calls_made(readings),
@@ -97,8 +98,10 @@ class Consensus:
         replies: per group what it says; None for an abstention or a failure.
         weights: per group how many votes it has.
         counts: how many votes each key has.
-        agreed: the keys that are agreed on; empty where there is no answer.
+        agreed: the keys that are agreed on; empty where there is no answer, or one group alone answers.
         answer: those that are part of no other one, as they are shown.
+        text: the answer; empty if there is none.
+        sole: the reply of the one group that answers; None where several do, or none.
         settings: the settings.
         reader: what read the replies.
     """
@@ -108,6 +111,8 @@ class Consensus:
     counts: Mapping[str, int]
     agreed: frozenset[str]
     answer: tuple[Worded, ...]
+    text: str
+    sole: SoleReply | None
     settings: ConsensusSettings
     reader: ReplyReader
 
@@ -127,12 +132,11 @@ class Consensus:
         echoes = sum(w for reply, w in zip(replies, own, strict=True) if reply is not None and reply.is_echo)
         agreed = settings.rule.agreed(said, own, echoes)
         answer = tuple(Worded.of(key, replies, own) for key in deciding_keys(agreed))
-        return cls(replies, own, votes_for(said, own), agreed, answer, settings, reader)
-
-    @property
-    def text(self) -> str:
-        """The answer; empty if nothing was agreed on."""
-        return text_of(self.answer)
+        text = text_of(answer)
+        sole = sole_reply(readings, votes, agreed)
+        if sole:
+            agreed, text, answer = frozenset(), sole.text, sole.words if sole.text else ()
+        return cls(replies, own, votes_for(said, own), agreed, answer, text, sole, settings, reader)
 
     def radius(self, pending: int = 0, *, verbatim: bool = False) -> int:
         """Return how many votes can be replaced while the answer stays the same; -1 if pending ones may change it."""
@@ -158,7 +162,7 @@ class Consensus:
         """Counts of the most frequent keys; a hostile response may hold tens of thousands of its own."""
         return {
             "counts": counts_shown(self.counts, self.agreed, self.replies),
-            "retained": [worded.form for worded in self.answer],
+            "retained": [worded.form for worded in self.answer] if self.agreed else [self.text] * bool(self.text),
             "answering": sum(w for reply, w in zip(self.replies, self.weights, strict=True) if reply is not None),
         }
 
@@ -167,7 +171,7 @@ def _warnings(consensus: Consensus, dissent: Sequence[Dissent]) -> list[str]:
     warnings = unread_warnings(consensus.replies)
     answering = [reply for reply in consensus.replies if reply is not None]
     echoes = sum(reply.is_echo for reply in answering)
-    if answering and not consensus.answer:
+    if answering and not consensus.answer and not consensus.sole:
         most = max(consensus.counts.values(), default=0)
         if echoes and echoes >= most >= consensus.settings.rule.min_support:
             warnings.append(f"as many replies only repeat the question as agree on an answer: {echoes}")

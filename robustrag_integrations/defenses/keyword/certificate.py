@@ -4,7 +4,7 @@ Two things are done differently from a literal reading. The attacker's effective
 alpha <= 1, what is possible with fewer effective groups is possible with more, so that one power set covers all. And
 before keywords are looked at, it is checked whether the attacker alone reaches the threshold: any word can then be
 retained, and the responses have no end. Under a relative threshold there is a power set for each count that the
-strongest keyword can be brought to.
+strongest keyword can be brought to. The reply of the only group that answers (`agreement/sole.py`) is a response, too.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from robustrag_integrations.certification.result import Estimate
 from robustrag_integrations.defenses.agreement.agreed import Unbounded
 from robustrag_integrations.defenses.agreement.asking import settled
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.agreement.sole import ANY_REPLY, sole_reply
 from robustrag_integrations.defenses.keyword.counting import KeywordRule, tally_keywords
 from robustrag_integrations.defenses.keyword.kept import Kept
 from robustrag_integrations.defenses.keyword.lists import ListSpan, PossibleList
@@ -85,6 +86,17 @@ class _Trial:
                 "any word can be retained"
             )
             return
+        answering = sum(reply is not None for reply in replies)
+        if settings.shows_sole and not answering and case.corrupted:
+            found.open_ended(f"{count_of(case.corrupted, 'corrupted group')} alone {ANY_REPLY}")
+            return
+        sole = sole_reply(readings, [1] * len(readings), ()) if settings.shows_sole else None
+        if sole:
+            text = sole.text or ABSTENTION
+            [score] = yield from ledger.scored([text])
+            found.add(text, score, "one untouched group alone answers", number)
+            if found.done or not case.corrupted:
+                return
         possible = ListSpan(span, replies, case.corrupted, settings.as_counted)
         try:
             if self._fits(possible, ledger.left):

@@ -3,6 +3,7 @@
 ask every group alone                                 line 5
 read the keys of each reply                           line 7, `agreement/reader.py`
 count, and keep what enough groups say                lines 8-13, `counting.py`
+show the reply of the only group that answers         `agreement/sole.py`; not with `final="always"`
 show the kept keys in the words of the groups         `kept.py`
 ask again with these alone, where they have to be     lines 14-15, `answer_of`
 put together
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from robustrag_integrations._util.redaction import redacted
@@ -20,6 +22,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.asking import ask_for_keys, settled
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.reports import counts_shown, dissent_warnings, unread_warnings
+from robustrag_integrations.defenses.agreement.sole import sole_reply, votes_to_alone
 from robustrag_integrations.defenses.agreement.statuses import group_reports
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.defenses.keyword.counting import tally_keywords
@@ -40,7 +43,7 @@ class Wording(NamedTuple):
 
     Attributes:
         text: the text to show.
-        by: who worded it: `agreed` words alone, or the `model`.
+        by: who worded it: `agreed` words alone, the `model`, or the sole `source`.
         warning: what a reader should know of it.
     """
 
@@ -67,11 +70,17 @@ def keyword_plan(
     said = [None if reply is None else reply.keys for reply in replies]
     tally = tally_keywords(said, settings.rule, weights)
     kept = Kept.of(tally.retained, replies, weights, as_counted=settings.as_counted)
-    asks = settings.asks_for(len(kept.words))
-    verbatim = kept.radius(tally, settings.rule, verbatim=True)
-    radius = verbatim if asks else kept.radius(tally, settings.rule, verbatim=False)
+    sole = sole_reply(readings, weights, tally.retained) if settings.shows_sole else None
+    if sole:
+        kept = replace(kept, words=sole.words if sole.text else ())
+    asks = not sole and settings.asks_for(len(kept.words))
+    verbatim = 0 if sole else kept.radius(tally, settings.rule, verbatim=True)
+    radius = verbatim if asks or sole else kept.radius(tally, settings.rule, verbatim=False)
     final = None
-    if asks:
+    if sole:
+        wording = Wording(sole.text or ABSTENTION, "source")
+        yield Emit(wording.text)
+    elif asks:
         aloud = sum(weight for response, weight in zip(responses, weights, strict=True) if response.aloud)
         prompt = settings.final_prompt(query, kept.shown)
         with naming_groups(groups, responses):
@@ -81,9 +90,12 @@ def keyword_plan(
     else:
         wording = Wording(kept.text or ABSTENTION, "agreed")
         yield Emit(wording.text)
+        if settings.shows_sole and not kept.words:
+            radius = min(radius, votes_to_alone(replies, weights) - 1)
     abstained = not kept.words or reader.abstains(wording.text)
     shown = [] if abstained else _in_answer(wording, kept, reader)
     quorum = settings.quorum.radius(responses, weights)
+    reports = group_reports(groups, readings, shown, tally.counts)
     answer = RobustAnswer(
         text=wording.text,
         radius=max(0, min(radius, quorum)),
@@ -91,7 +103,7 @@ def keyword_plan(
         abstained=abstained,
         query=query,
         defense="keyword",
-        groups=group_reports(groups, readings, shown, tally.counts),
+        groups=sole.in_reports(reports) if sole else reports,
         settings=settings.as_dict(),
         margin_unit=unit,
         evidence=_evidence(tally, kept, wording, settings),
@@ -101,9 +113,9 @@ def keyword_plan(
     warnings = (
         *model_warnings,
         *grouping_warnings(groups, group_by),
-        *_threshold_warnings(tally, len(groups), settings),
+        *([] if sole else _threshold_warnings(tally, len(groups), settings)),
         *unread_warnings(replies),
-        *_agreement_warnings(tally, settings, unit),
+        *([] if sole else _agreement_warnings(tally, settings, unit)),
         *dissent_warnings(answer.dissent, sum(reply is not None for reply in replies)),
         *filter(None, [wording.warning]),
         *truncation_warnings([r.truncated for r in responses]),
@@ -165,7 +177,7 @@ def final_text(response: Response, kept: Kept, settings: KeywordSettings, reader
 
 def _in_answer(wording: Wording, kept: Kept, reader: ReplyReader) -> list[Any]:
     """Return the kept words that stand in the answer; all of them if it holds none."""
-    if wording.by == "agreed":
+    if wording.by != "model":
         return list(kept.words)
     said = reader.keys_of(wording.text)
     return [each for each in kept.words if said is not None and each.key in said.keys] or list(kept.words)
@@ -201,7 +213,7 @@ def _evidence(tally: KeywordTally, kept: Kept, wording: Wording, settings: Keywo
         "distinct_keywords": len(tally.counts),
         "threshold": float(tally.mu),
         "rule": settings.rule.in_words,
-        "retained": list(kept.shown),
+        "retained": list(kept.shown) if wording.by != "source" else [wording.text] * bool(kept.words),
         "worded_by": wording.by,
         "answering": tally.answering,
     }

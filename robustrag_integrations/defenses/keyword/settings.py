@@ -111,6 +111,11 @@ class KeywordSettings:
         """True if the final reply is shown as it comes: it never gives way to the kept words."""
         return self.final == "always"
 
+    @property
+    def shows_sole(self) -> bool:
+        """True if the reply of the only group that answers is shown as it is; the paper's final call words it."""
+        return self.final != "always"
+
     def asks_for(self, words: int) -> bool:
         """True if the model is asked to put so many kept words into an answer."""
         if not words or self.final == "never":
