@@ -133,7 +133,8 @@ class ReportingChatEngine(BaseChatEngine):
             if answer is None:
                 streaming.append(turn)
             elif answer.for_prompt() is not answer:
-                self._unspoken |= {answer.text, answer.marked_text}
+                shown = [] if hasattr(turn.response, "response_gen") else [str(turn.response)]
+                self._unspoken |= {answer.text, answer.marked_text, *shown}
         self._turns = streaming
         return [
             ChatMessage(role=m.role, content=ABSTENTION)

@@ -9,7 +9,13 @@ from typing import Any, Literal, TypeVar, get_args
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.display import printable, table
 from robustrag_integrations._util.json_values import plain, restored
-from robustrag_integrations._util.words import count_of, loss_in_words, radius_in_words, repeats_in_words
+from robustrag_integrations._util.words import (
+    count_of,
+    loss_in_words,
+    radius_in_words,
+    repeats_in_words,
+    retold_in_words,
+)
 from robustrag_integrations.answers.citations import Citation, marked_text
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
 from robustrag_integrations.answers.links import without_links
@@ -217,13 +223,16 @@ class RobustAnswer(_Record):
     def for_prompt(self) -> RobustAnswer:
         """The answer as another prompt may hold it: an agent's, a tool's, a chat history, or a next question's.
 
-        One that rests on a sole source is an abstention there, unless `allow_sole_source` is set (`VoteRules`).
+        One that rests on a sole source, or shows a word that one vote alone is for, is an abstention there, unless
+        `allow_sole_source` is set (`VoteRules`).
         """
-        if self.sole_source is None or self.settings.get("allow_sole_source"):
+        alone = self.sole_source is not None or self.evidence.get("support") == 1
+        if self.abstained or not alone or self.settings.get("allow_sole_source"):
             return self
+        source = printable(self.sole_source or "one source", 80)
         return self.withheld(
-            f"withheld from the next prompt: the answer rests on {printable(self.sole_source, 80)} alone, whose words "
-            "may be an attacker's; allow_sole_source=True lets such answers through"
+            f"withheld from the next prompt: {source} alone says it, and its words may be an attacker's; "
+            "allow_sole_source=True lets such answers through"
         )
 
     def withheld(self, why: str) -> RobustAnswer:
@@ -306,7 +315,8 @@ class RobustAnswer(_Record):
         lines = [
             f"Question: {printable(self.query, 200)}",
             f"Answer:   {printable(self.text, 400)}",
-            f"Radius:   {self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)})",
+            f"Radius:   {self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)}"
+            f"{retold_in_words(self.evidence.get('retold'))})",
             f"Defence:  {self.defense}, {count_of(len(self.groups), 'group')}, "
             f"{count_of(self.model_calls, 'model call')}",
             *_spending_lines(self.spending),

@@ -39,8 +39,8 @@ transports:
 what the tool gives:
   The answer as text, and as structured content answer, abstained, radius, groups, origins
   (of the sources that support it), holds_for (every_run, this_run, ...) and the model. Let an agent act on an answer
-  with radius >= 1, or start the server with --min-radius 1. Where one source alone answers, sole_source names it, and
-  the answer is an abstention unless the server has --allow-sole-source.
+  with radius >= 1, or start the server with --min-radius 1. What one source alone says is an abstention
+  (withheld), unless the server has --allow-sole-source.
 
 examples:
   robustrag mcp --docs notes/
@@ -117,7 +117,7 @@ def server_of(args: argparse.Namespace) -> MCPServer:
         report = {
             "answer": told.text,
             "abstained": told.abstained,
-            "sole_source": answer.sole_source and printable(answer.sole_source, 80),
+            "withheld": "one source alone says it" if told is not answer else None,
             "radius": told.radius,
             "groups": len(answer.groups),
             "origins": sorted({printable(origin, 80) for cited in told.citations for origin in cited.origins}),

@@ -31,6 +31,7 @@ from robustrag_integrations.plans.endings import (
     with_link_check,
     with_markers,
     with_report_of_failure,
+    with_retellings,
     with_rules,
     with_sole_source,
 )
@@ -568,7 +569,7 @@ class Defense(ABC):
         plan = with_report_of_failure(plan, inputs.query, name, settings.as_dict)
         plan = with_late_findings(plan, inputs.late_caveats, inputs.capabilities)
         plan = with_determinism(
-            with_rules(with_sole_source(plan), inputs.rules),
+            with_rules(with_retellings(with_sole_source(plan), inputs.groups), inputs.rules),
             cls.promise,
             inputs.repeats,
             accept_sampling=inputs.accept_sampling,

@@ -9,7 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robustrag_integrations._util.words import count_of, loss_in_words, radius_in_words, repeats_in_words
+from robustrag_integrations._util.words import (
+    count_of,
+    loss_in_words,
+    radius_in_words,
+    repeats_in_words,
+    retold_in_words,
+)
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.steps import steps_table
@@ -105,7 +111,11 @@ def _dissent(found: Sequence[Mapping[str, Any]]) -> Element | None:
     if not found:
         return None
     rows = [
-        h("li", h("span", visible(a["text"], 200), dir="auto"), h("span", f" support {a['support']}", cls="note"))
+        h(
+            "li",
+            h("span", visible(a["text"], 200), dir="auto"),
+            h("span", f" {one_line(', '.join(a['origins']), 120)}, support {a['support']}", cls="note"),
+        )
         for a in found[:_DISSENT]
     ]
     return h("div", h("p", "Other answers that groups give", cls="note"), h("ul", *rows))
@@ -118,8 +128,9 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         if isinstance(value, (str, int, float)) and name not in ("abstention", "extractor", "task")
     )
     evidence = answer["evidence"]
+    retold = retold_in_words(evidence.get("retold"))
     pairs = [
-        ("Radius", f"{answer['radius']}: {radius_in_words(answer['radius'], _whole(answer), _unit(answer))}"),
+        ("Radius", f"{answer['radius']}: {radius_in_words(answer['radius'], _whole(answer), _unit(answer))}{retold}"),
         ("Defence", one_line(answer["defense"], 60) + (f" ({settings})" if settings else "")),
         ("Model calls", str(answer["model_calls"])),
         *_tokens(answer.get("spending") or {}),

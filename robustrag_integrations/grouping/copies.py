@@ -10,13 +10,15 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from robustrag_integrations._util.normalise import compatible, few_marks
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+    Sketch: TypeAlias = NDArray[np.uint64]
 
 NEAR = 0.7  # share of common shingles from which texts are near copies
 
@@ -42,15 +44,19 @@ def first_of_same(texts: Sequence[str]) -> list[int]:
     return [known.setdefault(text, place) if text else place for place, text in enumerate(plain)]
 
 
-def near_copies(texts: Sequence[str]) -> list[tuple[int, int]]:
-    """The pairs of texts that are near copies; only the first 20,000 characters count."""
-    plain = enumerate(comparable(text[:_LONGEST])[:_LONGEST] for text in texts)
-    long = [(place, text) for place, text in plain if len(text) >= _SHORTEST]
-    if len(long) < 2:
+def sketch_of(text: str) -> Sketch | None:
+    """Return a text's smallest hashes; None for a short one. Only the first 20,000 characters count."""
+    plain = comparable(text[:_LONGEST])[:_LONGEST]
+    return _sketch(plain) if len(plain) >= _SHORTEST else None
+
+
+def near_copies(of_texts: Sequence[Sketch | None]) -> list[tuple[int, int]]:
+    """Return the pairs of texts that are near copies, given their sketches."""
+    sketches = [(place, sketch) for place, sketch in enumerate(of_texts) if sketch is not None]
+    if len(sketches) < 2:
         return []
     import numpy as np  # here, as a question over short passages needs none of it
 
-    sketches = [(place, _sketch(text)) for place, text in long]
     every = np.sort(np.concatenate([sketch for _, sketch in sketches]))
     repeated = every[1:][every[1:] == every[:-1]]
     shared = [
@@ -61,7 +67,7 @@ def near_copies(texts: Sequence[str]) -> list[tuple[int, int]]:
     return [(i, j) for (i, one), (j, other) in combinations(shared, 2) if _likeness(one, other) >= NEAR]
 
 
-def _sketch(text: str) -> NDArray[np.uint64]:
+def _sketch(text: str) -> Sketch:
     """The smallest hashes of the text's shingles, ascending."""
     import numpy as np
 
@@ -72,7 +78,7 @@ def _sketch(text: str) -> NDArray[np.uint64]:
     return np.unique(hashes ^ hashes >> np.uint64(29))[:_SKETCH]
 
 
-def _likeness(one: NDArray[np.uint64], other: NDArray[np.uint64]) -> float:
+def _likeness(one: Sketch, other: Sketch) -> float:
     """An estimate of the Jaccard index: the share of common ones among the smallest hashes of both."""
     import numpy as np
 

@@ -7,15 +7,19 @@ from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.lazily import kept_property
 from robustrag_integrations.errors import INTERRUPTS
+from robustrag_integrations.grouping.copies import sketch_of
 from robustrag_integrations.grouping.keys import Keys, keys_of, label
 from robustrag_integrations.grouping.metadata import entry_in, origin_in
 from robustrag_integrations.grouping.origins import Origin
 from robustrag_integrations.grouping.sites import site_extractor, site_of
+
+if TYPE_CHECKING:
+    from robustrag_integrations.grouping.copies import Sketch
 
 ORIGIN, SITE, PASSAGE = _WORDS = ("origin", "site", "passage")
 
@@ -108,6 +112,11 @@ class PassageGroup:
             if (origin := readable_origin(passage)) is not None:
                 found.setdefault(origin, origin.given)
         return tuple(found.values())
+
+    @kept_property
+    def sketches(self) -> tuple[Sketch | None, ...]:
+        """What near copies of its passages are told by, per passage."""
+        return tuple(sketch_of(p.text) for p in self.passages)
 
     @property
     def is_empty(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
@@ -132,25 +133,7 @@ def _document_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
 
 def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     """Warn of passages in different groups with the same text, or nearly."""
-    owners = [(g.index, p.text) for g in groups for p in g.passages if p.text.strip()][:_COMPARED]
-    texts = [text for _, text in owners]
-    firsts = first_of_same(texts)
-    kept = sorted(set(firsts))
-    alike = near_copies([texts[first] for first in kept])
-    if not alike and len(kept) == len(texts):
-        return []
-    copies: dict[int, list[int]] = {}
-    for (group, _), first in zip(owners, firsts, strict=True):
-        copies.setdefault(first, []).append(group)
-    same = {tuple(sorted(set(found))) for found in copies.values() if len(set(found)) > 1}
-    near = {
-        pair
-        for i, j in alike
-        for one in copies[kept[i]]
-        for other in copies[kept[j]]
-        if one != other and not any(one in s and other in s for s in same)
-        for pair in [(min(one, other), max(one, other))]
-    }
+    same, near = _alike(groups)
     said = [
         f"groups {_listed(found)} hold the same text ({_named([groups[i] for i in found])}): several origins, one "
         "author? copies='one_vote' counts those that answer alike once"
@@ -161,6 +144,46 @@ def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     if near:
         said.append(f"groups {pairs}{more} hold nearly the same text: several origins, one author?")
     return said
+
+
+def retold(groups: Sequence[PassageGroup]) -> int:
+    """Return how many of these groups, at most, hold nearly the same text; 0 if no two do."""
+    same, near = _alike(groups)
+    parts = [set(found) for found in (*same, *near)]
+    largest: set[int] = set()
+    while parts:
+        part = parts.pop()
+        while touching := [other for other in parts if not part.isdisjoint(other)]:
+            part.update(*touching)
+            parts = [other for other in parts if part.isdisjoint(other)]
+        largest = max(largest, part, key=len)
+    return len(largest)
+
+
+def _alike(groups: Sequence[PassageGroup]) -> tuple[set[tuple[int, ...]], set[tuple[int, int]]]:
+    """Return the sets of groups that hold the same text, and the other pairs that hold nearly the same one."""
+    each = (
+        (g.index, p.text, sketch)
+        for g in groups
+        for p, sketch in zip(g.passages, g.sketches, strict=True)
+        if p.text.strip()
+    )
+    owners = list(islice(each, _COMPARED))
+    firsts = first_of_same([text for _, text, _ in owners])
+    kept = sorted(set(firsts))
+    copies: dict[int, list[int]] = {}
+    for (group, _, _), first in zip(owners, firsts, strict=True):
+        copies.setdefault(first, []).append(group)
+    same = {tuple(sorted(set(found))) for found in copies.values() if len(set(found)) > 1}
+    near = {
+        pair
+        for i, j in near_copies([owners[first][2] for first in kept])
+        for one in copies[kept[i]]
+        for other in copies[kept[j]]
+        if one != other and not any(one in s and other in s for s in same)
+        for pair in [(min(one, other), max(one, other))]
+    }
+    return same, near
 
 
 def _groups_by(origins: Sequence[tuple[int, Origin]], key: Callable[[Origin], str | None]) -> dict[str, list[int]]:

@@ -54,3 +54,20 @@ async def test_it_runs_over_stdio_and_abstains_below_min_radius(docs: Path, serv
     result = await asked(StdioServerParameters(command=sys.executable, args=started))
     assert result.structured_content["abstained"]
     assert "Anna" not in str(result.content)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_what_one_source_alone_says_is_withheld_from_agents(
+    docs: Path, server: LoopbackServer, allowed: bool
+) -> None:
+    for path in docs.iterdir():
+        path.unlink()
+    (docs / "mill.txt").write_text("The mill is run by Anna Lind.")
+    (docs / "other.txt").write_text("The mill stands near the bakery.")
+    more = ["--allow-sole-source"] if allowed else []
+    result = await asked(server_of(command_parser().parse_args(arguments(docs, server, *more))))
+    report = result.structured_content
+    assert (report["abstained"], report["answer"]) == ((False, "Anna Lind") if allowed else (True, "I don't know"))
+    assert report["withheld"] == (None if allowed else "one source alone says it")
+    assert ("Anna" in str(result)) is allowed
+    assert ("mill.txt" in str(result)) is allowed

@@ -16,7 +16,7 @@ from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
 from robustrag_integrations.errors import TooFewVotesError
-from robustrag_integrations.grouping.copies import NEAR, comparable, near_copies
+from robustrag_integrations.grouping.copies import NEAR, comparable, near_copies, sketch_of
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Quorum
@@ -408,7 +408,7 @@ def test_texts_of_ordinary_length_are_near_copies_by_their_exact_share_of_shingl
                 if min(len(plain[i]), len(plain[j])) >= 100
                 and len(shingles[i] & shingles[j]) / len(shingles[i] | shingles[j]) >= NEAR
             ]
-            assert near_copies(texts) == expected
+            assert near_copies([*map(sketch_of, texts)]) == expected
             near += len(expected)
     assert near > 20
 
@@ -420,4 +420,21 @@ def test_of_long_texts_the_share_is_estimated() -> None:
     for changed, is_near in ((100, True), (1200, False)):  # some 92 % and 35 % in common
         places = set(rng.sample(range(2500), changed))
         other = " ".join("changed" if place in places else word for place, word in enumerate(words))
-        assert bool(near_copies([text, other])) == is_near
+        assert bool(near_copies([sketch_of(text), sketch_of(other)])) == is_near
+
+
+def test_an_answer_says_how_many_sources_retell_one_story() -> None:
+    story = "yes " + " ".join(f"the mill has {n} wheels and a door" for n in range(20))
+    posts = [story.replace("11 wheels", f"{n} gears") for n in range(5)]
+    answer = vote([*posts, "yes it is", "no " + story[::-1]])
+    assert (answer.text, answer.evidence["retold"]) == ("yes", {"alike": 5, "of": 6})
+    assert "; 5 of the 6 sources that say so tell it in nearly the same words)" in answer.explain()
+    assert "5 of the 6 sources that say so tell it in nearly the same words" in answer._repr_html_()
+    assert "retold" not in vote(["yes a", "yes b", "no c"]).evidence
+
+
+def test_copies_with_one_vote_are_sound_beside_near_copies() -> None:
+    story = "yes " + " ".join(f"the mill has {n} wheels and a door" for n in range(20))
+    answer = vote([story, story, story.replace("3 wheels", "4 wheels"), "no a"], copies="one_vote")
+    assert answer.evidence["counts"]["yes"] == 2  # near copies are told, and count
+    assert answer.evidence["retold"] == {"alike": 2, "of": 2}

@@ -163,6 +163,7 @@ class Consensus:
         return {
             "counts": counts_shown(self.counts, self.agreed, self.replies),
             "retained": [worded.form for worded in self.answer] if self.agreed else [self.text] * bool(self.text),
+            **({"support": min(self.counts[word.key] for word in self.answer)} if self.answer else {}),
             "answering": sum(w for reply, w in zip(self.replies, self.weights, strict=True) if reply is not None),
         }
 

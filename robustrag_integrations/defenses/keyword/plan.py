@@ -215,5 +215,6 @@ def _evidence(tally: KeywordTally, kept: Kept, wording: Wording, settings: Keywo
         "rule": settings.rule.in_words,
         "retained": list(kept.shown) if wording.by != "source" else [wording.text] * bool(kept.words),
         "worded_by": wording.by,
+        **({"support": min(tally.counts[word.key] for word in kept.words)} if kept.words else {}),
         "answering": tally.answering,
     }
