@@ -7,7 +7,8 @@ import time
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, VanillaRAG
-from robustrag_integrations.answers.links import links_in, unsupported_links
+from robustrag_integrations.answers.addresses import links_in
+from robustrag_integrations.answers.links import unsupported_links
 
 QUERY = "Who runs the mill?"
 

@@ -19,7 +19,7 @@ from robustrag_integrations import (
     RobustAnswer,
     VanillaRAG,
 )
-from robustrag_integrations.answers.links import links_in, without_links
+from robustrag_integrations.answers.addresses import links_in, without_links
 from robustrag_integrations.defenses.agreement.sole import LONGEST
 from robustrag_integrations.metrics import contains_answer
 
@@ -142,9 +142,7 @@ def test_no_link_is_left(text: str) -> None:
     assert links_in(without_links(text)) == ()
 
 
-@pytest.mark.parametrize(
-    "text", ["a[i]", "10:30", "C:\\x", "kubectl --action=restart", "f(x)[0]", "می‌خواهم", "a = b"]
-)
+@pytest.mark.parametrize("text", ["a[i]", "10:30", "C:\\x", "kubectl --action=restart", "f(x)[0]", "می‌خواهم", "a = b"])
 def test_what_is_no_link_stays_to_the_letter(text: str) -> None:
     assert without_links(text) == text
 

@@ -1,0 +1,64 @@
+"""Addresses in a text: bare ones, and the targets of Markdown and HTML."""
+
+from __future__ import annotations
+
+import re
+
+_LOOKED_AT = 200_000  # characters of an answer
+_MOST_LINKS = 200
+
+_ADDRESS = re.compile(
+    r"(?:(?:https?|ftp|wss?)://|(?<![\w/])//(?=\w[\w-]{0,62}\.)|\bwww\.|\b(?:mailto|data|javascript|file|blob):(?=\S))"
+    r"[^\s<>\"'`\\|{}^]{1,4000}",
+    re.I,
+)
+_TARGET = re.compile(r"\]\(\s{0,9}<?((?:[^\s()<>]|\([^\s()<>]{0,200}\)){1,4000})")
+_ATTRIBUTE = re.compile(r"\b(?:src|href|poster|action)\s{0,9}=\s{0,9}[\"']?([^\s\"'<>]{1,4000})")
+_DEFINED = re.compile(r"^[ \t]{0,9}\[[^\]\n]{1,200}\]:[ \t]{0,9}<?([^\s<>]{1,4000})", re.M)
+_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_LABELLED = re.compile(
+    r"!?\[([^\[\]\n]{0,1000})\]\(\s{0,9}<?(?:[^\s()<>]|\([^\s()<>]{0,200}\)){1,4000}(?:\s[^()\n]{0,200})?\)"
+)
+_SIGN = re.compile(r"[:/=]|www\.|\]\(", re.I)  # in every match of these
+_TAIL = ".,;:!?'\"*_~)]"
+
+
+def links_in(text: str) -> tuple[str, ...]:
+    """Return the addresses in a text, in order and without repeats: bare ones, and targets of Markdown and HTML.
+
+    Args:
+        text: an answer or a passage; characters that do not show are passed over.
+    """
+    looked_at = _INVISIBLE.sub("", text[:_LOOKED_AT])
+    if _SIGN.search(looked_at) is None:
+        return ()
+    found = [(m.start(), m[0]) for m in _ADDRESS.finditer(looked_at)]
+    for pattern in (_TARGET, _ATTRIBUTE, _DEFINED):
+        found += [(m.start(1), m[1]) for m in pattern.finditer(looked_at)]
+    bare = [address for _, link in sorted(found) if (address := _bare(link))]
+    return tuple(dict.fromkeys(bare))[:_MOST_LINKS]
+
+
+def without_links(text: str) -> str:
+    """Return a text without the addresses in it; of a Markdown link or image its label stays.
+
+    Args:
+        text: a short one; it stays as it is if it has none.
+    """
+    if not links_in(text):
+        return text
+    text = _LABELLED.sub(r"\1", _INVISIBLE.sub("", text))
+    patterns = [_TARGET, _DEFINED, _ADDRESS, *([_ATTRIBUTE] if "<" in text else [])]
+    before = None
+    while text != before:
+        before = text
+        for pattern in patterns:
+            text = pattern.sub(" ", text)
+    return text.strip()
+
+
+def _bare(link: str) -> str:
+    """The address without the punctuation that follows it; a bracket that it opened itself stays."""
+    while link and link[-1] in _TAIL and not (link[-1] == ")" and link.count("(") >= link.count(")")):
+        link = link[:-1]
+    return link
