@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from benchmarks import certification, exactness, inference, keyword, orchestration, startup
+from benchmarks import certification, exactness, inference, keyword, orchestration, real, startup
 from benchmarks.arguments import count, make_folder
 from benchmarks.inference import Bench
 from benchmarks.results import Ratio, as_table
 from benchmarks.timing import Clock
-from benchmarks.workload import Scene, random_llama, word_tokenizer
+from benchmarks.workload import SIZES, Scene, random_llama, word_tokenizer
 from robustrag_integrations.cli.arguments import whole_number
 
 PARTS: dict[str, Callable[[Bench], Iterable[Ratio]]] = {
@@ -32,6 +32,7 @@ PARTS: dict[str, Callable[[Bench], Iterable[Ratio]]] = {
     "certification": certification.ratios,
     "orchestration": orchestration.ratios,
     "startup": startup.ratios,
+    "real": real.ratios,
 }
 ABOUT = {
     "inference": "reading prompts and decoding: ours, vanilla RAG, naive isolation",
@@ -40,6 +41,7 @@ ABOUT = {
     "certification": "certificates in trees and packs (slow)",
     "orchestration": "what the core, LangChain and LlamaIndex add to a model that answers at once",
     "startup": "imports and first answers of fresh processes",
+    "real": "all goals on a real model; with --model FOLDER, and not without it",
 }
 """What each part measures, for --help."""
 
@@ -54,12 +56,13 @@ def main(arguments: list[str] | None = None) -> int:
     make_folder(parser, "--out", options.out)
     bench = _bench(options, device)
     found: list[Ratio] = []
-    for name in options.only or PARTS:
+    for name in options.only or [name for name in PARTS if name != "real" or bench.folder is not None]:
         print(f"{name}:", file=sys.stderr, flush=True)
-        found += PARTS[name](bench)
-        # Written after each part, so that a run that is stopped leaves its figures.
-        report = {"machine": _machine(bench, options, device), "ratios": [r.as_dict(device) for r in found]}
-        (options.out / "benchmarks.json").write_text(json.dumps(report, indent=1) + "\n")
+        for ratio in PARTS[name](bench):
+            found.append(ratio)
+            # Written each time, so that a run that is stopped leaves its figures.
+            report = {"machine": _machine(bench, options, device), "ratios": [r.as_dict(device) for r in found]}
+            (options.out / "benchmarks.json").write_text(json.dumps(report, indent=1) + "\n")
     print(as_table(found, device))
     return 0
 
@@ -75,7 +78,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--device", default="auto", choices=("auto", "cpu", "cuda"), help="default: CUDA if it is there"
     )
-    parser.add_argument("--model", choices=("tiny", "125m", "7b"), help="default 125m on the CPU, 7b on CUDA")
+    parser.add_argument(
+        "--model",
+        type=_size_or_folder,
+        help=f"random weights ({', '.join(SIZES)}; default 125m on the CPU, 7b on CUDA), or the folder of a model",
+    )
+    parser.add_argument("--dtype", choices=("float32", "bfloat16"), default="float32", help="of a folder's model")
+    parser.add_argument("--data", default="demo", help="the questions for a folder's model (default demo)")
+    parser.add_argument("--paper", type=Path, metavar="CHECKOUT", help="part real: the paper's code, to compare with")
     parser.add_argument("--repeats", type=count, help="rounds; default 5, with --quick 2")
     parser.add_argument("--threads", type=count, default=1, help="CPU threads (default 1)")
     parser.add_argument(
@@ -91,6 +101,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _size_or_folder(text: str) -> str:
+    if text not in SIZES and not (Path(text) / "config.json").is_file():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither {', '.join(SIZES)} nor the folder of a model")
+    return text
+
+
 def _device() -> str:
     import torch
 
@@ -102,14 +118,29 @@ def _bench(options: argparse.Namespace, device: str) -> Bench:
 
     torch.set_num_threads(options.threads)
     size = options.model or ("tiny" if options.quick else "7b" if device == "cuda" else "125m")
+    folder = None if size in SIZES else Path(size)
+    network, tokenizer = (random_llama(size, device), word_tokenizer()) if folder is None else _loaded(folder, options)
     return Bench(
-        network=random_llama(size, device),
-        tokenizer=word_tokenizer(),
-        scene=Scene(),
+        network=network,
+        tokenizer=tokenizer,
+        scene=Scene() if folder is None else real.RealScene.of(options.data),
+        folder=folder,
+        data=options.data,
+        paper=options.paper,
         clock=Clock(device),
         repeats=options.repeats or (2 if options.quick else 5),
         long_tokens=options.long if options.long is not None else (0 if options.quick else 200),
     )
+
+
+def _loaded(folder: Path, options: argparse.Namespace) -> tuple[Any, Any]:
+    """Return a folder's model and its tokenizer."""
+    from transformers import AutoModelForCausalLM, AutoTokenizer, GenerationConfig
+
+    network = AutoModelForCausalLM.from_pretrained(folder, dtype=options.dtype).eval()
+    ends = network.generation_config.eos_token_id  # all else there is about sampling
+    network.generation_config = GenerationConfig(eos_token_id=ends, pad_token_id=network.generation_config.pad_token_id)
+    return network, AutoTokenizer.from_pretrained(folder)
 
 
 def _machine(bench: Bench, options: argparse.Namespace, device: str) -> dict[str, Any]:
@@ -124,7 +155,8 @@ def _machine(bench: Bench, options: argparse.Namespace, device: str) -> dict[str
         "parameters": sum(p.numel() for p in weights.parameters()),
         "dtype": str(weights.dtype),
         "repeats": bench.repeats,
-        "scene": vars(bench.scene),
+        "model": str(bench.folder or "random weights"),
+        "scene": {k: v for k, v in vars(bench.scene).items() if k != "questions"},
         "python": sys.version.split()[0],
         "torch": torch.__version__,
         "transformers": transformers.__version__,

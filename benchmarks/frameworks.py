@@ -32,7 +32,7 @@ from benchmarks.results import Ratio, Target, said
 from langchain_robustrag import create_robust_documents_chain
 from llamaindex_robustrag import RobustRAGSynthesizer
 
-_BOUND: dict[str, Target] = {"cpu": ("<=", 2.0), "cuda": ("<=", 2.0)}
+_BOUND: dict[str, Target] = {"cpu": ("<=", 1.5), "cuda": ("<=", 1.5)}
 _PROMPT = ChatPromptTemplate.from_template("Answer from these notes: {context}\n\nQuestion: {input}")
 _DOCUMENTS = [Document(text, metadata={"source": f"note-{number}.txt"}) for number, text in enumerate(PASSAGES)]
 _INPUTS = [{"input": QUESTION, "context": text} for text in PASSAGES]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from benchmarks.results import Ratio, Target
@@ -20,13 +21,16 @@ class Bench:
     """The subject of the measurements, and their number.
 
     Attributes:
-        network: a model with random weights.
+        network: a model, with random weights where no folder is given.
         tokenizer: its tokenizer.
         scene: the question.
         clock: how time is read.
         repeats: rounds per measurement.
         tokens: T, for the short decoding runs.
         long_tokens: T, for the long ones; 0 leaves them out.
+        folder: the model's; None for random weights.
+        data: the questions that a real model is asked.
+        paper: a checkout of the paper's code; None leaves the comparison out.
     """
 
     network: Any
@@ -36,15 +40,21 @@ class Bench:
     repeats: int
     tokens: int = 10
     long_tokens: int = 200
+    folder: Path | None = None
+    data: str = "demo"
+    paper: Path | None = None
 
-    def model(self, *, tokens: int | None = None, share: bool = True, keep: bool = True) -> LocalModel:
+    def model(
+        self, *, tokens: int | None = None, share: bool = True, keep: bool = True, chat: bool | None = None
+    ) -> LocalModel:
         """Return a `LocalModel` on the network; one that keeps nothing between calls is always cold."""
         return LocalModel(
             self.network,
             self.tokenizer,
             max_context_tokens=self.scene.passage,  # groups are as wide as the scene's passages
             max_new_tokens=tokens or self.tokens,
-            stop=(),
+            stop=() if chat is None else None,
+            chat=chat,
             share_prefixes=share,
             prefix_cache_bytes=2**32 if keep else 0,
         )

@@ -141,17 +141,24 @@ class StopAtEnd:
         return any(stop and row[-len(stop) :] == stop for stop in self._stops)
 
 
-def reader(code: PaperCode) -> Any:
-    """Return the bundled reader in the form that the paper's code calls, with this reader's prompts as templates."""
+def reader(code: PaperCode, network: Any = None, folder: str = "", new_tokens: int = NEW_TOKENS) -> Any:
+    """Return a model in the form that the paper's code calls, with this project's prompts as templates.
+
+    Args:
+        code: the paper's.
+        network: a model that is loaded already; None for the bundled reader.
+        folder: where the model's tokenizer is; the bundled reader's without a network.
+        new_tokens: of an answer.
+    """
     from transformers import AutoModelForCausalLM
 
     from robustrag_integrations.reader import reader_path
 
     def loaded(name: str, **ignored: Any) -> PositionedModel:
-        return PositionedModel(AutoModelForCausalLM.from_pretrained(name, dtype="float32").eval())
+        return PositionedModel(network or AutoModelForCausalLM.from_pretrained(name, dtype="float32").eval())
 
     class Reader(code.models.HFModel):  # type: ignore[misc]  # known when the checkout is read
-        """The bundled reader for code that names options by letter. Its keywords are sorted, in lower case."""
+        """The model for code that names options by letter. Its keywords are sorted, in lower case."""
 
         choices: Sequence[str] = ()
 
@@ -166,9 +173,9 @@ def reader(code: PaperCode) -> Any:
             return [lettered(text, self.choices) for text in said] if self.choices else said
 
     vars(code.models)["AutoModelForCausalLM"] = types.SimpleNamespace(from_pretrained=loaded)
-    path = str(reader_path())
-    code.models.CONTEXT_MAX_TOKENS[path] = CONTEXT_TOKENS
-    return Reader(path, templates(), max_output_tokens=NEW_TOKENS)
+    path = folder or str(reader_path())
+    code.models.CONTEXT_MAX_TOKENS[path] = CONTEXT_TOKENS if network is None else network.config.max_position_embeddings
+    return Reader(path, templates(), max_output_tokens=new_tokens)
 
 
 def templates() -> Mapping[str, str]:

@@ -50,8 +50,9 @@ class Ratio:
 
 
 def said(ratio: Ratio) -> Ratio:
-    """Return the ratio, after printing its name and median to standard error as progress."""
-    print(f"  {ratio.name}: {summary(ratio.values)['median']:.3f}", file=sys.stderr, flush=True)
+    """Return the ratio, after printing its name, median and note to standard error as progress."""
+    note = f" ({ratio.note})" if ratio.note else ""
+    print(f"  {ratio.name}: {summary(ratio.values)['median']:.3f}{note}", file=sys.stderr, flush=True)
     return ratio
 
 

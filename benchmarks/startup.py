@@ -60,7 +60,7 @@ def ratios(bench: Bench) -> list[Ratio]:
     """Measure every figure in fresh processes, after one that does not count (it writes the compiled files)."""
 
     def measured(code: str) -> tuple[list[float], ...]:
-        runs = [_printed(_MEASURE + code) for _ in range(bench.repeats + 1)][1:]
+        runs = [printed(_MEASURE + code) for _ in range(bench.repeats + 1)][1:]
         return tuple(list(column) for column in zip(*runs, strict=True))
 
     def row(name: str, values: list[float], most: float | None = None) -> Ratio:
@@ -104,7 +104,7 @@ def _work():
 """
 
 
-def _printed(code: str) -> Any:
+def printed(code: str) -> Any:
     """Run code in a new Python process, and return the JSON that it prints. Its standard error is passed through."""
     root = Path(__file__).resolve().parents[1]
     command = [sys.executable, "-c", code]

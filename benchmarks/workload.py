@@ -9,6 +9,7 @@ from typing import Any
 from robustrag_integrations.prompts import PromptSet, PromptTemplate
 
 VOCABULARY = 32_000
+SIZES = ("tiny", "125m", "7b")
 _ABSTENTION_WORDS = ("I", "don't", "know")
 
 

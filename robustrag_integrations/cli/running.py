@@ -146,7 +146,7 @@ class Bar:
     def job(self, job: Job) -> None:
         """Begin a row: the bar shows its setup, attack and model."""
         if self._bar is not None:
-            about = [job.setup.label, *([] if job.attack.name == "none" else [job.attack.name]), job.setup.model.name]
+            about = [job.setup.label, *([] if job.attack.name == "none" else [job.attack.name]), job.setup.model.label]
             self._bar.set_description_str(printable(", ".join(about), 60), refresh=False)
 
     def row(self, row: Mapping[str, Any]) -> None:

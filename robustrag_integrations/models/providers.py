@@ -22,6 +22,7 @@ from robustrag_integrations.models.base import TextModel
 
 _COUNTS = ("max_context_tokens", "max_new_tokens", "max_concurrency")
 DTYPES = ("float32", "bfloat16", "float16", "float64", "auto")
+_OF_REPLIES = ("dtype", "max_context_tokens", "max_new_tokens")
 SETTINGS = ("base_url", "max_context_tokens", "max_new_tokens", "dtype", "max_concurrency")
 
 _WHOLE_FILE = 1 << 28  # bytes; of larger files the fingerprint takes size, time and both ends
@@ -346,6 +347,12 @@ class NamedModel:
             raise ValueError(f"dtype={self.dtype!r:.80} must be one of {', '.join(DTYPES)}")
         if self.base_url is not None and not str(self.base_url).startswith(("http://", "https://")):
             raise ValueError(f"base_url={self.base_url!r:.200} must start with http:// or https://")
+
+    @property
+    def label(self) -> str:
+        """The model's name in tables: with the given settings that decide its replies."""
+        given = {name: value for name in _OF_REPLIES if (value := getattr(self, name)) is not None}
+        return f"{self.name} ({', '.join(f'{k}={v}' for k, v in given.items())})" if given else self.name
 
     @property
     def gives_probabilities(self) -> bool:

@@ -9,12 +9,13 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from benchmarks import exactness, keyword, load
+from benchmarks import exactness, keyword, load, real
 from benchmarks.__main__ import main
 from benchmarks.inference import Bench, ratios
 from benchmarks.results import Ratio, as_table, said
 from benchmarks.timing import Clock, interleave, per_round
 from benchmarks.workload import Scene, random_llama, word_tokenizer
+from robustrag_integrations.reader import reader_path
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +57,28 @@ def test_inference_keyword_and_exactness_measure_on_a_small_scene(bench: Bench) 
     assert all(value > 0 for name, r in found.items() if "/" in name for value in r.values)
     names = " ".join(found)
     assert all(part in names for part in ("ours cold", "ours warm", "vanilla warm", "naive", "query first"))
+
+
+def test_a_real_model_is_measured_beside_plain_transformers(tmp_path, capsys, monkeypatch) -> None:
+    rows = (real.reading, real.replies, real.decoding, real.cache)
+    monkeypatch.setattr(real, "ROWS", rows)
+    monkeypatch.setattr(real, "AROUND", ())
+    arguments = ["--only", "real", "--model", str(reader_path()), "--repeats", "1", "--device", "cpu"]
+    assert main([*arguments, "--out", str(tmp_path)]) == 0
+    found = {r["name"]: r for r in json.loads((tmp_path / "benchmarks.json").read_text())["ratios"]}
+    assert found["prompts asked again when one passage of ten is new"]["median"] == 0
+    assert 1 <= found["prompt tokens computed / those that no prefix saves"]["median"] < 1.2
+    assert found["ten isolated replies, ours / one left-padded batch"]["median"] > 0
+    with pytest.raises(SystemExit, match="needs a folder of a model"):
+        main(["--quick", "--only", "real", "--device", "cpu", "--out", str(tmp_path)])
+
+
+def test_every_round_asks_another_question_about_ten_different_passages_of_100_words() -> None:
+    scene = real.RealScene.of("demo")
+    assert scene.question(0) != scene.question(1)
+    texts = scene.passages(1)
+    assert [len(text.split()) for text in texts] == [100] * 10
+    assert len(set(texts)) == 10
 
 
 def test_the_command_writes_json(tmp_path, monkeypatch, capsys) -> None:

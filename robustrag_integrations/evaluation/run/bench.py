@@ -113,6 +113,8 @@ class Bench:
         first = about not in self._answered
         self._answered.add(about)
         answer = await _timed(row, asking, first=first)
+        if first and row["timing"]["cached_calls"] == answer.model_calls:
+            self._answered.discard(about)  # the model was not asked: the next row pays for what is loaded
         row["answer"] = answer.to_dict()
         scores = await asyncio.to_thread(
             score_answer,

@@ -336,7 +336,7 @@ def row_of_job(job: Job) -> dict[str, Any]:
         dataset=job.dataset,
         task=job.task,
         top_k=setup.top_k,
-        model=setup.model.name,
+        model=setup.model.label,
         defense=setup.defense,
         settings=dict(setup.settings),
         setup=setup.label,

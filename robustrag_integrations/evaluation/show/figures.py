@@ -21,6 +21,7 @@ from robustrag_integrations.evaluation.score.summary import Line
 
 MOST_CURVES = 12  # that colours and marks tell apart
 MOST_PANELS = 12
+_FEWEST_POINTS = 3  # of a figure's longest curve
 _LARGEST_RADIUS = 200  # on an axis
 _RANKS = {"first": -4, "middle": -3, "last": -2, "random": -1}
 
@@ -52,7 +53,7 @@ def save_plots(lines: Sequence[Line], folder: str | Path, *, seed: int | None = 
 
 
 def all_figures(lines: Sequence[Line], seed: int | None = None) -> tuple[Figure, ...]:
-    """Every figure that these lines have the data for, each of at most 12 curves and 12 panels.
+    """Every figure that these lines have three points of a curve for, each of at most 12 curves and 12 panels.
 
     Args:
         lines: of `summarise`.
@@ -73,7 +74,13 @@ def all_figures(lines: Sequence[Line], seed: int | None = None) -> tuple[Figure,
     about = _measured(lines, seed) if lines else ""
     labels = setup_labels(sorted(lines, key=lambda line: line.defense != "vanilla"))
     order = tuple(labels.values())
-    return tuple(_cut(replace(figure, about=about, order=order)) for figure in candidates if figure is not None)
+    kept = [figure for figure in candidates if figure is not None and _says_more_than_a_table(figure)]
+    return tuple(_cut(replace(figure, about=about, order=order)) for figure in kept)
+
+
+def _says_more_than_a_table(figure: Figure) -> bool:
+    """True if a curve has three points; two are two cells of the table."""
+    return any(len(series.points) >= _FEWEST_POINTS for panel in figure.panels for series in panel.series)
 
 
 def setup_labels(lines: Iterable[Line]) -> dict[tuple[str, int | None], str]:

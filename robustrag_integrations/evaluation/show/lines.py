@@ -24,6 +24,7 @@ EXPECTED_IN_WORDS = (
 )
 
 RADIUS_IN_WORDS = "radius: mean over right answers / wrong / abstentions"
+UNTIMED_IN_WORDS = "no seconds: replies came out of the cache (--no-cache asks anew), or it was the first answer"
 INTERVALS_IN_WORDS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
 
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")  # what makes a spreadsheet read a cell as a formula
@@ -75,6 +76,7 @@ def _below(lines: Sequence[Line]) -> list[str]:
     several = len({line.model for line in lines}) > 1
     remarks = dict.fromkeys(printable(note, 300) for line in lines for note in _remarks(line, several))
     about += [RADIUS_IN_WORDS] if any(" / " in _radius(line) for line in lines) else []
+    about += [UNTIMED_IN_WORDS] if any(line.n and line.seconds is None for line in lines) else []
     return [*about, INTERVALS_IN_WORDS, *_notes(lines), *remarks]
 
 

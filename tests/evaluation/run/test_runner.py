@@ -11,13 +11,13 @@ from robustrag_integrations.evaluation.run.bench import Bench
 from robustrag_integrations.evaluation.run.config import ConfigError
 from robustrag_integrations.evaluation.run.engine import LocalEngine
 from robustrag_integrations.evaluation.run.journal import JournalError
-from robustrag_integrations.evaluation.run.planning import make_plan
+from robustrag_integrations.evaluation.run.planning import make_plan, row_of_job
 from robustrag_integrations.evaluation.run.runner import RunStopped, evaluate
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.models.callable import CallableModel
 from tests.evaluation import light
 from tests.evaluation.rows import rows_in
-from tests.evaluation.worlds import lands_config, untimed
+from tests.evaluation.worlds import LIGHT, lands_config, untimed
 
 
 @pytest.fixture
@@ -275,3 +275,19 @@ def test_a_watcher_learns_which_row_is_begun_and_the_first_of_each_defence_is_ma
     assert begun == [row["key"] for row in done.rows]
     first = [(row["defense"], row["task"]) for row in done.rows if row["timing"].get("first")]
     assert sorted(first) == sorted({(row["defense"], row["task"]) for row in done.rows})
+
+
+def test_an_answer_out_of_the_cache_leaves_the_loading_to_the_next_one(config, tmp_path) -> None:
+    cache = str(tmp_path / "cache")
+    evaluate(config(limit=1, defenses=["keyword"], attacks=[]), engine=LocalEngine(cache))
+    done = evaluate(config(limit=3, defenses=["keyword"], attacks=[]), engine=LocalEngine(cache))
+    timings = [(row["timing"]["cached_calls"] > 0, row["timing"].get("first", False)) for row in done.rows]
+    assert timings == [(True, True), (False, True), (False, False)]
+
+
+def test_one_model_with_two_settings_is_two_models(config) -> None:
+    named = [LIGHT, {"name": "bundled", "max_new_tokens": 24}, {"name": "bundled", "max_new_tokens": 25}]
+    rows = [row_of_job(job) for job in make_plan(config(models=named, defenses=["vanilla"], attacks=[])).jobs]
+    assert list(dict.fromkeys(row["model"] for row in rows)) == [
+        LIGHT, "bundled (max_new_tokens=24)", "bundled (max_new_tokens=25)",
+    ]  # fmt: skip

@@ -57,12 +57,19 @@ def test_attack_success_by_rank_has_a_panel_per_attack_at_the_smallest_size_with
 
 
 def test_each_attack_is_shown_at_its_best_rank() -> None:
-    lines = [_line("vanilla", AttackSpec(name, rank=r, corruption_size=1), asr=_rate(v)) for name, r, v in
-             (("pia", "first", 0.4), ("pia", "last", 0.9), ("poison", "last", 0.2))]  # fmt: skip
+    tried = (("pia", "first", 0.4), ("pia", "last", 0.9), ("poison", "last", 0.2), ("jamming", "last", 0.3))
+    lines = [_line("vanilla", AttackSpec(name, rank=r, corruption_size=1), asr=_rate(v)) for name, r, v in tried]
     figure = _figures(lines)["asr-by-attack"]
-    assert _curves(figure) == {("", "vanilla"): [(0, 0.9), (1, 0.2)]}
-    assert [name for _, name in figure.ticks] == ["pia", "poison"]
-    assert _figures(lines[:2]).keys() == {"asr-by-rank"}
+    assert _curves(figure) == {("", "vanilla"): [(0, 0.9), (1, 0.2), (2, 0.3)]}
+    assert [name for _, name in figure.ticks] == ["pia", "poison", "jamming"]
+
+
+def test_curves_of_two_points_make_no_figure_since_a_table_has_them() -> None:
+    ranks = [_line("vanilla", AttackSpec("pia", rank=r, corruption_size=1), asr=_rate(0.4)) for r in (1, 5, 10)]
+    attacks = [_line("vanilla", AttackSpec(a, corruption_size=1), asr=_rate(0.4)) for a in ("pia", "poison", "jamming")]
+    for lines, name in ((ranks, "asr-by-rank"), (attacks, "asr-by-attack")):
+        assert _figures(lines).keys() == {name}
+        assert _figures(lines[:2]).keys() == set()
 
 
 def test_certified_accuracy_begins_with_the_accuracy_without_an_attacker() -> None:
@@ -76,10 +83,13 @@ def test_certified_accuracy_begins_with_the_accuracy_without_an_attacker() -> No
 
 
 def test_judged_answers_are_drawn_as_shares_of_a_hundred() -> None:
-    score = CertifiedScore("injection", 1, Interval(40.0, 30.0, 50.0, 9), 9, 0, Interval(None, None, None, 0))
-    line = _line(task="long", judge=Interval(70.0, 60.0, 80.0, 9), certified=(score,))
+    certified = tuple(
+        CertifiedScore("injection", size, Interval(mean, 30.0, 50.0, 9), 9, 0, Interval(None, None, None, 0))
+        for size, mean in ((1, 40.0), (2, 35.0))
+    )
+    line = _line(task="long", judge=Interval(70.0, 60.0, 80.0, 9), certified=certified)
     curves = _curves(_figures([line])["certified-by-corruption-size"])
-    assert curves["injection", "keyword"] == [(0, 0.7), (1, 0.4)]
+    assert curves["injection", "keyword"] == [(0, 0.7), (1, 0.4), (2, 0.35)]
 
 
 @pytest.mark.parametrize(
@@ -115,7 +125,7 @@ def test_a_setting_that_is_no_number_makes_no_figure(value: Any) -> None:
 def test_other_settings_that_vary_make_curves_of_their_own() -> None:
     lines = [
         _line(f"keyword {a} {b}", accuracy=_rate(0.5), settings={"alpha": a, "beta": b})
-        for a in (0.2, 0.4)
+        for a in (0.2, 0.3, 0.4)
         for b in (1, 3)
     ]
     curves = _curves(_figures(lines)["alpha"])
@@ -128,17 +138,17 @@ def test_the_radius_is_drawn_as_the_share_of_answers_that_reach_it() -> None:
 
 
 def test_tasks_of_one_data_set_have_panels_of_their_own() -> None:
-    attacks = [AttackSpec(name, corruption_size=1) for name in ("pia", "poison")]
+    attacks = [AttackSpec(name, corruption_size=1) for name in ("pia", "poison", "jamming")]
     lines = [_line("vanilla", a, task=task, asr=_rate(v)) for task, v in (("qa", 0.4), ("mc", 0.9)) for a in attacks]
     assert _curves(_figures(lines)["asr-by-attack"]) == {
-        ("demo (qa)", "vanilla"): [(0, 0.4), (1, 0.4)],
-        ("demo (mc)", "vanilla"): [(0, 0.9), (1, 0.9)],
+        ("demo (qa)", "vanilla"): [(0, 0.4), (1, 0.4), (2, 0.4)],
+        ("demo (mc)", "vanilla"): [(0, 0.9), (1, 0.9), (2, 0.9)],
     }
 
 
 def test_of_too_many_curves_and_panels_the_first_are_drawn_vanilla_among_them_and_the_rest_is_counted() -> None:
     setups = [*(f"keyword {i}" for i in range(30)), "vanilla"]
-    attacked = [AttackSpec(f"a{i}", rank=r, corruption_size=1) for r in ("first", "last") for i in range(15)]
+    attacked = [AttackSpec(f"a{i}", rank=r, corruption_size=1) for r in (1, 5, 10) for i in range(15)]
     figure = _figures([_line(setup, attack, asr=_rate(0.5)) for setup in setups for attack in attacked])["asr-by-rank"]
     assert len(figure.labels) == MOST_CURVES
     assert len(figure.panels) == MOST_PANELS
@@ -159,7 +169,7 @@ def test_files_are_written_and_open_whatever_names_are_in_them(tmp_path: Path, m
         for r in made_rows
     ]
     written = save_plots(summarise(rows), tmp_path / "new" / "plots")
-    assert {p.name for p in written} >= {"asr-by-rank.svg", "radius.svg"}
+    assert {p.name for p in written} >= {"radius.svg"}
     for path in written:
         drawn = {element.tag.rpartition("}")[2] for element in ET.parse(path).iter()}
         assert drawn <= {*DRAWN, "style"}, "no name makes an element"
@@ -186,7 +196,8 @@ def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 def test_titles_say_model_questions_passages_and_seed() -> None:
     attacked = AttackSpec("pia", corruption_size=1, seed=4)
     lines = [_line("vanilla", attacked, asr=_rate(0.8)), _line("keyword", attacked, asr=_rate(0.1), n=40)]
-    lines.append(_line("vanilla", AttackSpec("poison", corruption_size=1, seed=4), asr=_rate(0.5)))
+    others = [AttackSpec(name, corruption_size=1, seed=4) for name in ("poison", "jamming")]
+    lines += [_line("vanilla", attack, asr=_rate(0.5)) for attack in others]
     assert _figures(lines)["asr-by-attack"].about == "m; n = 40 to 50; k = 10; seed 4"
     clean = [_line(radii={0: 1, 1: 2}, top_k=None), _line("keyword 2", radii={1: 2}, top_k=5, model="b")]
     [radius] = [figure for figure in all_figures(clean, seed=9) if figure.name == "radius"]
@@ -197,7 +208,9 @@ def test_titles_say_model_questions_passages_and_seed() -> None:
 def test_what_is_counted_in_passages_is_drawn_as_points() -> None:
     certified = tuple(CertifiedScore("injection", k, _rate(0.5), 1, 0, Interval(None, None, None, 0)) for k in (1, 2))
     lines = [_line(accuracy=_rate(0.9), certified=certified, radii={0: 1, 2: 1})]
-    lines += [_line(attack=AttackSpec("pia", corruption_size=k), asr=_rate(0.5), accuracy=_rate(0.5)) for k in (1, 2)]
+    lines += [
+        _line(attack=AttackSpec("pia", corruption_size=k), asr=_rate(0.5), accuracy=_rate(0.5)) for k in (1, 2, 3)
+    ]
     drawn = {name: figure.kind for name, figure in _figures(lines).items()}
     for name in ("certified-by-corruption-size", "asr-by-corruption-size", "radius"):
         assert drawn[name] == "point"
