@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from robustrag_integrations._util.rounding import decimals
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.evaluation.score.intervals import Interval
+from robustrag_integrations.evaluation.show.lines import MOST_WARNINGS
 from robustrag_integrations.evaluation.show.tables import fitted_table
 from robustrag_integrations.evaluation.tune.choice import Candidate
 from robustrag_integrations.evaluation.tune.tuning import Tuned, Wish
@@ -50,6 +51,20 @@ def in_words(tuned: Tuned, wish: Wish) -> list[str]:
             f"the first line flatters: it is the best of {len(tuned.candidates)} on its own questions; "
             "the second does not"
         )
+    outside = [
+        name
+        for name, first, second in (
+            ("accuracy", chosen.accuracy, held.accuracy),
+            (measure_name(wish), chosen.certified, held.certified),
+        )
+        if not _within(first, second)
+    ]
+    lines.append(
+        f"the halves do not agree: {' and '.join(outside)} of the first lies outside the second's interval; give more "
+        "questions"
+        if outside
+        else "the halves agree: both figures of the first lie within the second's intervals"
+    )
     if held.accuracy.n < FEW:
         lines.append(f"{_questions(held)} are few: the intervals (95%) say how little is known; give more")
     if tuned.failed:
@@ -66,6 +81,8 @@ def in_words(tuned: Tuned, wish: Wish) -> list[str]:
 def warned_in_words(tuned: Tuned) -> list[str]:
     """List what the chosen settings' answers and certificates rest on, a line per kind of warning."""
     found = [f"warning of {count} rows of the chosen settings: {text}" for text, count in tuned.warnings.items()]
+    if len(found) > MOST_WARNINGS:
+        found[MOST_WARNINGS:] = [f"and {len(found) - MOST_WARNINGS} more kinds of warnings"]
     if tuned.repeats and not tuned.repeats.startswith("deterministic"):
         found.insert(0, f"the model: {tuned.repeats}")
     return found
@@ -118,6 +135,13 @@ def _share(interval: Interval) -> str:
     if interval.mean is None or interval.low is None or interval.high is None:
         return "-"
     return f"{interval.mean:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
+
+
+def _within(mean: Interval, interval: Interval) -> bool:
+    """True if a mean lies in another's interval."""
+    if mean.mean is None or interval.low is None or interval.high is None:
+        return False
+    return interval.low <= mean.mean <= interval.high
 
 
 def _questions(candidate: Candidate) -> str:

@@ -3,7 +3,7 @@
     python -m tests.defenses.recorded.replay tests/defenses/recorded/qwen-0.5b.jsonl > questions.jsonl
     robustrag tune --data questions.jsonl --model python:tests/defenses/recorded/replay.py:reply --final never
 
-A passage is a number and the reply that the model gave to the passage of that number; whoever is asked repeats the reply.
+A passage is a number and the reply that the model gave to the passage of that number; the model repeats it.
 No reply to a final prompt is recorded, so that nothing may ask one.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from robustrag_integrations.prompts import prompts_for
 
-_BEFORE, _AFTER = (prompts_for("short_answer").isolated.render(context="|", query="").text.split("|"))
+_BEFORE, _AFTER = prompts_for("short_answer").isolated.render(context="|", query="").text.split("|")
 
 
 def questions(paths: Iterable[str]) -> Iterator[dict[str, object]]:
@@ -26,7 +26,10 @@ def questions(paths: Iterable[str]) -> Iterator[dict[str, object]]:
         if row["question"] not in known:
             known.add(row["question"])
             passages = [f"{number}: {reply}" for number, reply in enumerate(row["replies"], 1)]
-            yield {key: row[key] for key in ("question", "incorrect")} | {"answer": row["answers"], "passages": passages}
+            yield {key: row[key] for key in ("question", "incorrect")} | {
+                "answer": row["answers"],
+                "passages": passages,
+            }
 
 
 def reply(prompt: str) -> str:

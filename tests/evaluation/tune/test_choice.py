@@ -9,8 +9,12 @@ from typing import Any
 import pytest
 
 from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.evaluation.score.intervals import clopper_pearson
+from robustrag_integrations.evaluation.show.lines import MOST_WARNINGS
 from robustrag_integrations.evaluation.tune.choice import Candidate, candidate_of, choose, front_of
+from robustrag_integrations.evaluation.tune.show import in_words, warned_in_words
+from robustrag_integrations.evaluation.tune.tuning import Tuned, Wish
 
 N = 50
 share = cache(lambda count: clopper_pearson(count, N))
@@ -29,6 +33,20 @@ def test_the_front_is_what_no_other_beats_in_all_three() -> None:
     talks = candidate(40, 10, 0)
     assert front_of([candidate(48, 20, 5), talks])[1] is talks
     assert front_of([best, candidate(48, 20)]) == (best, candidate(48, 20))
+
+
+def test_it_is_said_whether_the_halves_agree_and_few_kinds_of_warnings_are_listed() -> None:
+    warned = {f"kind {number}": 1 for number in range(MOST_WARNINGS + 3)}
+
+    def tuned(first: Candidate, second: Candidate) -> Tuned:
+        return Tuned((first,), first, second, SavedSettings("settings.yaml", "keyword"), 1, 0, warnings=warned)
+
+    chosen = candidate(25, 10)
+    assert any("the halves agree" in line for line in in_words(tuned(chosen, candidate(30, 12)), Wish()))
+    [line] = [line for line in in_words(tuned(chosen, candidate(45, 11)), Wish()) if "do not agree" in line]
+    assert line.startswith("the halves do not agree: accuracy of the first lies outside")
+    [*_, last] = warned_in_words(tuned(chosen, chosen))
+    assert last == "and 3 more kinds of warnings"
 
 
 def test_certified_wins_within_a_question_of_the_best_and_not_below() -> None:
