@@ -48,6 +48,9 @@ DESCRIPTION = """\
 Read documents, retrieve the passages that fit a question, ask the model about each
 source alone, and answer with what enough of them agree on. The radius says how many
 sources could have said anything else without changing the answer.
+
+Nothing is counted, added up or compared over sources, and no "list all" is complete:
+ask for what one source can say. The radius is about stability, not truth.
 """
 
 EPILOG = """\

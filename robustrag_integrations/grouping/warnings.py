@@ -27,6 +27,7 @@ FEW = 3  # groups: of two, neither can be outvoted
 
 _NAMED = 5  # groups that a warning names
 _COMPARED = 200  # passages that are compared with each other
+_SAME, _NEARLY = "hold the same text", "hold nearly the same text"
 
 
 def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
@@ -135,15 +136,20 @@ def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     """Warn of passages in different groups with the same text, or nearly."""
     same, near = _alike(groups)
     said = [
-        f"groups {_listed(found)} hold the same text ({_named([groups[i] for i in found])}): several origins, one "
+        f"groups {_listed(found)} {_SAME} ({_named([groups[i] for i in found])}): several origins, one "
         "author? copies='one_vote' counts those that answer alike once"
         for found in sorted(same)
     ]
     pairs = ", ".join(f"{i + 1} and {j + 1} ({_named([groups[i], groups[j]])})" for i, j in sorted(near)[:_NAMED])
     more = f", and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
     if near:
-        said.append(f"groups {pairs}{more} hold nearly the same text: several origins, one author?")
+        said.append(f"groups {pairs}{more} {_NEARLY}: several origins, one author?")
     return said
+
+
+def tell_of_copies(warnings: Sequence[str]) -> bool:
+    """True if one of an answer's warnings names groups with the same text, or nearly."""
+    return any(_SAME in warning or _NEARLY in warning for warning in warnings)
 
 
 def retold(groups: Sequence[PassageGroup]) -> int:

@@ -14,7 +14,7 @@ from robustrag_integrations.answers.links import link_warning, unsupported_in_gr
 from robustrag_integrations.errors import ModelError, TooFewVotesError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.grouping.warnings import grouping_warnings, retold
+from robustrag_integrations.grouping.warnings import grouping_warnings, retold, tell_of_copies
 from robustrag_integrations.plans.asking import report
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Relay, Request, relayed
 from robustrag_integrations.prompts import ABSTENTION
@@ -136,7 +136,7 @@ def with_retellings(plan: Plan, groups: Sequence[PassageGroup]) -> Plan:
     """Wrap a plan: its answer says how many of the sources that say it tell it in nearly the same words."""
     answer = yield from plan
     telling = {g.index for g in answer.groups if g.status in ("supports", "mentions") and g.words}
-    if answer.abstained or len(telling) < 2:
+    if answer.abstained or len(telling) < 2 or not tell_of_copies(answer.warnings):
         return answer
     alike = retold([group for group in groups if group.index in telling])
     if alike < 2:

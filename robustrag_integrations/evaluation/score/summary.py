@@ -84,6 +84,9 @@ class Line:
         radius_wrong: that of the answers that are wrong and no abstention.
         radius_abstained: that of the abstentions.
         radii: how many of the answers in `radius` have which radius.
+        held: share of answers that are right and have a radius of at least 1: what `min_radius=1` leaves. Empty for
+            long answers.
+        held_wrong: share of those that are wrong, no abstention, and have one; likewise.
         model_calls: mean number of model calls per question.
         rounds: mean number of times that an answer waited for replies.
         prompt_tokens: their mean number per question, over the questions of which all calls told; None where none did.
@@ -133,6 +136,8 @@ class Line:
     radius_wrong: Interval = EMPTY
     radius_abstained: Interval = EMPTY
     radii: Mapping[int, int] = field(default_factory=dict)
+    held: Interval = EMPTY
+    held_wrong: Interval = EMPTY
     model_calls: float | None = None
     rounds: float | None = None
     prompt_tokens: float | None = None
@@ -252,6 +257,12 @@ def _radii(rows: Iterable[Row], long: bool) -> dict[str, list[int]]:
     return found
 
 
+def _rate_of(radii: Sequence[int], of: int) -> Interval:
+    """Return the share of all answers that are among these and have a radius of at least 1."""
+    held = sum(radius >= 1 for radius in radii)
+    return _rate([True] * held + [False] * (of - held))
+
+
 def _spent(row: Row) -> Usage:
     """The tokens of the calls that were made; unknown where a file does not say how many came out of a cache."""
     known, timing = _usage(row["cost"]), row["timing"]
@@ -298,6 +309,8 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         radius_wrong=bootstrap_mean(radii["wrong"]),
         radius_abstained=bootstrap_mean(radii["abstained"]),
         radii=dict(sorted(Counter(radii["right"]).items())),
+        held=EMPTY if long else _rate_of(radii["right"], len(done)),
+        held_wrong=EMPTY if long else _rate_of(radii["wrong"], len(done)),
         model_calls=_mean(c.get("model_calls") for c in costs),
         rounds=_mean(c.get("rounds") for c in costs),
         prompt_tokens=_mean(c.get("prompt_tokens") for c in costs),

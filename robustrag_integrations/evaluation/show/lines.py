@@ -23,6 +23,7 @@ EXPECTED_IN_WORDS = (
     "is right, also if the model samples. It is no certificate of any single answer."
 )
 
+HELD_IN_WORDS = "right r>=1, wrong r>=1: with a radius of at least 1, which is what min_radius=1 leaves"
 RADIUS_IN_WORDS = "radius: mean over right answers / wrong / abstentions"
 UNTIMED_IN_WORDS = "no seconds: replies came out of the cache (--no-cache asks anew), or it was the first answer"
 INTERVALS_IN_WORDS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
@@ -75,6 +76,7 @@ def _below(lines: Sequence[Line]) -> list[str]:
     about = ["certified: against k' corrupted passages among the retrieved"] if any(a.certified for a in lines) else []
     several = len({line.model for line in lines}) > 1
     remarks = dict.fromkeys(printable(note, 300) for line in lines for note in _remarks(line, several))
+    about += [HELD_IN_WORDS] if any(line.held.mean is not None for line in lines) else []
     about += [RADIUS_IN_WORDS] if any(" / " in _radius(line) for line in lines) else []
     about += [UNTIMED_IN_WORDS] if any(line.n and line.seconds is None for line in lines) else []
     return [*about, INTERVALS_IN_WORDS, *_notes(lines), *remarks]
@@ -142,6 +144,8 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
         ("all found", lambda line: _percent(line.found)),
         *(_certified_column(*size, lines) for size in sizes),
         *(_expected_column(size) for size in sorted({e.corruption_size for line in lines for e in line.expected})),
+        ("right r>=1", lambda line: _percent(line.held)),
+        ("wrong r>=1", lambda line: _percent(line.held_wrong)),
         ("radius", _radius),
         ("calls", lambda line: _number(line.model_calls, 1)),
         ("rounds", lambda line: _number(line.rounds, 1)),

@@ -87,11 +87,13 @@ def test_the_radius_is_that_of_right_answers_and_others_stand_apart() -> None:
     [line] = summarise(rows)
     assert (line.radius.mean, line.radius_wrong.mean, line.radius_abstained.mean) == (2, 1, 9)
     assert line.radii == {2: 1}
+    assert [round(share.mean or 0, 3) for share in (line.held, line.held_wrong)] == [0.333, 0.333]
     [line] = summarise(rows[1:])
     assert line.radius == EMPTY
     long = [row(1, task="long", scores={"correct": None}), row(2, task="long", answer={"radius": 9}, scores=silent)]
     [line] = summarise(long)
     assert (line.radius.mean, line.radius_abstained.mean) == (2, 9)
+    assert (line.held, line.held_wrong) == (EMPTY, EMPTY)
 
 
 def test_costs_are_means_and_unknown_tokens_stay_unknown() -> None:
