@@ -24,7 +24,8 @@ texts = ["The river Vok rises in the hills above Tarsk.", "The mayor of Vokar is
 index = VectorStoreIndex.from_documents([Document(text=t) for t in texts], embed_model=MockEmbedding(embed_dim=8))
 robust = RobustRAGSynthesizer(llm=llm)
 engine = index.as_query_engine(llm=llm, response_synthesizer=robust)
-tool = QueryEngineTool.from_defaults(engine, name="facts", description="facts")
+told = index.as_query_engine(llm=llm, response_synthesizer=robust.for_prompts())
+tool = QueryEngineTool.from_defaults(told, name="facts", description="facts")
 
 wirings = {
     "as_query_engine(response_synthesizer=robust)": engine,

@@ -92,16 +92,13 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         )
 
     def for_prompts(self) -> RobustRAGQueryEngine:
-        """Return the same engine for tools, agents and engines of sub-questions, whose models read its responses.
-
-        An answer that rests on one source alone may be an attacker's words, and is an abstention there, unless the
-        synthesizer has `allow_sole_source`.
+        """Return the same engine with `RobustRAGSynthesizer.for_prompts`, for tools, agents and sub-questions.
 
         Examples:
             >>> QueryEngineTool.from_defaults(engine.for_prompts(), name="facts", description="Answers about ...")
         """
-        synthesizer = self._robust.with_changes(for_prompts=True)
-        return type(self)(self._retriever, synthesizer, self._node_postprocessors, self.callback_manager)
+        told = self._robust.for_prompts()
+        return type(self)(self._retriever, told, self._node_postprocessors, self.callback_manager)
 
     def with_retriever(self, retriever: BaseRetriever) -> RobustRAGQueryEngine:
         """Return the same engine over another retriever."""

@@ -376,6 +376,14 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             changed._converse(conversation)
         return changed
 
+    def for_prompts(self: _Self) -> _Self:
+        """Return the same for engines that tools, agents and sub-questions use, whose models read its responses.
+
+        An answer that rests on one source alone may be an attacker's words, and is an abstention there, unless
+        `allow_sole_source` is set.
+        """
+        return self.with_changes(for_prompts=True)
+
     def warm_up(self, passages: int = 10) -> None:
         """Load the patterns and tables that the first answer would load.
 

@@ -290,12 +290,12 @@ _JUDGE = (
 _TOOL = (
     "retriever-tool",
     "the agent's model reads the retrieved texts as they are; nothing is aggregated",
-    f"use QueryEngineTool.from_defaults({_ENGINE})",
+    f"use QueryEngineTool.from_defaults({_ENGINE}.for_prompts())",
 )
 _LOADING = (
     "loading-tool",
     "it answers from an index of its own with a stock engine, which puts several documents into one prompt",
-    f"build the index yourself and use QueryEngineTool.from_defaults({_ENGINE})",
+    f"build the index yourself and use QueryEngineTool.from_defaults({_ENGINE}.for_prompts())",
 )
 _TOOLS = (
     "tool-retriever",

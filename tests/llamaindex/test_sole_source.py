@@ -12,6 +12,7 @@ from llamaindex_robustrag import (
     RobustCondensePlusContextChatEngine,
     RobustContextChatEngine,
     RobustRAGQueryEngine,
+    RobustRAGSynthesizer,
 )
 from tests.llamaindex.fakes import QUESTION, TRUE, FactReader, WordEmbedding
 from tests.llamaindex.test_chat_engines import METHODS, say
@@ -41,6 +42,12 @@ def test_an_engine_for_prompts_withholds_it_and_the_same_engine_shows_it(
     told = engine.for_prompts().query(QUESTION)
     assert str(told) == "I don't know"
     assert "allow_sole_source=True" in told.metadata["robustrag"]["warnings"][-1]
+
+
+def test_so_does_any_engine_over_such_a_synthesizer(index: VectorStoreIndex, llm: FactReader) -> None:
+    told = RobustRAGSynthesizer(llm=llm).for_prompts()
+    engine = index.as_query_engine(llm=llm, response_synthesizer=told, similarity_top_k=5)
+    assert str(engine.query(QUESTION)) == "I don't know"
 
 
 async def test_so_it_does_without_blocking_the_loop(index: VectorStoreIndex, llm: FactReader) -> None:
