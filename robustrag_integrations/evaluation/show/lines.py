@@ -23,7 +23,7 @@ EXPECTED_IN_WORDS = (
     "is right, also if the model samples. It is no certificate of any single answer."
 )
 
-HELD_IN_WORDS = "right r>=1, wrong r>=1: with a radius of at least 1, which is what min_radius=1 leaves"
+HELD_IN_WORDS = "r>=1: radius of at least 1, all that min_radius=1 leaves"
 RADIUS_IN_WORDS = "radius: mean over right answers / wrong / abstentions"
 UNTIMED_IN_WORDS = "no seconds: replies came out of the cache (--no-cache asks anew), or it was the first answer"
 INTERVALS_IN_WORDS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
