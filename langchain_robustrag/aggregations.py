@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from robustrag_integrations._util.checks import refuse_unknown
+from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.keyword.settings import Final, Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method
@@ -120,6 +121,8 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
     final = ["final_llm", "output_schema"] if "keyword" in method.prompts else []
     method.check_names([*given, *others], ("task", *prompts, *final, *(["choices"] if method.takes_choices else [])))
     checked: MethodSettings = method.settings_of(given)
+    if isinstance(checked, ClaimSettings) and (idle := {*others} & {"keyword_prompt", "final_llm", "output_schema"}):
+        raise ValueError(f"{', '.join(sorted(idle))}: task={given.get('task')!r} has no final call; leave it out")
     return checked
 
 

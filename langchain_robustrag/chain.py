@@ -135,7 +135,7 @@ def create_robust_documents_chain(
         document_prompt: how a document is shown; metadata that a document lacks is left blank.
         document_separator: between two documents of one group.
         document_variable_name: under which name documents come in, and the prompt wants them.
-        options: settings of the method. Keyword and decoding: `task` (`short_answer` or `long_form`). Keyword:
+        options: settings of the method. `task` (`short_answer`, `long_form` or `list`). Keyword:
             `threshold` (`"relative"` to the strongest keyword, with `share` and `min_support`, or `"absolute"`, with
             `alpha`, the share of the answering groups that must say a keyword, and `beta`, the number of groups that is
             enough in any case; see `KeywordAggregation` for the defaults), `extractor` (a function from one response to

@@ -112,10 +112,12 @@ class RobustDocuments(OneRun[Any]):
         Raises:
             ValueError: the settings are another method's.
         """
-        if not isinstance(self.settings, wanted := method_of(self.aggregation).load().settings_type):
+        method = method_of(self.aggregation).load()
+        if not method.takes(self.settings):
             raise ValueError(
-                f"aggregation={self.aggregation!r} needs {wanted.__name__}, got {type(self.settings).__name__}: make a "
-                f"chain of its own with create_robust_documents_chain(..., aggregation={self.aggregation!r}), and "
+                f"aggregation={self.aggregation!r} needs {method.settings_type.__name__}, got "
+                f"{type(self.settings).__name__}: make a chain of its own with "
+                f"create_robust_documents_chain(..., aggregation={self.aggregation!r}), and "
                 "choose between chains with configurable_alternatives"
             )
         models = [llm for llm in (self.llm, self.final_llm) if llm is not None]
@@ -363,7 +365,7 @@ class RobustDocuments(OneRun[Any]):
     @property
     def _asks_finally(self) -> bool:
         """True if the method puts what was agreed on into a final prompt."""
-        return "keyword" in method_of(self.aggregation).prompts
+        return self.settings.prompts.keyword is not None and "keyword" in method_of(self.aggregation).prompts
 
     def _inputs_shown(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the inputs of this call that the prompts show, with the values that the prompts hold already."""

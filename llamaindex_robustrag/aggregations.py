@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from robustrag_integrations._util.checks import refuse_unknown
+from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.registry import METHODS, Method, default_method, method_of
 
@@ -57,12 +58,15 @@ def method_and_settings(
     of_others = [setting.name for other in METHODS.values() for setting in other.settings]
     taker = f"{method.name} aggregation"
     refuse_unknown(given, known, taker, others=[*of_others, *arguments], instead=_OF_STOCK)
-    return method, method.settings_of(given)
+    settings: MethodSettings = method.settings_of(given)
+    if isinstance(settings, ClaimSettings) and (idle := {*others} & {"keyword_prompt", "final_llm", "output_cls"}):
+        raise ValueError(f"{', '.join(sorted(idle))}: task={given.get('task')!r} has no final call; leave it out")
+    return method, settings
 
 
 def _method_of_settings(settings: MethodSettings) -> Method:
     for method in METHODS.values():
-        if type(settings) is method.load().settings_type:
+        if method.load().takes(settings):
             return method
     raise TypeError(
         f"aggregation must be one of {', '.join(map(repr, METHODS))} or the settings of one, got "

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, get_args
 
-Task = Literal["short_answer", "multiple_choice", "long_form"]
-TASKS: tuple[Task, ...] = ("short_answer", "multiple_choice", "long_form")
+Task = Literal["short_answer", "multiple_choice", "long_form", "list"]
+TASKS: tuple[Task, ...] = get_args(Task)
+OPEN_TASKS: tuple[Task, ...] = ("short_answer", "long_form", "list")  # without options to choose from
+CLAIM_TASKS: tuple[Task, ...] = ("long_form", "list")  # whose answers consist of claims
 Options = Literal["words", "letters"]
 
 ABSTENTION = "I don't know"
@@ -161,7 +163,9 @@ class PromptSet:
         no_retrieval: the same question with no passage; fields `query` (and `choices`).
         keyword: the second prompt of keyword aggregation; fields `keywords` and `query`. None: `agreed_prompt` of the
             isolated prompt, so that a prompt of your own is asked at the end as well.
-        phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
+        phrases: the paper's long form only: asks one group for a list of short phrases; fields `context` and `query`.
+        claims: long form only: asks one group for a list of short statements; fields `context` and `query`. None: the
+            isolated prompt asks for them.
         ours: whether the final prompt is the project's own, whose reply says nothing but agreed words.
         options: whether multiple choice asks for an option's words, or, as the paper does, for its letter.
     """
@@ -170,6 +174,7 @@ class PromptSet:
     no_retrieval: PromptTemplate
     keyword: PromptTemplate | None = None
     phrases: PromptTemplate | None = None
+    claims: PromptTemplate | None = None
     ours: bool = False
     options: Options = "words"
 
@@ -322,6 +327,29 @@ def _long_form() -> PromptSet:
             "Text:\n{context}\n\nRequest: {query}\nPhrases:",
             ("context", "query"),
         ),
+        claims=PromptTemplate(
+            "Answer the request using only the text below, as a list: one line for each fact or step, which begins "
+            f'with "- " and has at most eight words. {_UNKNOWN}\n\n',
+            "Text:\n{context}\n\nRequest: {query}\nAnswer:",
+            ("context", "query"),
+        ),
+    )
+
+
+def _list() -> PromptSet:
+    return PromptSet(
+        isolated=PromptTemplate(
+            "Answer the question using only the text below. Reply with every answer that the text gives, one per line, "
+            f"and nothing else. {_UNKNOWN}\n\n",
+            "Text:\n{context}\n\nQuestion: {query}\nAnswers:",
+            ("context", "query"),
+        ),
+        no_retrieval=PromptTemplate(
+            "Answer the question from what you know. Reply with every answer, one per line, and nothing else. If you "
+            f'do not know any, reply "{ABSTENTION}".\n\n',
+            "Question: {query}\nAnswers:",
+            ("query",),
+        ),
     )
 
 
@@ -329,6 +357,7 @@ _SETS = {
     "short_answer": replace(_short_answer(), ours=True),
     "multiple_choice": replace(_multiple_choice(), ours=True),
     "long_form": replace(_long_form(), ours=True),
+    "list": replace(_list(), ours=True),
 }
 _LETTERED = replace(_lettered_choice(), ours=True)
 
@@ -354,7 +383,7 @@ def check_exemplars(exemplars: object) -> int:
 def prompts_for(
     task: Task, *, exemplars: bool | int = False, query_first: bool = False, options: Options = "words"
 ) -> PromptSet:
-    """Return the prompts of a task: `short_answer`, `multiple_choice` or `long_form`.
+    """Return the prompts of a task.
 
     Args:
         task: what kind of answer is asked for.
@@ -374,14 +403,17 @@ def prompts_for(
     chosen = _LETTERED if lettered else _SETS[task]
     if query_first:
         moved: dict[str, Any] = {
-            name: _query_first(t) for name in ("isolated", "keyword", "phrases") if (t := getattr(chosen, name))
+            name: _query_first(t)
+            for name in ("isolated", "keyword", "phrases", "claims")
+            if (t := getattr(chosen, name))
         }
         chosen = replace(chosen, **moved)
     if not count:
         return chosen
     shown = (_LETTERED_EXEMPLARS if lettered else _EXEMPLARS[task])[:count]
     phrases = chosen.phrases.with_exemplars(_PHRASE_EXEMPLARS[:count]) if chosen.phrases else None
-    return replace(chosen, isolated=chosen.isolated.with_exemplars(shown), phrases=phrases)
+    claims = chosen.claims.with_exemplars(_CLAIM_EXEMPLARS[:count]) if chosen.claims else None
+    return replace(chosen, isolated=chosen.isolated.with_exemplars(shown), phrases=phrases, claims=claims)
 
 
 def check_options(options: object) -> Options:
@@ -474,6 +506,25 @@ _EXEMPLARS: dict[str, tuple[Exemplar, ...]] = {
         Exemplar({"context": _WEATHER, "query": "What is The Glass Harbour?"}, ABSTENTION),
     ),
 }
+_EXEMPLARS["list"] = (
+    Exemplar({"context": _TRAVEL, "query": "Who worked on the Halden Light?"}, "Tomas Brevik"),
+    Exemplar({"context": _COOKING, "query": "Who worked on the Halden Light?"}, ABSTENTION),
+    Exemplar({"context": _MUSIC, "query": "Who is named with The Glass Harbour?"}, "Ilse Quant\nAron Feld"),
+    Exemplar({"context": _WEATHER, "query": "Who is named with The Glass Harbour?"}, ABSTENTION),
+)
+_CLAIM_EXEMPLARS = tuple(
+    replace(shown, answer=answer)
+    for shown, answer in zip(
+        _EXEMPLARS["long_form"],
+        (
+            "- It was built in 1871.\n- Tomas Brevik was its engineer.\n- It stands on the island of Sorra.",
+            ABSTENTION,
+            "- It is an opera by Ilse Quant.\n- It was composed in Lund.\n- It was first performed in 1934.",
+            ABSTENTION,
+        ),
+        strict=True,
+    )
+)
 _PHRASE_EXEMPLARS = (
     Exemplar(
         {"context": _TRAVEL, "query": "Tell me about the Halden Light."},

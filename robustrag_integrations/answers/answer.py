@@ -18,6 +18,7 @@ from robustrag_integrations._util.words import (
 )
 from robustrag_integrations.answers.addresses import without_links
 from robustrag_integrations.answers.citations import Citation, marked_text
+from robustrag_integrations.answers.claims import Claim
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, tokens_in_words
 from robustrag_integrations.prompts import ABSTENTION
@@ -122,11 +123,13 @@ class RobustAnswer(_Record):
         radius: the largest r such that replacing the content of any r groups cannot change `text` (attacker:
             substitution(r); groups, not passages; each keeps its source) up to case, spacing and the punctuation at
             its ends. 0 means no guarantee.
-            With `min_radius` set: `text` stays as it is or becomes an abstention.
+            With `min_radius` set: `text` stays as it is or becomes an abstention. For long answers and lists it is
+            about the set of `claims`; their order and wording are for eyes.
         abstained: no group could answer, nothing they said was agreed on, or the radius was below `min_radius`.
         query: the question.
         defense: the defence's name.
         groups: one report per group, in isolation order.
+        claims: long answers and lists: the claims of `text`, each with its own support and radius.
         choice: multiple choice: the index of the winning option.
         warnings: what weakens this answer or its radius, in words.
         settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
@@ -162,6 +165,7 @@ class RobustAnswer(_Record):
     spending: Spending = field(default=Spending(), compare=False)
     radius_verbatim: int | None = None
     kept: Any = field(default=None, compare=False, repr=False)
+    claims: tuple[Claim, ...] = ()
 
     def __post_init__(self) -> None:
         if self.radius_verbatim is None:
@@ -243,13 +247,19 @@ class RobustAnswer(_Record):
             radius_verbatim=0,
             abstained=True,
             choice=None,
+            claims=(),
             warnings=(*self.warnings, why),
             evidence={**self.evidence, "radius": self.radius},
         )
 
     @property
     def dissent(self) -> tuple[Dissent, ...]:
-        """The answers that groups give in place of `text`, those with most votes first; none next to an abstention."""
+        """The answers that groups give in place of `text`, those with most votes first; none next to an abstention.
+
+        Claims stand beside each other: those that too few groups make are `evidence["left_out"]`.
+        """
+        if self.claims:
+            return ()
         alike: dict[str, list[GroupReport]] = {}
         for group in self.groups:
             if group.status == "differs" and not self.abstained:
@@ -324,6 +334,10 @@ class RobustAnswer(_Record):
         ]
         if shown := _evidence_line(self.evidence):
             lines.append(shown)
+        unit = "vote" if self.radius_unit == "votes" else "group"
+        lines += [f"Claim:    {claim.in_words(unit)}" for claim in self.claims]
+        left_out = self.evidence.get("left_out") or ()
+        lines += [f"Left out: {restored(Claim, claim).in_words(unit)}" for claim in left_out[:_MOST_SHOWN]]
         lines += [f"Differs:  {_dissent(d)}" for d in self.dissent[:_MOST_SHOWN]]
         lines += [f"Warning:  {printable(w)}" for w in self.warnings]
         lines += [f"Source:   [{c.number}] {_names(c)}: {printable(', '.join(c.words), 60)}" for c in self.citations]

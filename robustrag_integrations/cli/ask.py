@@ -18,6 +18,7 @@ from robustrag_integrations.cli.arguments import (
 )
 from robustrag_integrations.cli.defending import (
     add_settings,
+    add_task,
     add_thresholds,
     built_defense,
     check_probabilities,
@@ -73,6 +74,7 @@ examples:
   robustrag ask "Who runs the mill?" --docs notes/ letters.pdf
   robustrag ask "Capital of Ruritania?" --docs news.jsonl --choices Strelsau Zenda
   robustrag ask "Who runs the mill?" --docs notes/ --defense decoding --json
+  robustrag ask "Which towns lie on the Lenn?" --docs notes/ --task list --min-support 2
   robustrag ask "Who won?" --docs news/ --model openai:my-model --base-url http://localhost:8000/v1
   robustrag ask "Who won?" --docs news/ --defense decoding --model openai-completions:my-model \\
     --base-url http://localhost:8000/v1
@@ -91,6 +93,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="default keyword, with --choices voting. "
         + "; ".join(f"{m.name}: {m.summary}" for m in (*METHODS.values(), *BASELINES.values())),
     )
+    add_task(parser)
     add_settings(parser)
     add_model(parser)
     add_retrieval(parser)
@@ -143,6 +146,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _defense_name(args: argparse.Namespace) -> str:
+    if args.choices and args.task:
+        raise UsageError(f"--task {args.task} has no options to choose from; leave out --choices")
     name: str = args.defense or default_defense(args)
     method = entry_of(name)
     if method.tasks == ("multiple_choice",) and not args.choices:
@@ -170,7 +175,7 @@ def _retrieve(args: argparse.Namespace, progress: Progress) -> tuple[list[Passag
 
 
 def _answer(args: argparse.Namespace, name: str, model: TextModel, passages: Sequence[Passage]) -> RobustAnswer:
-    task: Task = "multiple_choice" if args.choices else getattr(args, "task", "short_answer")
+    task: Task = "multiple_choice" if args.choices else args.task or "short_answer"
     defense = built_defense(args, name, model, task)
     defense.accept_sampling = args.accept_sampling
     try:

@@ -30,6 +30,7 @@ from robustrag_integrations.cli.output import UsageError, complain, show, show_j
 from robustrag_integrations.cli.running import add_how, exit_code, run_evaluation
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.evaluation.run.config import MODES, CertifySpec, EvalConfig
+from robustrag_integrations.prompts import CLAIM_TASKS
 
 _MOST_REASONS = 5
 DESCRIPTION = """\
@@ -108,9 +109,9 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Certify the questions and print a summary."""
-    if getattr(args, "task", None) == "long_form":
+    if getattr(args, "task", None) in CLAIM_TASKS:
         raise UsageError(
-            f"--settings {args.settings!r} is for long answers, which need a judge: robustrag eval --judge"
+            f"--settings {args.settings!r} is for long answers or lists; long ones need a judge: robustrag eval --judge"
         )
     args.defense = args.defense or default_defense(args)
     check_thresholds(args, args.defense)

@@ -13,7 +13,7 @@ from robustrag_integrations.defenses.registry import BASELINES, METHODS, Setting
 from robustrag_integrations.defenses.settings_file import VOTES, SavedSettings, SettingsError, load_settings
 from robustrag_integrations.grouping.votes import HASTE, VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.prompts import Task
+from robustrag_integrations.prompts import OPEN_TASKS, Task
 
 _NOT_TYPED: Any = object()
 
@@ -30,7 +30,19 @@ def thresholds() -> dict[str, dict[str, Setting]]:
 def default_defense(args: argparse.Namespace) -> str:
     """Return the method that takes the given options: --alpha means keyword, --choices voting."""
     names = [name for name in thresholds() if getattr(args, name, None) is not None]
-    return default_method(None, [*names, *(["choices"] if getattr(args, "choices", None) else [])])
+    return default_method(
+        getattr(args, "task", None), [*names, *(["choices"] if getattr(args, "choices", None) else [])]
+    )
+
+
+def add_task(parser: argparse.ArgumentParser) -> None:
+    """Add --task."""
+    parser.add_argument(
+        "--task",
+        choices=OPEN_TASKS,
+        help="a short answer (default); instructions and other long answers (long_form); or all items that there are "
+        "(list). The last two are counted claim by claim: --min-support says how many sources each one takes",
+    )
 
 
 def threshold_help(of_methods: dict[str, Setting]) -> str:
@@ -72,6 +84,8 @@ def check_thresholds(args: argparse.Namespace, defense: str) -> None:
         if getattr(args, name) is not None and defense not in of_methods:
             raise UsageError(f"--{name.replace('_', '-')} does nothing for --defense {defense}; leave it out")
     given = given_thresholds(args, defense)
+    if getattr(args, "task", None) is not None:
+        given["task"] = args.task
     if not given:
         return
     try:

@@ -10,6 +10,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations.cli.arguments import add_model, whole_number
 from robustrag_integrations.cli.defending import (
     add_settings,
+    add_task,
     add_thresholds,
     built_defense,
     check_probabilities,
@@ -58,6 +59,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--defense", choices=methods, default="keyword", help="default keyword")
     parser.add_argument("--transport", choices=("stdio", "streamable-http"), default="stdio", help="default stdio")
     parser.add_argument("--port", default=8600, type=whole_number(1, 65535), metavar="N", help="default 8600")
+    add_task(parser)
     add_settings(parser)
     add_model(parser)
     add_retrieval(parser)
@@ -102,7 +104,7 @@ def server_of(args: argparse.Namespace) -> MCPServer:
     index, _ = read_index(args, progress)
     progress.step(f"loading the model {args.model}")
     model = load_model(args.model, args.base_url)
-    defense = built_defense(args, args.defense, model, getattr(args, "task", "short_answer"))
+    defense = built_defense(args, args.defense, model, args.task or "short_answer")
     told = "Answers from documents that a few planted ones cannot decide."
     server = MCPServer("robustrag", instructions=told, version=__version__, log_level="WARNING")
 

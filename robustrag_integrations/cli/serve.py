@@ -16,6 +16,7 @@ from robustrag_integrations.answers.usage import prices_of
 from robustrag_integrations.cli.arguments import add_model, add_prices, existing, some_text, whole_number
 from robustrag_integrations.cli.defending import (
     add_settings,
+    add_task,
     add_thresholds,
     built_defense,
     check_probabilities,
@@ -29,6 +30,7 @@ from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageErro
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.errors import ModelError, RobustRAGError
 from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.prompts import Task
 from robustrag_integrations.serve.limits import Limits, checked_origins
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         + "; ".join(f"{m.name}: {m.summary}" for m in listed.values()),
     )
     parser.add_argument("--no-vanilla", action="store_true", help="do not serve the undefended model next to it")
+    add_task(parser)
     add_settings(parser)
     add_model(parser)
     add_retrieval(parser)
@@ -332,12 +335,9 @@ def _names(args: argparse.Namespace) -> dict[str, str]:
 def _served(args: argparse.Namespace, name: str, model: TextModel) -> Served:
     from robustrag_integrations.serve.service import Served
 
-    method = entry_of(name)
-    made = {
-        task: built_defense(args, name, model, task)
-        for task in ("short_answer", "multiple_choice")
-        if task in method.tasks and (task == "short_answer" or method.takes_choices)
-    }
+    open_task: Task = args.task or "short_answer"
+    tasks: tuple[Task, ...] = (open_task, "multiple_choice")
+    made = {task: built_defense(args, name, model, task) for task in tasks if task in entry_of(name).tasks}
     for defense in made.values():
         defense.accept_sampling = args.accept_sampling
-    return Served(name, made.get("short_answer"), made.get("multiple_choice"))
+    return Served(name, made.get(open_task), made.get("multiple_choice"))

@@ -174,6 +174,11 @@ class Defense(ABC):
                 raise TypeError(f"{type(self).__name__} has no argument {name!r:.60}; {hint}")
 
     @classmethod
+    def takes(cls, settings: object) -> bool:
+        """True if these are settings of this method."""
+        return isinstance(settings, cls.settings_type)
+
+    @classmethod
     def check_rules(cls, rules: VoteRules) -> None:
         """Raise ValueError if the method cannot count votes by these rules."""
         if rules.weights is not None and not cls.takes_weights:

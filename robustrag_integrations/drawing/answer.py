@@ -60,6 +60,7 @@ def answer_parts(
     parts: list[Element | None] = [
         _given(answer, limits),
         facts(_facts(answer)),
+        _claims(answer),
         _dissent(answer.get("dissent") or ()),
         warnings(answer["warnings"]),
         counts_table(answer["evidence"], len(answer["groups"]), limits.counts),
@@ -121,6 +122,27 @@ def _dissent(found: Sequence[Mapping[str, Any]]) -> Element | None:
     return h("div", h("p", "Other answers that groups give", cls="note"), h("ul", *rows))
 
 
+def _claims(answer: Mapping[str, Any]) -> Element | None:
+    """Draw the claims of a long answer or a list with their own radii, then those that too few groups make."""
+    left_out = answer["evidence"].get("left_out") or ()
+    rows = [*(answer.get("claims") or ()), *left_out[:_DISSENT]]
+    if not rows:
+        return None
+    header = h("tr", *(h("th", name) for name in ("Claim", "Support", "Radius", "From")))
+    shown = [
+        h(
+            "tr",
+            h("td", h("span", visible(claim["text"], 400), dir="auto")),
+            h("td", str(claim["support"]), cls="number"),
+            h("td", "left out" if claim["radius"] is None else str(claim["radius"]), cls="number"),
+            h("td", one_line(", ".join(claim["origins"]), 200)),
+        )
+        for claim in rows
+    ]
+    caption = h("caption", "Claims, each by its own count: replacing up to its radius leaves it in the answer")
+    return h("table", caption, h("thead", header), h("tbody", *shown))
+
+
 def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     settings = ", ".join(
         f"{one_line(name, 40)} {one_line(_shown(value), 40)}"
@@ -137,7 +159,8 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     ]
     if "threshold" in evidence:
         why = f" ({one_line(str(evidence['rule']), 100)})" if "rule" in evidence else ""
-        kept = f"a keyword is kept from {_shown(evidence['threshold'])} {_unit(answer)} on{why}"
+        unit = "claim" if "left_out" in evidence else "keyword"
+        kept = f"a {unit} is kept from {_shown(evidence['threshold'])} {_unit(answer)} on{why}"
         pairs.append(("Threshold", kept if evidence.get("answering", 1) else "no group answered"))
     if found := answer.get("determinism"):
         pairs.append(("Model", one_line(repeats_in_words(found["model"], found["why"]), 400)))

@@ -26,17 +26,17 @@ _OF_SCRIPT = {
 _WORD = re.compile(r"[^\W\d_]+")
 # Words that are frequent in one of these languages and rare in the others.
 _PROFILES = {
-    "en": "the of and to is was in it for with that by from are were an at its be which has had this on as not what who no yes never they he she but there his her their per",
-    "de": "der die das und ist ein eine einem einen einer im am zum zur von mit den dem des war wurde nicht auf für sich als nach bei aus wird hat es sie er vom ins laut heißt dort noch so wo uhr",
-    "fr": "le la les des du un une est et dans en au aux à il elle que qui sur pour par avec pas ne été était son sa ses ce cette cette c'est d'un d'une selon fut à",
-    "es": "el la los las de del y en un una es que por con se su para al fue era no según más lo sus como está son desde",
-    "it": "il lo la gli le di del della dei delle un una è e in che per con si non al alla nel nella fu sono come da dal dalla ha secondo ad era stato anche",
-    "pt": "o a os as de do da dos das em no na um uma é e que por com se não ao foi para segundo mais são pelo pela era está num ele ela você",
+    "en": "can i you my how where when why do does did should the of and to is was in it for with that by from are were an at its be which has had this on as not what who no yes never they he she but there his her their per",
+    "de": "welche welcher welches welchen wann wie der die das und ist ein eine einem einen einer im am zum zur von mit den dem des war wurde nicht auf für sich als nach bei aus wird hat es sie er vom ins laut heißt dort noch so wo uhr",
+    "fr": "quelles quels quelle quel le la les des du un une est et dans en au aux à il elle que qui sur pour par avec pas ne été était son sa ses ce cette cette c'est d'un d'une selon fut à",
+    "es": "cuáles cuál cuándo dónde cómo el la los las de del y en un una es que por con se su para al fue era no según más lo sus como está son desde",
+    "it": "quali quale il lo la gli le di del della dei delle un una è e in che per con si non al alla nel nella fu sono come da dal dalla ha secondo ad era stato anche",
+    "pt": "quais o a os as de do da dos das em no na um uma é e que por com se não ao foi para segundo mais são pelo pela era está num ele ela você",
     "pl": "w we i z ze na do jest nie się to od po za dla przez był była było oraz o są że który która jego według roku tym przy",
     "tr": "bir ve bu için ile de da olarak olan göre daha çok en kadar gibi ise sonra ne olduğu tarafından yılında şu mi",
     "vi": "là của và có được trong cho với này các những người một năm theo đã ở từ tại không do về vào",
-    "nl": "de het een en van is in op te zijn met voor dat die niet door werd was aan naar uit bij ook er",
-    "sv": "och är en ett det som av för på med den till i har inte var från om de vid",
+    "nl": "welke wanneer de het een en van is in op te zijn met voor dat die niet door werd was aan naar uit bij ook er",
+    "sv": "vilka vilken och är en ett det som av för på med den till i har inte var från om de vid",
     "uk": "і та в у на з до є що це не як за від був була було про для",
     "ru": "и в на с из по не что это как за от был была было о для к его он она",
 }  # fmt: skip

@@ -24,11 +24,11 @@ _AND = (
     "and|or|und|oder|sowie|et|ou|y|e|o|ed|i|oraz|lub|и|или|та|і|або|ve|veya|và|hoặc|en|of|och|eller|و|أو|और|या|및|"
     "그리고|&|as well as"
 )
-_BETWEEN = re.compile(
+BETWEEN = re.compile(
     rf"(?:,(?=\s|[^\W\d])|[;、，；]|(?<=[^\W\d_]{{3}})/(?=[^\W\d_]{{3}}))\s*(?P<last>(?:{_AND})\s+|以及|或)?|\s+(?P<joint>{_AND})\s+"
     rf"|(?<=[{_EAST}])(?P<east>と|や|及び|および|和|与|與|及|以及|或)(?=[{_EAST}]{{2}})"
 )
-_LAST_WORDS = re.compile(r"(?:です|でした|である|だ|など)?[.。!？?]*\Z")
+LAST_WORDS = re.compile(r"(?:です|でした|である|だ|など)?[.。!？?]*\Z")
 _OTHER_ARTICLES = frozenset(
     listed("der die das den dem ein eine einen le la les un une el los las il lo i gli o os as de het")
 )
@@ -61,14 +61,13 @@ def _items(text: str) -> Iterator[str]:
 
 def _in_a_row(clause: str, small: frozenset[str], *, whole: bool) -> Iterator[str]:
     """Yield the items of "Paris, London and Rome", and those within "It is made of copper, nickel and zinc today"."""
-    marks = [match for match in _BETWEEN.finditer(clause) if not match["east"] or "、" in clause or "，" in clause]
+    marks = [match for match in BETWEEN.finditer(clause) if not match["east"] or "、" in clause or "，" in clause]
     edges = [0, *(edge for match in marks for edge in match.span()), len(clause)]
     parts = [clause[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)]
     parts = [part for part in parts if part]
     if len(parts) < 2:
         return
-    if _UNSPACED.search(clause) and " " not in parts[0]:
-        parts[0] = _LEADS.split(parts[0])[-1] or parts[0]
+    parts[0] = after_unspaced_lead(clause, parts[0])
     joined = bool(marks[-1]["last"] or marks[-1]["joint"])
     articled = [part.split()[0].casefold() in ARTICLES | _OTHER_ARTICLES for part in parts]
     if any(articled) and not articled[-1] and not joined:
@@ -81,9 +80,16 @@ def _in_a_row(clause: str, small: frozenset[str], *, whole: bool) -> Iterator[st
         yield from (parts[0].split()[-1], *items[1:-1], items[-1] or parts[-1].split()[0])
 
 
+def after_unspaced_lead(clause: str, part: str) -> str:
+    """The first part of a clause without what leads to it, in a script without spaces."""
+    if _UNSPACED.search(clause) and " " not in part:
+        return _LEADS.split(part)[-1] or part
+    return part
+
+
 def _item(part: str, small: frozenset[str]) -> str:
     """A part without its article and full stop; empty if it is more than a few words or holds a small word."""
-    bare = _LAST_WORDS.sub("", part.strip(" \"'"))
+    bare = LAST_WORDS.sub("", part.strip(" \"'"))
     words = bare.split()
     if len(words) > 1 and words[0].casefold() in ARTICLES | _OTHER_ARTICLES:
         words = words[1:]

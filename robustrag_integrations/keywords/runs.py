@@ -123,7 +123,7 @@ def _form(text: str, run: list[Token]) -> str:
 
 def whole_answer(reply: str) -> str:
     """Return a reply without its wrapping."""
-    text = unboxed(answer_text(_visible(reply[:MOST_CHARACTERS]))).strip()
+    text = unboxed(answer_text(visible(reply[:MOST_CHARACTERS]))).strip()
     if text[:1] not in ("[", "{") and not _INDEXED.fullmatch(text):
         text = without_citations(text).strip()
     if fenced := _FENCE.match(text):
@@ -140,7 +140,7 @@ def whole_answer(reply: str) -> str:
     return text
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
     """A text without control characters and marks of direction; joiners of letters stay."""
     if text.isascii() and text.isprintable():
         return text

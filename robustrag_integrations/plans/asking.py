@@ -99,6 +99,7 @@ def read_response(
     cut_replies: CutReplies = "abstain",
     *,
     by_line: bool = False,
+    by_lines: bool = False,
 ) -> Reading[Found]:
     """Read one response's answer; whatever `read` raises over it makes its group fail, and no other.
 
@@ -110,8 +111,9 @@ def read_response(
         read: from the answer's text to what is found in it; None for an abstention.
         cut_replies: the treatment of a reply that was cut.
         by_line: whether a first line is enough for `read`.
+        by_lines: whether each line counts by itself.
     """
-    response = counted(response, cut_replies, by_line=by_line)
+    response = counted(response, cut_replies, by_line=by_line, by_lines=by_lines)
     if response.text is None or response.abstains:
         return Reading(response, None)
     try:

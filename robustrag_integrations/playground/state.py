@@ -12,7 +12,7 @@ from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, Setting, entry_of
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE, SITE, Passage
-from robustrag_integrations.prompts import Task
+from robustrag_integrations.prompts import OPEN_TASKS, Task
 
 SCHEMA = "robustrag/playground/1"
 SAVED = "playground"  # the entry of a saved report that holds the state
@@ -150,7 +150,7 @@ def state_of_report(report: Mapping[str, Any]) -> State:
             "top_k": min(max(len(rows), 1), MOST_PASSAGES),
             "method": name,
             "settings": kept,
-            "task": given.get("task") if given.get("task") in ("short_answer", "long_form") else None,
+            "task": given.get("task") if given.get("task") in OPEN_TASKS else None,
         }
     )
 

@@ -63,7 +63,9 @@ def check_cut_replies(value: object) -> CutReplies:
     return value  # type: ignore[return-value]
 
 
-def counted(response: Response, cut_replies: CutReplies = "abstain", *, by_line: bool = False) -> Response:
+def counted(
+    response: Response, cut_replies: CutReplies = "abstain", *, by_line: bool = False, by_lines: bool = False
+) -> Response:
     """Return an isolated response as it counts: its text is the answer alone; `note` says what keeps it from counting.
 
     A cut reply abstains, unless what it cut off is no part of its answer. That is so where the answer stands in a form
@@ -73,6 +75,8 @@ def counted(response: Response, cut_replies: CutReplies = "abstain", *, by_line:
         response: what came back; a failure stays as it is.
         cut_replies: "count" lets the text of a cut reply count as far as it goes.
         by_line: whether a first line is enough for the method; it is complete where another one follows.
+        by_lines: whether each line counts by itself. The line before the one that was cut goes, too: what limits it may
+            have been cut off.
     """
     if response.text is None and response.refusal is None:
         return response
@@ -85,6 +89,8 @@ def counted(response: Response, cut_replies: CutReplies = "abstain", *, by_line:
         return replace(answer, abstains=True, note=reason)
     if cut_replies == "count" and (answer.text or "").strip():
         return replace(answer, note=f"{reason}; what is there counts")
+    if by_lines and (lines := _whole_lines(response, answer.text or "")):
+        return replace(answer, text=lines, note=f"{reason}; the lines before count")
     if (complete := _complete(response, answer.text or "", by_line)) is not None:
         return replace(answer, text=complete, note=f"{reason}; its answer was complete and counts")
     return replace(answer, abstains=True, note=reason)
@@ -172,6 +178,13 @@ def _complete(response: Response, answer: str, by_line: bool) -> str | None:
     if by_line and (line := _LINE.match(answer)):
         return line[1]
     return complete_form(answer)
+
+
+def _whole_lines(response: Response, answer: str) -> str:
+    """Return the lines of a cut answer that were complete, with what limits them, before the cut."""
+    if response.finish != "length" or parts_of(response.text or "").unfinished:
+        return ""
+    return "\n".join([line for line in answer.split("\n") if line.strip()][:-2])
 
 
 def ending_warnings(final: Response, responses: Sequence[Response]) -> list[str]:

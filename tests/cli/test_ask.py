@@ -408,3 +408,14 @@ def test_structured_replies_are_asked_for_by_an_option_or_a_settings_file(comman
             )
         assert told.data["answer"]["settings"]["replies"] == "structured"
         assert all("response_format" in request for request in server.requests)
+
+
+def test_a_list_is_asked_for_and_shown_claim_by_claim(ask, docs: Path) -> None:
+    result = ask(QUESTION, "--docs", docs, "--task", "list", "--min-support", 3)
+    assert (result.code, result.err) == (0, "")
+    assert "Claim:    Anna Lind (" in result.out
+    found = ask(QUESTION, "--docs", docs, "--task", "list", "--json").data["answer"]
+    assert [claim["text"] for claim in found["claims"]] == ["Anna Lind"]
+    assert found["defense"] == "consensus"
+    assert "task='list'" in ask(QUESTION, "--docs", docs, "--task", "list", "--alpha", 0.4).err
+    assert "leave out --choices" in ask(QUESTION, "--docs", docs, "--task", "list", "--choices", "a", "b").err

@@ -94,9 +94,9 @@ def test_keywords_are_values_and_never_templates() -> None:
 def test_long_answers_name_phrases() -> None:
     reader = Reader(answer=lambda prompt: "built by Tomas Brevik" if "Guide" in prompt else "done")
     prompt = PromptTemplate.from_template("{context} Q: {input}")
-    create_robust_documents_chain(reader, prompt, task="long_form", aggregation="keyword", final="always").invoke(
-        {"input": "Tell.", "context": truthful()}
-    )
+    phrases = {"extractor": lambda text: {"built by Tomas Brevik"}, "aggregation": "keyword", "final": "always"}
+    chain = create_robust_documents_chain(reader, prompt, task="long_form", **phrases)
+    chain.invoke({"input": "Tell.", "context": truthful()})
     assert reader.prompts[-1].startswith("Several sources agree on these phrases.\nPhrases: ")
 
 

@@ -68,14 +68,14 @@ class Worded:
         """
         folds = [None if form is None else folded(form) for form in self.written]
         best = folded(self.form)
-        holds = _stays_ahead(folds, best, lambda fold: (fold,), votes, most, pending)
+        holds = stays_ahead(folds, best, lambda fold: (fold,), votes, most, pending)
         if verbatim:
             spelled = [form if fold == best else None for form, fold in zip(self.written, folds, strict=True)]
-            holds &= _stays_ahead(spelled, self.form, lambda form: (len(form), form), votes, most, pending)
+            holds &= stays_ahead(spelled, self.form, lambda form: (len(form), form), votes, most, pending)
         return holds
 
 
-def _stays_ahead(
+def stays_ahead(
     said: Sequence[str | None],
     best: str,
     rank: Callable[[str], tuple[object, ...]],
@@ -83,6 +83,16 @@ def _stays_ahead(
     most: int,
     pending: int,
 ) -> Holding:
+    """Tell for each number of replaced votes whether most groups go on saying this.
+
+    Args:
+        said: per group what it says; None for nothing.
+        best: what most say now.
+        rank: the smallest one is first among equals.
+        votes: the groups' votes.
+        most: the largest number.
+        pending: how many votes are not counted yet.
+    """
     others = sorted({form for form in said if form is not None and form != best}, key=rank)
     own = np.array([form == best for form in said], np.int64)
     rows = np.array([own, *(own - np.array([form == other for form in said], np.int64) for other in others)])

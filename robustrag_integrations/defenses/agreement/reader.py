@@ -10,6 +10,7 @@ from typing import Any
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.abstention import Abstention, is_abstention
+from robustrag_integrations.defenses.agreement.claims.reader import ClaimReader
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
 from robustrag_integrations.keywords.lists import items_of_lists
@@ -17,7 +18,7 @@ from robustrag_integrations.keywords.questions import asks_for_something_else, i
 from robustrag_integrations.keywords.runs import ReplyKeys, RunReader, find_written
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.prompts import ABSTENTION, CLAIM_TASKS, Task
 from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 from robustrag_integrations.replies.structured import Replies, answer_in, check_replies
 
@@ -35,6 +36,7 @@ class ReplyReader:
         cut_replies: what a reply that was cut does.
         question: the one whose words make no keys (`for_question`).
         replies: whether replies are asked for as objects; `auto` until the model was probed.
+        task: what is read: `long_form` and `list` are read as claims where no extractor finds keywords.
     """
 
     extractor: KeywordExtractor | None
@@ -43,6 +45,7 @@ class ReplyReader:
     cut_replies: CutReplies = "abstain"
     question: str = ""
     replies: Replies = "text"
+    task: Task = "short_answer"
 
     @classmethod
     def of(
@@ -87,6 +90,11 @@ class ReplyReader:
         return RunReader(self.question)
 
     @cached_property
+    def claims(self) -> ClaimReader:
+        """The reader of claims."""
+        return ClaimReader(self.question, as_list=self.task == "list")
+
+    @cached_property
     def _asked(self) -> frozenset[str]:
         """The keywords of the question, as a user's extractor finds them."""
         if self.extractor is not None and asks_for_something_else(self.question):
@@ -118,12 +126,15 @@ class ReplyReader:
         """Return a response's keys; a failure if the extractor raises or returns anything but a collection of str."""
         if self.replies == "structured":
             response = answer_in(response)
-        return read_response(response, self.keys_of, self.cut_replies)
+        return read_response(response, self.keys_of, self.cut_replies, by_lines=self.task in CLAIM_TASKS)
 
     def keys_of(self, text: str) -> ReplyKeys | None:
         """Return the keys of a reply's text; None if it abstains."""
         if self._says_nothing(text):
             return None
+        if self.task in CLAIM_TASKS:
+            claims = self.claims(text)
+            return claims if claims.keys else None
         if self.extractor is None:
             said = self.runs(text)
             return said if self.min_words == 1 else self._of_enough_words(said, text)

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
+from robustrag_integrations.defenses.agreement.claims.certificate import claims_certification_plan
+from robustrag_integrations.defenses.agreement.claims.plan import claims_plan
+from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
@@ -46,7 +49,8 @@ class ConsensusAggregation(TextDefense):
         min_support: how many groups must say the strongest keyword; below, the answer is an abstention; default 2.
         extractor: `"runs"`, the default: whole answers and runs of words (`keywords/runs.py`); `"spacy"`, the paper's;
             or a function from one response to its set of keywords, or to None where it abstains.
-        task: `short_answer`, the only one.
+        task: `short_answer` (default); `long_form` and `list` are counted claim by claim (`agreement/claims/rule.py`),
+            each that `min_support` groups make.
         prompts: your own `PromptSet`; None for the project's.
         quorum: share of the groups that must have been asked with success, in [0, 1]; default 0.5.
         abstention: a function from a response to whether it abstains, or phrases that do, besides what
@@ -73,7 +77,7 @@ class ConsensusAggregation(TextDefense):
     takes_weights = True
     decides_early = True
     settings_type = ConsensusSettings
-    settings: ConsensusSettings
+    settings: ConsensusSettings | ClaimSettings
     promise = Promise("the answer of this run")
 
     @reads_settings
@@ -108,14 +112,32 @@ class ConsensusAggregation(TextDefense):
             replies=replies,
         )
 
+    @classmethod
+    def takes(cls, settings: object) -> bool:
+        """True if these are settings of this method, for keywords or for claims."""
+        return isinstance(settings, (ConsensusSettings, ClaimSettings))
+
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: ConsensusSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: ConsensusSettings | ClaimSettings) -> Plan:
         """Return the plan: one round of calls."""
         refuse_choices(inputs.choices, ConsensusAggregation)
+        if isinstance(settings, ClaimSettings):
+            return claims_plan(
+                inputs.query,
+                inputs.groups,
+                settings,
+                defense="consensus",
+                rules=inputs.rules,
+                model_warnings=inputs.caveats,
+            )
         return consensus_plan(inputs.query, inputs.groups, settings, rules=inputs.rules, model_warnings=inputs.caveats)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run that certifies a question with this defence's model and settings."""
         refuse_choices(choices, type(self))
-        plan = consensus_certification_plan(question, self.settings, same_batches=self.model.shares_batches)
+        same_batches = self.model.shares_batches
+        if isinstance(self.settings, ClaimSettings):
+            plan = claims_certification_plan(question, self.settings, same_batches=same_batches)
+        else:
+            plan = consensus_certification_plan(question, self.settings, same_batches=same_batches)
         return text_run("consensus", question, plan, self.model, metric, self.settings.as_dict())

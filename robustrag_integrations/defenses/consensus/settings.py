@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal
 
+from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
 from robustrag_integrations.defenses.agreement.numbers import exact_number, support_of
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.consensus.counting import ConsensusRule
@@ -14,7 +15,7 @@ from robustrag_integrations.defenses.registry import CONSENSUS
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts, structured_prompts
+from robustrag_integrations.prompts import CLAIM_TASKS, Prompt, PromptSet, Task, chosen_prompts, structured_prompts
 from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.replies.structured import Replies
 
@@ -48,12 +49,27 @@ class ConsensusSettings:
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
         cut_replies: CutReplies | None = None,
         replies: Replies | None = None,
-    ) -> ConsensusSettings:
+    ) -> ConsensusSettings | ClaimSettings:
         """Build the settings from user arguments, explained at `ConsensusAggregation`. None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
+        chosen_task = CONSENSUS.check_task(task)
+        if chosen_task in CLAIM_TASKS:
+            return ClaimSettings.of(
+                chosen_task,
+                min_support=CONSENSUS.value("min_support", min_support),
+                prompts=prompts,
+                quorum=CONSENSUS.value("quorum", quorum),
+                abstention=abstention,
+                cut_replies=CONSENSUS.value("cut_replies", cut_replies),
+                others={
+                    "share": share,
+                    "extractor": None if extractor == "runs" else extractor,
+                    "replies": None if replies in ("auto", "text") else replies,
+                },
+            )
         return cls(
             ConsensusRule(
                 _share_of(CONSENSUS.value("share", share)), support_of(CONSENSUS.value("min_support", min_support))
@@ -65,7 +81,7 @@ class ConsensusSettings:
                 CONSENSUS.value("cut_replies", cut_replies),
                 CONSENSUS.value("replies", replies),
             ),
-            chosen_prompts(prompts, CONSENSUS.check_task(task)),
+            chosen_prompts(prompts, chosen_task),
             Quorum(CONSENSUS.value("quorum", quorum)),
         )
 

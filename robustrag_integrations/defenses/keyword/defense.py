@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Literal
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
+from robustrag_integrations.defenses.agreement.claims.certificate import claims_certification_plan
+from robustrag_integrations.defenses.agreement.claims.plan import claims_plan
+from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
@@ -53,8 +56,10 @@ class KeywordAggregation(TextDefense):
         extractor: `"runs"`, the default: whole answers and runs of words (`keywords/runs.py`); `"spacy"`, the paper's;
             or a function from one response to its set of keywords, or to None where it abstains. Keywords of these two
             are shown as they are counted.
-        task: `short_answer` (default) or `long_form` (each group is asked for short phrases, and single words do not
-            count).
+        task: `short_answer` (default); `long_form` and `list` are counted claim by claim (`agreement/claims/rule.py`),
+            without a final call, and take `min_support`, `quorum`, `abstention`, `cut_replies` and prompts alone. With
+            an extractor `long_form` is the paper's: each group is asked for short phrases, and single words do not
+            count.
         prompts: your own `PromptSet`; None for the project's. Without a `keyword` prompt in it, the isolated prompt is
             asked at the end, too, with the retained keywords where the passages stood.
         min_words: keywords of fewer words do not count, unless they are items of a list. Default 1, for long form 2
@@ -86,7 +91,7 @@ class KeywordAggregation(TextDefense):
     begins_at_once = True
     takes_weights = True
     settings_type = KeywordSettings
-    settings: KeywordSettings
+    settings: KeywordSettings | ClaimSettings
     promise = Promise(
         "the keywords that this run kept",
         "the final call is asked with these alone and draws on its own, so that its words may differ by chance, not by "
@@ -138,10 +143,24 @@ class KeywordAggregation(TextDefense):
             final=final,
         )
 
+    @classmethod
+    def takes(cls, settings: object) -> bool:
+        """True if these are settings of this method, for keywords or for claims."""
+        return isinstance(settings, (KeywordSettings, ClaimSettings))
+
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: KeywordSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: KeywordSettings | ClaimSettings) -> Plan:
         """Return the plan of Algorithm 1."""
         refuse_choices(inputs.choices, KeywordAggregation)
+        if isinstance(settings, ClaimSettings):
+            return claims_plan(
+                inputs.query,
+                inputs.groups,
+                settings,
+                defense="keyword",
+                rules=inputs.rules,
+                model_warnings=inputs.caveats,
+            )
         return keyword_plan(
             inputs.query, inputs.groups, settings, group_by=inputs.group_by, model_warnings=inputs.caveats
         )
@@ -149,5 +168,9 @@ class KeywordAggregation(TextDefense):
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run of Algorithm 3 on this defence's model and settings."""
         refuse_choices(choices, KeywordAggregation)
-        plan = keyword_certification_plan(question, self.settings, same_batches=self.model.shares_batches)
+        same_batches = self.model.shares_batches
+        if isinstance(self.settings, ClaimSettings):
+            plan = claims_certification_plan(question, self.settings, same_batches=same_batches)
+        else:
+            plan = keyword_certification_plan(question, self.settings, same_batches=same_batches)
         return text_run("keyword", question, plan, self.model, metric, self.settings.as_dict())

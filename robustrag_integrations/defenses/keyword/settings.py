@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
+from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings, counts_claims
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import KeywordRule
@@ -69,13 +70,27 @@ class KeywordSettings:
         cut_replies: CutReplies | None = None,
         replies: Replies | None = None,
         final: Final | None = None,
-    ) -> KeywordSettings:
+    ) -> KeywordSettings | ClaimSettings:
         """Build the settings from user arguments, explained at `KeywordAggregation`. None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
         chosen_task = KEYWORD.check_task(task)
+        if counts_claims(chosen_task, extractor):
+            return ClaimSettings.of(
+                chosen_task,
+                min_support=KEYWORD.value("min_support", min_support),
+                prompts=prompts,
+                quorum=KEYWORD.value("quorum", quorum),
+                abstention=abstention,
+                cut_replies=KEYWORD.value("cut_replies", cut_replies),
+                others={
+                    **{"threshold": threshold, "share": share, "alpha": alpha, "beta": beta, "min_words": min_words},
+                    "final": None if final in ("auto", "never") else final,
+                    "replies": None if replies in ("auto", "text") else replies,
+                },
+            )
         words = min_words if min_words is not None else (2 if chosen_task == "long_form" else 1)
         chosen = chosen_prompts(prompts, chosen_task)
         worded = chosen.keyword or agreed_prompt(chosen.isolated, chosen_task)

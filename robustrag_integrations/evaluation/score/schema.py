@@ -67,6 +67,7 @@ def _maybe(kind: Any) -> tuple[Any, None]:
 
 _TEXT, _NUMBER, _WHOLE = _maybe(str), _maybe(Number), _maybe(Whole)
 _NODE = _object("Node", prefix=_many(Whole), gap=Number, kind=str, tokens=_many(Whole), words=_many(str))
+_CLAIM = _object("Claim", text=str, support=Whole, radius=Whole | None, origins=_many(str), groups=_many(Whole))
 _EVIDENCE = _object(
     "Evidence",
     counts=_maybe(Counts),
@@ -74,8 +75,9 @@ _EVIDENCE = _object(
     retold=_maybe(_object("Retold", alike=Whole, of=Whole)),
     **dict.fromkeys(("threshold", "distinct_keywords", "answering", "indecisive_steps"), _NUMBER),
     **dict.fromkeys(("corrupted_groups", "untouched_groups"), _NUMBER),
-    **dict.fromkeys(("retained", "shown", "always_retained", "words", "rivals"), _maybe(_many(str))),
+    **dict.fromkeys(("retained", "shown", "always_retained", "always_kept", "words", "rivals"), _maybe(_many(str))),
     **dict.fromkeys(("tokens", "fallback_steps"), _maybe(_many(Whole))),
+    left_out=_maybe(_many(_CLAIM)),
     gaps=_maybe(_many(Number)),
     tree=_maybe(_many(_NODE)),
 )
@@ -115,6 +117,7 @@ _ANSWER = _object(
     determinism=_maybe(_DETERMINISM),
     spending=_maybe(_SPENDING),
     groups=_many(_GROUP),
+    claims=_maybe(_many(_CLAIM)),
     dissent=_maybe(_many(_object("Dissent", text=str, support=Whole, groups=_many(Whole), origins=_many(str)))),
 )
 _CERTIFICATE = _object(

@@ -97,7 +97,7 @@ def test_code_is_shown_to_the_letter() -> None:
         ({"share": "much"}, "share='much' must be a number"),
         ({"min_support": 0}, "min_support=0 must be a whole number"),
         ({"min_support": True}, "min_support=True"),
-        ({"task": "long_form"}, "consensus does 'short_answer'"),
+        ({"task": "multiple_choice"}, "consensus does 'short_answer'"),
     ],
 )
 def test_invalid_settings_are_named_with_their_fix(settings: dict[str, Any], message: str) -> None:

@@ -1,0 +1,142 @@
+"""A reply cut into statements, where its writer ends one and nowhere else.
+
+Cuts are made 1) between lines, bullets and numbers, 2) at the ends of sentences and at semicolons, but not inside
+quotation marks, brackets and code. A line that was only broken to fit a page goes on in the next one. In doubt there is
+no cut: two statements that stay together are shared by fewer groups, and nothing is torn apart.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_FENCE = re.compile(r"[ \t]{0,20}(?:```|~~~)")
+_MARK = re.compile(
+    r"([ \t]{0,40})(?:[-*•+–‣▪]\s{1,5}|\(?\d{1,3}[.)、:]\s{0,5}|\(?[a-h][.)]\s{1,5}|"
+    r"\**(?:step|schritt|étape|paso|passo|passaggio|stap) \d{1,3}\**[.:)]\**\s{0,5})(?=\S)",
+    re.I,
+)
+_TITLE = re.compile(r"#{1,6} +(.+)")
+_NUMBER = re.compile(r"(?:\A|(?<=\s))\(?(\d{1,2})[.)] (?=\S)")
+_HARD_LINE = 60  # characters from which a line without an end may go on in the next one
+_OPENS = {"(": ")", "[": "]", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "《": "》", '"': '"', "`": "`"}
+_LONGEST_SPAN = 300  # characters; what is opened and not closed by then was never opened
+_END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|[。！？।؟]+[”」』）]?(?=.)|[;；](?=\s)")
+_NO_END = re.compile(
+    r"(?:\b[^\W\d]|\b[A-Z]\w{0,2}|\b\w\.\w|(?<!\d)\d{1,2}|\b(?:vol|pp|no|nr|ca|bzw|usw|etc|approx|prof))\.\Z"
+)
+
+
+class Line(NamedTuple):
+    """A line of a reply without its mark.
+
+    Attributes:
+        text: what it says.
+        indent: how far its mark is indented; -1 for a line without one.
+        is_code: whether it is a fenced block of code.
+        is_title: whether it says what the next lines are about.
+        is_step: whether its mark is a number.
+    """
+
+    text: str
+    indent: int = -1
+    is_code: bool = False
+    is_title: bool = False
+    is_step: bool = False
+
+
+def lines_of(text: str) -> Iterator[Line]:
+    """Cut a text into lines, a block of code being one and a line that was broken to fit a page whole again."""
+    rows = iter(text.splitlines())
+    open_line: Line | None = None
+    for row in rows:
+        if _FENCE.match(row):
+            if open_line:
+                yield open_line
+            open_line = None
+            code = []
+            for inner in rows:
+                if _FENCE.match(inner):
+                    break
+                code.append(inner)
+            if block := "\n".join(code).strip():
+                yield Line(block, is_code=True)
+            continue
+        line = _line(row)
+        if open_line and (not line or not _goes_on(open_line, row)):
+            yield open_line
+            open_line = None
+        if line:
+            open_line = open_line._replace(text=f"{open_line.text} {line.text}") if open_line else line
+    if open_line:
+        yield open_line
+
+
+def _line(row: str) -> Line | None:
+    mark = _MARK.match(row)
+    text = row[mark.end() if mark else 0 :].strip()
+    if not any(map(str.isalnum, text)):
+        return None
+    if title := _TITLE.fullmatch(text):
+        return Line(title[1].strip(" *#"), is_title=True)
+    indent = len(mark[1].expandtabs()) if mark else -1
+    is_step = mark is not None and any(map(str.isdigit, mark[0]))
+    return Line(text, indent, is_title=text.rstrip("* ").endswith((":", "：")), is_step=is_step)
+
+
+def _goes_on(line: Line, row: str) -> bool:
+    """True if a line was broken to fit a page and goes on in this row."""
+    if line.is_title or _MARK.match(row) or line.text.rstrip("*_\"'”’»)")[-1:] in ".!?…。！？।؟;；":
+        return False
+    return row.lstrip()[:1].islower() or len(line.text) >= _HARD_LINE
+
+
+def numbered_in(text: str, *, begun: bool = False) -> list[str]:
+    """Cut "1. Install it. 2. Run it." at its numbers if they count up; else the text is all there is.
+
+    Args:
+        text: one line.
+        begun: whether a number or bullet stood before it.
+    """
+    marks = list(_NUMBER.finditer(text))
+    numbers = [int(mark[1]) for mark in marks]
+    first = numbers[0] if begun and numbers[:1] == [2] else 1
+    is_row = numbers == list(range(first, first + len(marks))) and first + len(marks) > 2
+    if not is_row or (first == 1 and marks[0].start()):
+        return [text]
+    edges = [0, *(edge for mark in marks for edge in mark.span()), len(text)]
+    pieces = [text[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)]
+    return [piece for piece in pieces if piece]
+
+
+def spans_in(text: str) -> list[tuple[int, int]]:
+    """Return the places of quotations, brackets and code in a text, from the opening sign to past the closing one."""
+    spans, at = [], 0
+    while at < len(text):
+        closing = _OPENS.get(text[at])
+        end = text.find(closing, at + 1, at + _LONGEST_SPAN) if closing else -1
+        if end >= 0:
+            spans.append((at, end + 1))
+        at = end + 1 if end >= 0 else at + 1
+    return spans
+
+
+def cut_at(pattern: re.Pattern[str], text: str) -> list[re.Match[str]]:
+    """Return the matches of a pattern in a text that lie outside of quotations, brackets and code."""
+    inside = bytearray(len(text) + 1)
+    for start, end in spans_in(text):
+        inside[start + 1 : end - 1] = b"\1" * (end - start - 2)
+    return [match for match in pattern.finditer(text) if not inside[match.start()]]
+
+
+def sentences_of(text: str) -> list[str]:
+    """Cut a text at the ends of its sentences and at semicolons. Abbreviations, initials and "3." end none."""
+    found, done = [], 0
+    for end in cut_at(_END, text):
+        before, after = text[max(done, end.start() - 12) : end.start() + 1], text[end.end() : end.end() + 9].lstrip()
+        if end[0][:1] == "." and (_NO_END.search(before) or after[:1].islower()):
+            continue
+        found.append(text[done : end.end()].strip(" ;；"))
+        done = end.end()
+    return [sentence for sentence in (*found, text[done:].strip(" ;；")) if any(map(str.isalnum, sentence))]

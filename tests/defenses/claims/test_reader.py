@@ -1,0 +1,199 @@
+"""What counts as one claim, and which claims are the same."""
+
+# ruff: noqa: E501 - tables
+
+from __future__ import annotations
+
+import random
+import time
+
+import pytest
+
+from robustrag_integrations.defenses.agreement.claims.reader import MOST_CLAIMS, ClaimReader
+from tests.keywords.test_lists import HOSTILE, LISTS
+
+RUST = "How do I install Rust with rustup?"
+RECORDS = "When are customer records deleted?"
+TOWNS = "Which towns lie on the river Lenn?"
+
+
+def claims(question: str, reply: str, *, as_list: bool = False) -> list[str]:
+    return list(ClaimReader(question, as_list=as_list)(reply).forms.values())
+
+
+def keys(question: str, *replies: str, as_list: bool = False) -> set[frozenset[str]]:
+    reader = ClaimReader(question, as_list=as_list)
+    return {reader(reply).keys for reply in replies}
+
+
+@pytest.mark.parametrize(
+    ("question", "wordings"),
+    [
+        (RUST, ["Install rustup.", "First, install rustup.", "You should install rustup", "1. Install rustup"]),
+        (RUST, ["Install the rustup", "- You need to install rustup.", "To install Rust with rustup, install rustup!"]),
+        (RUST, ["**Install rustup**", "Then install **rustup**.", "Step 1: Install rustup", "* please install rustup"]),
+        ("How do you make pancakes?", ["Fry the pancakes in butter.", "For pancakes, fry pancakes in butter", "- fry pancakes in butter"]),
+        (RECORDS, ["Records are deleted after seven years.", "The records are deleted after 7 years"]),
+        ("Tell me a bio of Ilse Quant.", ["Ilse Quant was born on 27 May 1990.", "She was born on May 27, 1990"]),
+        ("Wie installiere ich das?", ["Zuerst müssen Sie das Paket laden.", "Das Paket laden", "- Bitte das Paket laden."]),
+        ("Comment installer le paquet ?", ["D'abord, vous devez télécharger le paquet.", "Télécharger le paquet"]),
+    ],
+)  # fmt: skip
+def test_wordings_of_one_claim_are_the_same(question: str, wordings: list[str]) -> None:
+    [same] = keys(question, *wordings)
+    assert len(same) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "one", "other"),
+    [
+        (RECORDS, "Delete records after 7 years.", "Delete records before 7 years."),
+        (RECORDS, "Delete records after 7 years.", "Do not delete records after 7 years."),
+        (RECORDS, "Delete records after 7 years.", "Delete records after 7 years unless they are needed."),
+        (RECORDS, "You must never delete records.", "You must delete records."),
+        (RUST, "Run `pip install requests`", "Run `pip install request`"),
+        (RUST, "Run `git Push`", "Run `git push`"),
+        ("Who won, Anna or Bert?", "Anna beat Bert.", "Bert beat Anna."),
+        ("What are the rules for students and staff?", "For students, entry is free.", "For staff, entry is free."),
+        ("What are the rules for students and staff?", "For students:\n- Entry is free.", "- Entry is free."),
+        ("Compare Anna Lind and Bert Gross.", "Anna Lind was born in 1990.", "Bert Gross was born in 1990."),
+    ],
+)
+def test_claims_that_mean_something_else_differ(question: str, one: str, other: str) -> None:
+    assert len(keys(question, one, other)) == 2
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        "Records are deleted after seven years, unless the customer is under legal hold.",
+        "Records are deleted after seven years. Unless the customer is under legal hold.",
+        "Records are deleted after seven years. However, not under legal hold.",
+        "Records are deleted after seven years; this does not apply under legal hold.",
+        "Records are deleted after seven years.\n- Except under legal hold.",
+        "Records are deleted after seven years\nunless the customer is under legal hold.",
+        "Records are deleted after seven years (not under legal hold. See section 4).",
+        "If a customer asks, then delete the record, then tell them.",
+        'The notice says "Stop. Do not delete."',
+        "Run `a; b. C` now.",
+        "Ask Dr. Lind of St. Gallen on the 3. March, e.g. Monday.",
+    ],
+)
+def test_a_claim_keeps_what_limits_it(whole: str) -> None:
+    assert len(claims(RECORDS, whole)) == 1
+
+
+@pytest.mark.parametrize(
+    ("question", "whole"),
+    [
+        (
+            "Wann werden Akten vernichtet?",
+            "Akten werden nach zehn Jahren vernichtet. Es sei denn, es läuft ein Verfahren.",
+        ),
+        ("Quand les dossiers sont-ils détruits ?", "Ils sont détruits après dix ans. Sauf en cas de litige."),
+        ("Quand les dossiers sont-ils détruits ?", "Ils sont détruits après dix ans. À moins que le juge les demande."),
+        ("¿Cuándo se destruyen los archivos?", "Se destruyen a los diez años. A menos que haya un juicio."),
+    ],
+)
+def test_a_claim_keeps_what_limits_it_in_other_languages(question: str, whole: str) -> None:
+    assert len(claims(question, whole)) == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Install it. Run it.", ["Install it.", "Run it."]),
+        ("Install it, then run it.", ["Install it", "run it."]),
+        ("1. Install it. 2. Run it. 3. Stop it.", ["Install it.", "Run it.", "Stop it."]),
+        ("Here are the steps:\n\n1. Install it\n2. Run it", ["Install it", "Run it"]),
+        ("1. **Install rustup**: get it from the site.\n2. Run it", ["Install rustup", "Install rustup: get it from the site.", "Run it"]),
+        ("Install it. The text does not say how to run it.", ["Install it."]),
+        ("Für Kinder gilt das. Das kostet nichts.", ["Für Kinder gilt das.", "Das kostet nichts."]),
+        ("先に入れる。次に動かす。", ["先に入れる。", "次に動かす。"]),
+        ("Run:\n```\nrustup update\ncargo build\n```", ["Run: ```\nrustup update\ncargo build\n```"]),
+        ("", []),
+        ("...", []),
+    ],
+)  # fmt: skip
+def test_a_reply_is_cut_where_its_writer_ends_a_statement(reply: str, expected: list[str]) -> None:
+    assert claims(RUST, reply) == expected
+
+
+# "Paris - the capital" and "The cities are" without the question's words stay as they are written
+@pytest.mark.parametrize("name", [n for n in LISTS if n not in ("explained", "lemmas", "German", "French")])
+def test_items_of_a_list_in_many_layouts(name: str) -> None:
+    listed, items = LISTS[name]
+    reader = ClaimReader("Which ones?", as_list=True)
+    assert reader(listed).keys == {reader.key(item) for item in items}
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "items"),
+    [
+        (TOWNS, "The towns on the river Lenn are Kelford, Ashby, and Marrow.", ["Kelford", "Ashby", "Marrow"]),
+        (TOWNS, "Kelford and Marrow are towns on the river Lenn.", ["Kelford", "Marrow"]),
+        (TOWNS, "Kelford", ["Kelford"]),
+        (TOWNS, "The town is Kelford.", ["Kelford"]),
+        (TOWNS, "The Isle of Man is a town on the river Lenn.", ["The Isle of Man"]),
+        (TOWNS, "- Kelford\n- Isle of Man\n\nI hope this helps.", ["Kelford", "Isle of Man"]),
+        (TOWNS, '["Kelford", "Ashby"]', ["Kelford", "Ashby"]),
+        (TOWNS, "- **Kelford**: a market town\n- **Ashby** - old", ["Kelford", "Ashby"]),
+        (TOWNS, "All towns except Kelford and Ashby", ["All towns except Kelford and Ashby"]),
+        (TOWNS, "Not on the Lenn:\n- Oslo\n- Lima", ["Not on the Lenn: Oslo", "Not on the Lenn: Lima"]),
+        ("Welche Orte liegen an der Lenn?", "An der Lenn liegen die Orte Kelford, Ashby und Marrow.", ["Kelford", "Ashby", "Marrow"]),
+        ("Welche Orte liegen an der Lenn?", "Kelford und Marrow liegen an der Lenn.", ["Kelford", "Marrow"]),
+        ("Welche Sprachen werden in Arvenia gesprochen?", "In Arvenia werden Arvenisch und Deutsch gesprochen.", ["Arvenisch", "Deutsch"]),
+        ("¿Qué ingredientes lleva el gazpacho?", "Lleva tomate, pepino y aceite.", ["tomate", "pepino", "aceite"]),
+        ("Which wines are sold?", "White wine, rosé and red wine", ["White wine", "rosé", "red wine"]),
+        ("Which rivers flow north?", "River Tay, River Spey and River Dee", ["River Tay", "River Spey", "River Dee"]),
+        ("Quelles villes se trouvent sur la Lenn ?", "Les villes sur la Lenn sont Kelford et Ashby.", ["Kelford", "Ashby"]),
+        ("Quelles villes se trouvent sur la Lenn ?", "Kelford et Marrow se trouvent sur la Lenn.", ["Kelford", "Marrow"]),
+    ],
+)  # fmt: skip
+def test_items_stand_without_what_leads_to_them(question: str, reply: str, items: list[str]) -> None:
+    assert claims(question, reply, as_list=True) == items
+
+
+LONG = ["a. " * 7000, "`a " * 6000, "(" * 20000, '"a" ' * 5000, "Dr. " * 5000, "not " * 5000, "```\n" * 5000]
+LONG += ["**a** " * 4000, ":" * 20000, "a: " * 6000, "1. a 2. b " * 2000, "\n".join(f"x{i} is y." for i in range(2000))]
+
+
+@pytest.mark.parametrize("hostile", [*HOSTILE, *LONG], ids=range(len(HOSTILE) + len(LONG)))
+@pytest.mark.parametrize("as_list", [False, True])
+def test_a_hostile_reply_makes_a_bounded_number_of_claims(hostile: str, as_list: bool) -> None:
+    start = time.process_time()
+    assert len(claims(RUST, hostile, as_list=as_list)) <= MOST_CLAIMS
+    assert time.process_time() - start < 5
+
+
+def test_no_reply_is_too_odd() -> None:
+    rng = random.Random(0)
+    pieces = [
+        "a",
+        "B",
+        ".",
+        "\n",
+        "- ",
+        "1. ",
+        "`",
+        "```\n",
+        "**",
+        ":",
+        ";",
+        "unless",
+        "then",
+        '"',
+        "(",
+        ")",
+        "。",
+        "\0",
+        "#",
+        " ",
+    ]
+    for _ in range(2000):
+        reply = "".join(rng.choices(pieces, k=rng.randint(0, 30)))
+        for as_list in (False, True):
+            reader = ClaimReader(rng.choice([RUST, "", "?"]), as_list=as_list)
+            said = reader(reply)
+            assert set(said.forms) == said.keys
+            assert all(key and reader.key(form) == key for key, form in said.forms.items())
