@@ -18,6 +18,7 @@ from robustrag_integrations import (
     VanillaRAG,
 )
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.defenses.agreement.claims import certificate
 from robustrag_integrations.defenses.agreement.claims.answer import ClaimAnswer
 from robustrag_integrations.defenses.agreement.claims.rule import ClaimRule
 from robustrag_integrations.defenses.registry import default_method
@@ -216,6 +217,12 @@ def test_no_attack_scores_less_than_tau_or_leaves_the_sets(method: Any) -> None:
                         assert frozenset(answer.text.replace("- ", "").split("\n")) in known
     assert attacks > 500
     assert promised > 3
+
+
+def test_the_brute_force_finds_a_certificate_that_forgets_contested_claims(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificate, "_subsets", lambda contested: iter([tuple(contested)]))
+    with pytest.raises(AssertionError):
+        test_no_attack_scores_less_than_tau_or_leaves_the_sets(ConsensusAggregation)
 
 
 def test_no_replacement_within_the_radius_changes_the_claims_and_one_more_does() -> None:
