@@ -23,7 +23,6 @@ ELSEWHERE = {
     "robustrag_integrations/keywords/pipeline/README.md": "keyword-pipeline.md",
     "robustrag_integrations/reader/model/README.md": "bundled-reader.md",
     "robustrag_integrations/demo/README.md": "demonstration-world.md",
-    "examples/results/certified-by-corruption-size.svg": "certified-by-corruption-size.svg",
     "README.md": "index.md",
 }
 _LINK = re.compile(r"(?<!`)(!?)\[((?:[^\]]|\](?!\())+?)\]\(([^()\s]+)\)")
