@@ -35,7 +35,9 @@ def repeats_in_words(model: str, why: str) -> str:
 
 
 def loss_in_words(margin: float, unit: str) -> str:
-    """Say by how much an outvoted group lost."""
+    """Say by how much an outvoted group lost; a margin that is not positive is a tie with a part of the answer."""
+    if margin <= 0:
+        return "lost a tie"
     return f"lost by {margin:.3g} {unit.removesuffix('s') if margin == 1 else unit}"
 
 
