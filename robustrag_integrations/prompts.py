@@ -362,6 +362,18 @@ _SETS = {
 _LETTERED = replace(_lettered_choice(), ours=True)
 
 
+DECOMPOSITION = PromptTemplate(
+    "Write the questions that have to be looked up, one after another, to answer the question below. Each asks for one "
+    "fact. Write one question a line, and nothing else. Where a question needs the answer to an earlier one, write {1} "
+    "for the answer to the first question, {2} for that to the second. If one look-up is enough, repeat the question.\n"
+    "\nQuestion: Where was the author of The Glass Harbour born?\nQuestions:\nWho wrote The Glass Harbour?\n"
+    "Where was {1} born?\n\n",
+    "Question: {query}\nQuestions (at most {most}):\n",
+    ("query", "most"),
+)
+"""The prompt of `hops.decomposed_by`; no passage is in it."""
+
+
 def _query_first(template: PromptTemplate) -> PromptTemplate:
     """Move the question block before the block that it asks about."""
     about, rest = template.body.split("\n\n", 1)

@@ -11,7 +11,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.grouping.copies import first_of_same
 from robustrag_integrations.grouping.origins import origin_named
-from robustrag_integrations.grouping.passages import SITE, GroupBy, Passage, PassageGroup, grouping_of, isolate
+from robustrag_integrations.grouping.passages import ORIGIN, SITE, GroupBy, Passage, PassageGroup, grouping_of, isolate
 from robustrag_integrations.grouping.sites import site_of
 
 if TYPE_CHECKING:
@@ -148,6 +148,8 @@ class VoteRules:
     def as_dict(self) -> dict[str, Any]:
         """The fields that differ from the defaults, JSON-safe, as answers name them."""
         found: dict[str, Any] = {}
+        if self.by != ORIGIN:
+            found["group_by"] = "function" if callable(self.by) else self.by
         if self.copies != "report":
             found["copies"] = self.copies
         if self.weights is not None:
@@ -160,7 +162,8 @@ class VoteRules:
         Raises:
             ValueError: they are not; the message names what to leave out.
         """
-        if further := {name: value for name, value in self.as_dict().items() if name not in _CHANGES_NO_ANSWER}:
+        counted = (*_CHANGES_NO_ANSWER, "group_by")
+        if further := {name: value for name, value in self.as_dict().items() if name not in counted}:
             raise ValueError(
                 f"{', '.join(f'{name}={value!r}' for name, value in further.items())}: certificates are about one vote "
                 "per group, and do not count the abstentions that an attacker may cause; certify the defence without "

@@ -36,7 +36,7 @@ FLOORS = (
     {"corpus", "keywords", "metrics", "models", "replies"},
     {"certification", "plans"},
     {"defenses"},
-    {"attacks"},
+    {"attacks", "hops"},
     {"evaluation"},
     {"cli", "playground", "serve", "langchain_robustrag", "llamaindex_robustrag"},
     {"__init__", "__main__"},  # the front door: it names everything, and no room below the command line imports it

@@ -1,0 +1,337 @@
+"""Questions that take several look-ups: "Who founded the company that makes Tarsk?"
+
+A fixed list of question templates is asked one after another, each over passages of its own; `{1}` in a later one is
+the answer to the first. Every hop is answered robustly, and what goes from one hop into the next is the *key* of the
+answer alone (`answer_key`): never a passage, a reply, or the way somebody wrote it.
+
+Theorem. Let r be the least radius of all hops, and O any set of at most r origins. Replace the texts of the origins in
+O, in every hop at once, with anything. Then each hop is asked the same question, and the last one gives the same answer
+up to case, spacing and the punctuation at its ends. Where a hop refuses what rests on too few sources (`min_radius`,
+`RobustAnswer.for_prompt`), the run may end there in an abstention, but never in another answer.
+
+Proof, by induction over the hops. The templates are a function of the question alone, so the first hop is asked the
+same. Let hop i be asked the same question as in the clean run. Its groups are disjoint by origin, so replacing the
+texts of O replaces at most |O| <= r <= r_i of its groups. By the guarantee of its defence the answer stays the same up
+to case, spacing and end punctuation, and its key with it, or is withheld, which ends the run. The next question is a
+function of the templates and of the keys so far, and is the same.
+
+What it rests on, beyond what each hop's radius does:
+
+- *One origin is at most one group of each hop* (`group_by="origin"` or `"site"`). The same origins are then counted in
+  all hops, and an attacker who holds a page in two of them is still one. Where a hop's groups are anything else, the
+  radius is 0. Passages that name no origin count as one further origin, as `isolate` groups them.
+- *Retrieval is taken as given*, as for any radius: replacing a text changes neither which passages of other origins a
+  hop retrieves nor who they are from. Which passages those are depends on the hop's question, which is the same.
+- With weights, r and O are counted in votes. With a model that samples, all of it is about one run, given what was
+  drawn in it (`RobustAnswer.determinism` of each hop).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from inspect import isawaitable, iscoroutine
+from typing import Any, TypeAlias
+
+from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.steps import adriven, driven
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.answer import RobustAnswer, as_answer
+from robustrag_integrations.defenses.agreement.agreed import folded
+from robustrag_integrations.defenses.base import check_query
+from robustrag_integrations.grouping.origins import origin_named
+from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.prompts import DECOMPOSITION
+
+MOST_HOPS = 10
+LONGEST_KEY = 200  # characters of an answer that go into another question
+
+Report: TypeAlias = RobustAnswer | Mapping[str, Any]
+Ask: TypeAlias = Callable[[str], Report | Awaitable[Report]]
+Decompose: TypeAlias = Callable[[str], Iterable[str]]
+
+_SLOT = re.compile(r"\{(\d{1,3})\}")
+_LIST_MARK = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):])\s*")
+_LOWER = frozenset(("a", "an", "and", "at", "by", "de", "for", "in", "la", "of", "on", "or", "the", "to", "van", "von"))
+
+
+@dataclass(frozen=True)
+class Hop:
+    """One look-up.
+
+    Attributes:
+        question: as it was asked.
+        answer: its answer.
+        key: what stands for it in later questions; None where nothing does: the last hop, and an abstention.
+    """
+
+    question: str
+    answer: RobustAnswer
+    key: str | None = None
+
+    @property
+    def radius(self) -> int:
+        """The radius of this hop's answer."""
+        return self.answer.radius
+
+
+@dataclass(frozen=True)
+class MultiHopAnswer:
+    """The answer to a question that took several look-ups.
+
+    Attributes:
+        query: the question.
+        hops: the look-ups, in order. One that abstains is the last.
+        radius: how many origins may have lied, in all hops at once, without changing the answer.
+        caveat: why the radius is less than that of every hop, in words; None if it is not.
+    """
+
+    query: str
+    hops: tuple[Hop, ...]
+    radius: int
+    caveat: str | None = None
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What weakens the answer or its radius, or why a hop abstained; those of a hop begin with its number."""
+        said = [f"hop {number}: {w}" for number, hop in enumerate(self.hops, 1) for w in hop.answer.warnings]
+        return (*filter(None, [self.caveat]), *said)
+
+    @property
+    def text(self) -> str:
+        """The answer of the last hop; the abstention's words if one abstained."""
+        return self.hops[-1].answer.text
+
+    @property
+    def abstained(self) -> bool:
+        """True if a hop abstained."""
+        return self.hops[-1].answer.abstained
+
+    def to_dict(self) -> dict[str, Any]:
+        """A JSON-safe dictionary; `schema` names its version."""
+        return {
+            "schema": "robustrag/hops/1",
+            "query": self.query,
+            "text": self.text,
+            "radius": self.radius,
+            "abstained": self.abstained,
+            "hops": [{"question": h.question, "key": h.key, "answer": h.answer.to_dict()} for h in self.hops],
+            "warnings": list(self.warnings),
+        }
+
+    def explain(self) -> str:
+        """A readable account for a terminal, with that of each hop below."""
+        return "\n".join(
+            [
+                f"Question: {printable(self.query, 200)}",
+                f"Answer:   {printable(self.text, 400)}",
+                f"Radius:   {self.radius}  ({_radius_in_words(self.radius)})",
+                *(
+                    f"Hop {number}:    {printable(hop.question, 200)} -> {printable(hop.answer.text, 200)} "
+                    f"(radius {hop.radius} of {hop.answer.whole})"
+                    for number, hop in enumerate(self.hops, 1)
+                ),
+                *([f"Warning:  {printable(self.caveat)}"] if self.caveat else []),
+                *(f"\nHop {number}\n{hop.answer.explain()}" for number, hop in enumerate(self.hops, 1)),
+            ]
+        )
+
+
+class MultiHop:
+    """Answers questions in several look-ups, each of them robustly.
+
+    Guarantee: replacing the texts of any `answer.radius` origins, in all hops at once, leaves the same answer up to
+    case, spacing and the punctuation at its ends (theorem and premises: the module's docstring).
+
+    Args:
+        ask: answers one question: a function to a `RobustAnswer` or a report of one, or a coroutine function. It
+            retrieves, and answers with a defence that groups by origin. What one source alone says goes into no next
+            question, unless the defence has `allow_sole_source=True` (`RobustAnswer.for_prompt`).
+        decompose: the questions to ask, in order; or a function from the user's question to them, such as
+            `decomposed_by(model)`. `{1}` stands for the answer to the first, `{0}` for the user's question. The
+            function must not look at passages.
+        written: how a key is written into a question; any function of the key alone. The default gives plain words
+            capitals, since keys have no letter case of their own.
+
+    Examples:
+        >>> hops = MultiHop(ask, ["Which company makes Tarsk?", "Who founded {1}?"])
+        >>> answer = hops.answer("Who founded the company that makes Tarsk?")
+        >>> answer.text, answer.radius
+    """
+
+    def __init__(
+        self, ask: Ask, decompose: Sequence[str] | Decompose, *, written: Callable[[str], str] | None = None
+    ) -> None:
+        for name, given in (("ask", ask), ("written", written or as_name)):
+            if not callable(given):
+                raise TypeError(f"{name} must be a function, got {type(given).__name__}")
+        self._ask, self._written = ask, written or as_name
+        self._decompose = decompose if callable(decompose) else partial(_always, checked_templates(decompose))
+
+    def answer(self, question: str) -> MultiHopAnswer:
+        """Answer a question.
+
+        Raises:
+            TypeError, ValueError: the question is empty, the decomposition invalid, or `ask` a coroutine function; what
+                `ask` raises is raised here.
+        """
+        return driven(self._steps(question), _performed)
+
+    async def aanswer(self, question: str) -> MultiHopAnswer:
+        """`answer` without blocking the event loop; functions that are no coroutines run in threads."""
+        return await adriven(self._steps(question), _aperformed)
+
+    def _steps(self, question: str) -> Generator[Callable[[], Any], Any, MultiHopAnswer]:
+        """Yield calls, and take their results; both ways of answering run this."""
+        check_query(question)
+        given = yield partial(self._decompose, question)
+        is_whole = given == (question,)  # braces in it are the user's own
+        templates = given if is_whole else checked_templates(given)
+        hops: list[Hop] = []
+        words = [question]
+        for number, template in enumerate(templates, 1):
+            asked = template if is_whole else _filled(template, words)
+            answer = as_answer((yield partial(self._ask, asked)))
+            if number < len(templates):
+                answer = answer.for_prompt()
+            if number == len(templates) or answer.abstained:
+                hops.append(Hop(asked, answer))
+                break
+            key = answer_key(answer)
+            hops.append(Hop(asked, answer, key))
+            words.append(self._written(key))
+        return _summed_up(question, tuple(hops))
+
+
+def answer_key(answer: RobustAnswer) -> str:
+    """Return the answer without what `radius` leaves open: its case, spacing, and the punctuation at its ends.
+
+    The same within the radius, so that a question may hold it. One line, of at most 200 characters.
+    """
+    shown: dict[str, str] = {}
+    for form in answer.evidence.get("retained", ()):
+        shown.setdefault(folded(form), form)
+    if ", ".join(shown.values()) != answer.text:  # not the agreed words, each up to its form, but a text to the letter
+        shown = {folded(answer.text): answer.text}
+    return printable(", ".join(shown), LONGEST_KEY)
+
+
+def as_name(key: str) -> str:
+    """Return a key with capitals at its plain words, as names are written; a function of the key alone."""
+    words = key.split(" ")
+    return " ".join(w if w in _LOWER or not w.rstrip(",").isalpha() else w[:1].upper() + w[1:] for w in words)
+
+
+def checked_templates(templates: Iterable[str]) -> tuple[str, ...]:
+    """Return question templates as a tuple.
+
+    Raises:
+        TypeError: not a list of texts.
+        ValueError: none, too many, an empty one, or one with a `{number}` that is not of an earlier question.
+    """
+    if isinstance(templates, str):
+        raise TypeError(f"the questions must be a list of str, got one str: {templates!r:.60}; wrap it: [...]")
+    found = tuple(templates)
+    if not 1 <= len(found) <= MOST_HOPS:
+        raise ValueError(f"{count_of(len(found), 'question')} to ask; give 1 to {MOST_HOPS}")
+    for number, template in enumerate(found, 1):
+        check_query(template)
+        for slot in map(int, _SLOT.findall(template)):
+            if slot >= number:
+                raise ValueError(
+                    f"question {number}, {template!r:.80}, holds {{{slot}}}, which answers no earlier question; "
+                    "{1} is the answer to the first, {0} the user's question"
+                )
+    return found
+
+
+def decomposed_by(model: TextModel, *, most: int = 4) -> Decompose:
+    """Return a function that lets a model write the questions. It is shown the user's question, and nothing else.
+
+    A reply that is no valid list of questions (`checked_templates`) leaves the question as the only one.
+
+    Args:
+        model: the model; it should be deterministic.
+        most: how many questions it may write.
+    """
+    check_at_least(1, most=most)
+
+    def decompose(question: str) -> tuple[str, ...]:
+        prompt = DECOMPOSITION.render(query=question, most=str(most))
+        [reply] = model.generate([prompt], "final")
+        lines = [_LIST_MARK.sub("", line).strip() for line in (reply.text or "").splitlines()]
+        try:
+            found = checked_templates(filter(None, lines))
+        except ValueError:
+            return (question,)
+        return found if len(found) <= most else (question,)
+
+    return decompose
+
+
+def _always(templates: tuple[str, ...], question: str) -> tuple[str, ...]:
+    return templates
+
+
+def _performed(step: Callable[[], Any]) -> Any:
+    result = step()
+    if isawaitable(result):
+        if iscoroutine(result):
+            result.close()
+        raise TypeError("ask is asynchronous; use `await aanswer(question)`")
+    return result
+
+
+async def _aperformed(step: Callable[[], Any]) -> Any:
+    result = await asyncio.to_thread(step)
+    return await result if isawaitable(result) else result
+
+
+def _filled(template: str, words: Sequence[str]) -> str:
+    """Put answers into a template, all at once: braces in an answer are text."""
+    return _SLOT.sub(lambda slot: words[int(slot[1])], template)
+
+
+def _summed_up(question: str, hops: tuple[Hop, ...]) -> MultiHopAnswer:
+    radius = min(hop.radius for hop in hops)
+    if radius and len(hops) > 1 and (why := _uncounted(hops)):
+        return MultiHopAnswer(question, hops, 0, f"the radius is 0: {why}")
+    return MultiHopAnswer(question, hops, radius)
+
+
+def _uncounted(hops: Sequence[Hop]) -> str | None:
+    """Say why the same origins cannot be counted in all hops; None if they can."""
+    if len({hop.answer.radius_unit for hop in hops}) > 1:
+        return "some hops count groups, others votes; weigh origins in all hops or in none"
+    if any(hop.answer.claims for hop in hops[:-1]):
+        return "the answer of an earlier hop is a list of claims, whose wording no radius fixes; ask for short answers"
+    bad = [str(number) for number, hop in enumerate(hops, 1) if not _is_by_origin(hop.answer)]
+    if bad:
+        return (
+            f"in hop {' and '.join(bad)} groups are not origins, so that nobody can tell an attacker's groups in one "
+            "hop from those in another; give passages their source, and use group_by='origin' or 'site'"
+        )
+    return None
+
+
+def _is_by_origin(answer: RobustAnswer) -> bool:
+    """True if every origin is in one group of an answer at most; passages without one are an origin of their own."""
+    named = [
+        {origin.name if (origin := origin_named(name)) else name for name in group.origins} for group in answer.groups
+    ]
+    return (
+        answer.settings.get("group_by", "origin") in ("origin", "site")
+        and sum(not names for names in named) <= 1
+        and sum(map(len, named)) == len(set().union(*named))
+    )
+
+
+def _radius_in_words(radius: int) -> str:
+    if not radius:
+        return "no guarantee: replacing one origin's texts might change the answer"
+    replaced = "any one origin" if radius == 1 else f"any {radius} origins"
+    return f"replacing the texts of {replaced} in all hops at once cannot change this answer"
