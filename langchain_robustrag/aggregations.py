@@ -15,6 +15,7 @@ from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from robustrag_integrations._util.checks import refuse_unknown
 from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
+from robustrag_integrations.defenses.agreement.reader import Ungrounded
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.keyword.settings import Final, Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method
@@ -62,6 +63,7 @@ class MethodOptions(TypedDict, total=False):
     quorum: float
     cut_replies: CutReplies
     replies: Replies
+    ungrounded: Ungrounded
     gamma: float
     eta: float
     max_new_tokens: int

@@ -59,6 +59,7 @@ def ask_cases(
     prompts_of: IsolatedPrompts,
     read: Callable[[Response], Reading[Found]],
     ledger: Ledger,
+    placed: Callable[[Reading[Found], PassageGroup], Reading[Found]],
     *,
     same_batches: bool,
 ) -> Asking[Readings[Found]]:
@@ -69,12 +70,14 @@ def ask_cases(
         prompts_of: groups to prompts.
         read: what inference makes of a response.
         ledger: where the calls are counted.
+        placed: holds what was read against the group's own passages.
         same_batches: whether to ask as many groups in one batch as inference does, the last ones filled up.
 
     Returns:
         Readings by (groups in all where batches matter, else 0; ranks of the group's passages).
     """
     replies: dict[tuple[int, tuple[int, ...]], Response] = {}
+    asked: dict[tuple[int, tuple[int, ...]], PassageGroup] = {}
     for found in sizes:
         wanted: dict[int, dict[tuple[int, ...], PassageGroup]] = {}
         for case in found.cases:
@@ -87,13 +90,15 @@ def ask_cases(
                 break
             for ranks in _chunks(list(new), total or len(new)):
                 batch = [new[r] for r in ranks]
+                asked.update(((total, r), new[r]) for r in ranks)
                 filled = batch + [NOTHING] * (total - len(batch) if total else 0)
                 answers = yield Ask(tuple(prompts_of(filled)), "isolated")
                 ledger.spent += len(filled)
                 replies.update(
                     ((total, r), s) for r, s in zip(ranks, counted_responses(batch, answers[: len(batch)]), strict=True)
                 )
-    readings = dict(zip(replies, read_responses(list(replies.values()), read), strict=True))
+    found_in = read_responses(list(replies.values()), read)
+    readings = {key: placed(reading, asked[key]) for key, reading in zip(replies, found_in, strict=True)}
     for found in sizes:
         found.warnings = _warnings(found, readings, same_batches)
     return readings
@@ -106,6 +111,7 @@ def certify_sizes(
     read: Callable[[Response], Reading[Found]],
     certify_case: CaseOf[Found],
     *,
+    placed: Callable[[Reading[Found], PassageGroup], Reading[Found]] = lambda reading, _: reading,
     same_batches: bool,
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first; a size that fails settles the larger ones.
@@ -116,11 +122,12 @@ def certify_sizes(
         prompts_of: groups to prompts.
         read: what inference makes of a response.
         certify_case: adds what can be answered next to one case's untouched groups to the findings.
+        placed: holds what was read against the group's own passages.
         same_batches: whether to ask as many groups in one batch as inference does.
     """
     sizes = [Findings(size, question.cases(size)) for size in question.sizes]
     ledger = Ledger(question.max_model_calls)
-    readings = yield from ask_cases(sizes, prompts_of, read, ledger, same_batches=same_batches)
+    readings = yield from ask_cases(sizes, prompts_of, read, ledger, placed, same_batches=same_batches)
     failed: int | None = None
     for found in sizes:
         if failed is not None:

@@ -232,6 +232,13 @@ _REPLIES = Setting(
     "whether groups are asked for an object with answer and flag: never, always, where the model is made to give one",
     values=("text", "structured", "auto"),
 )
+_UNGROUNDED = Setting(
+    "ungrounded",
+    "abstain",
+    str,
+    "what becomes of an answer of which no word stands in the passages of those that give it",
+    values=("abstain", "count"),
+)
 _OPTIONS = Setting(
     "options",
     "words",
@@ -300,6 +307,7 @@ KEYWORD = Method(
         Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),
         _CUT_REPLIES,
         _REPLIES,
+        _UNGROUNDED,
     ),
     prompts=("keyword", "phrases"),
 )
@@ -366,6 +374,7 @@ CONSENSUS = Method(
         Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),
         _CUT_REPLIES,
         _REPLIES,
+        _UNGROUNDED,
     ),
 )
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from robustrag_integrations.keywords.languages import NEGATIONS, VERDICTS
 from robustrag_integrations.keywords.normalise import ANSWER_LEAD
@@ -25,6 +25,8 @@ from robustrag_integrations.reply_text import answer_text, unboxed, without_cita
 LONGEST = 12  # tokens of a run; a whole answer may be longer
 MOST_CHARACTERS = 20_000  # of a reply that are read
 MOST_TOKENS = 2_000
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_SHORTEST_JUDGED = 40  # characters of a text in which a reply's words have to stand
 
 _FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(.*?)\n?```\Z", re.S)
 _LEAD = re.compile(rf"\A[*_]{{0,2}}{ANSWER_LEAD}[*_]{{0,2}}[: ]*", re.I)
@@ -47,6 +49,7 @@ class ReplyKeys:
         rest: the tokens that are neither small words nor in the question; units are among them.
         forms: each key as the reply writes it first; for eyes.
         is_echo: whether it only repeats the question.
+        is_grounded: whether a word of it stands in its group's own passages, as far as that can be told.
     """
 
     keys: frozenset[str]
@@ -54,6 +57,12 @@ class ReplyKeys:
     rest: frozenset[str]
     forms: Mapping[str, str] = field(compare=False, hash=False)
     is_echo: bool = False
+    is_grounded: bool = True
+
+    @property
+    def without_grounds(self) -> ReplyKeys:
+        """The same of a reply that stands in no passage of its group."""
+        return replace(self, is_grounded=False)
 
 
 class RunReader:
@@ -100,6 +109,22 @@ class RunReader:
     def tokens(self, text: str) -> frozenset[str]:
         """The tokens of a text."""
         return frozenset(token.key for token in tokens_of(text, self._language))
+
+    def stands_in(self, said: ReplyKeys, text: str) -> bool:
+        """True if a word of a reply stands in a text, or in the question, which may offer answers.
+
+        Of a short text, and of a yes or no, that cannot be told.
+        """
+        known = self._words | VERDICTS
+        if len(text) < _SHORTEST_JUDGED or not said.rest or not said.rest.isdisjoint(known):
+            return True
+        plain = _THOUSANDS.sub("", text.casefold())
+        for word in said.rest:  # most replies are found so, at no cost
+            if word.isdecimal() and re.search(rf"(?<![\d.]){word}(?!\d)", plain):
+                return True
+            if word.isalpha() and word in plain:
+                return True
+        return not said.rest.isdisjoint(self.tokens(text[:MOST_CHARACTERS]))
 
     def comes_with(self, part: str, key: str) -> bool:
         """True if every reply that says a key says this part of it, too; False where that is not certain."""

@@ -145,6 +145,7 @@ def ask_groups(
     read: Callable[[Response], Reading[Found]],
     early: Early[Found] | None = None,
     *,
+    placed: Callable[[Reading[Found], PassageGroup], Reading[Found]] = lambda reading, _: reading,
     by_letter: bool = False,
     brief: bool = False,
 ) -> Generator[Request, Reply, list[Reading[Found]]]:
@@ -159,6 +160,7 @@ def ask_groups(
         quorum: how many calls must succeed; those that were not waited for did not.
         read: reads a response.
         early: when to stop before all have answered; None for never.
+        placed: holds what was read against the group's own passages.
         by_letter: whether the answer shows a group's own words, so that copies must agree to the letter.
         brief: whether reading short replies takes negligible time (`Ask.brief`).
 
@@ -172,7 +174,8 @@ def ask_groups(
     prompts = [replace(p, blank=True) if g.is_empty else p for p, g in zip(prompts, groups, strict=True)]
 
     def readings_of(replies: Sequence[Response]) -> list[Reading[Found]]:
-        return read_responses(counted_responses(groups, replies), read)
+        found = read_responses(counted_responses(groups, replies), read)
+        return [placed(reading, group) for reading, group in zip(found, groups, strict=True)]
 
     if not prompts:
         replies: Sequence[Response] = ()

@@ -1,4 +1,4 @@
-"""Every attack on small worlds in which groups fall silent: radii and certificates count what a sole source shows."""
+"""Every attack on small worlds in which groups fall silent or invent: what is shown of a sole source, and withheld."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.agreement import sole
+from robustrag_integrations.defenses.agreement import agreed, sole
 from robustrag_integrations.defenses.consensus import plan as consensus_plan_module
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
@@ -32,7 +32,12 @@ from tests.helpers.worlds import driven, folded_words, text_performer
 
 QUESTION = "Who q?"  # "q" is an echo
 LINK = "[Z](https://z.example)"
-MOVES: list[str | None] = ["x", "X.", "x y", "y", "z", "q", LINK, "I don't know", None]
+ELSEWHERE = "Boats and carts went down to the old mill in the rain. "  # no word of a reply stands in it
+# What a corrupted group says, and whether no word of it stands in its passages.
+MOVES: list[tuple[str | None, bool]] = [
+    *((said, False) for said in ("x", "X.", "x y", "y", "z", "q", LINK, "I don't know", None)),
+    *((said, True) for said in ("x", "z")),
+]
 REPLIES: list[str | None] = ["x", "x", "x y", "X.", "y", "q", LINK, *["I don't know"] * 6, None]
 
 METHODS: list[Any] = [
@@ -61,7 +66,10 @@ class Worlds:
         self.rng, self.settings = random.Random(seed), settings
         self.replies = [self.rng.choice(REPLIES) for _ in range(self.rng.randint(1, 4))]
         weights = [self.rng.choice([1, 2, 3]) if weighted else 1 for _ in self.replies]
-        self.groups = [_group(number, weight) for number, weight in enumerate(weights)]
+        share = self.rng.choice([0.0, 0.0, 0.5, 1.0])
+        self.groups = [
+            _group(number, weight, invents=self.rng.random() < share) for number, weight in enumerate(weights)
+        ]
 
     def answer(self, replies: Sequence[str | None], groups: Sequence[PassageGroup]) -> RobustAnswer | None:
         """The answer; None where all groups failed."""
@@ -81,15 +89,18 @@ class Worlds:
             return driven(keyword_plan(QUESTION, groups, self.settings), perform)
         return driven(consensus_plan(QUESTION, groups, self.settings, rules=VoteRules()), perform)
 
-    def attacks(self, radius: int) -> Iterator[list[str | None]]:
-        """All replies after groups with so many votes in all were replaced."""
+    def attacks(self, radius: int) -> Iterator[tuple[list[str | None], list[PassageGroup]]]:
+        """All replies, and the groups, after groups with so many votes in all were replaced."""
         places = range(len(self.groups))
         for size in range(1, len(self.groups) + 1):
             for chosen in itertools.combinations(places, size):
                 if sum(self.groups[place].weight for place in chosen) <= radius:
                     for moves in itertools.product(MOVES, repeat=size):
-                        new = dict(zip(chosen, moves, strict=True))
-                        yield [new.get(place, reply) for place, reply in enumerate(self.replies)]
+                        replies, groups = list(self.replies), list(self.groups)
+                        for place, (said, invents) in zip(chosen, moves, strict=True):
+                            replies[place] = said
+                            groups[place] = _group(place, groups[place].weight, invents=invents)
+                        yield replies, groups
 
     def certificates(self, corrupted: int) -> Certification:
         """Of the groups as they are, beside which so many passages are put."""
@@ -114,8 +125,9 @@ class _Echo(dict[str, Any]):
         return key
 
 
-def _group(number: int, weight: int = 1) -> PassageGroup:
-    return PassageGroup(number, (Passage(f"p{number}", id=f"p{number}", source=f"s{number}"),), weight=weight)
+def _group(number: int, weight: int = 1, *, invents: bool = False) -> PassageGroup:
+    text = f"{ELSEWHERE * invents}p{number}"
+    return PassageGroup(number, (Passage(text, id=f"p{number}", source=f"s{number}"),), weight=weight)
 
 
 def radius_violations(settings: Any, worlds: int, *, weighted: bool) -> tuple[list[Any], int, int]:
@@ -127,9 +139,9 @@ def radius_violations(settings: Any, worlds: int, *, weighted: bool) -> tuple[li
         if clean is None:
             continue
         alone += clean.sole_source is not None
-        for replies in world.attacks(clean.radius):
+        for replies, groups in world.attacks(clean.radius):
             tried += 1
-            text = world.text(replies, world.groups)
+            text = world.text(replies, groups)
             if text is None or not same(text, clean.text):
                 broken.append((settings.as_dict(), world.replies, clean.radius, replies, clean.text, text))
     return broken, tried, alone
@@ -146,10 +158,10 @@ def certificate_violations(settings: Any, worlds: int) -> tuple[list[Any], int, 
                 continue
             bounded += corrupted > 0
             texts = {response.text for response in certificate.responses}
-            groups = [*world.groups, *(_group(9 + number) for number in range(corrupted))]
             for moves in itertools.product(MOVES, repeat=corrupted):
                 tried += 1
-                text = world.text([*world.replies, *moves], groups)
+                added = [_group(9 + number, invents=invents) for number, (_, invents) in enumerate(moves)]
+                text = world.text([*world.replies, *(said for said, _ in moves)], [*world.groups, *added])
                 if text not in texts:
                     broken.append((settings.as_dict(), world.replies, moves, texts, text))
     return broken, tried, bounded
@@ -157,10 +169,10 @@ def certificate_violations(settings: Any, worlds: int) -> tuple[list[Any], int, 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_no_attack_within_the_radius_changes_an_answer(weighted: bool) -> None:
-    found = [radius_violations(settings, 40 if weighted else 100, weighted=weighted) for settings in METHODS]
+    found = [radius_violations(settings, 30 if weighted else 110, weighted=weighted) for settings in METHODS]
     assert [broken for broken, _, _ in found if broken] == []
-    assert sum(tried for _, tried, _ in found) > 900
-    assert sum(alone for _, _, alone in found) > 100
+    assert sum(tried for _, tried, _ in found) > 500
+    assert sum(alone for _, _, alone in found) > 60
 
 
 def test_no_attack_causes_a_text_outside_the_certificate() -> None:
@@ -180,16 +192,28 @@ def a_group_of_many_votes_is_shown_as_one(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setattr(module, "sole_reply", lambda readings, weights, agreed: real(readings, weights, ()))
 
 
-@pytest.mark.parametrize("plant", [nobody_is_ever_left_alone, a_group_of_many_votes_is_shown_as_one])
+def inventions_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = agreed.grounds_of
+    monkeypatch.setattr(agreed, "grounds_of", lambda key, replies: (any(real(key, replies)),) * len(replies))
+
+
+@pytest.mark.parametrize("plant", [nobody_is_ever_left_alone, a_group_of_many_votes_is_shown_as_one, inventions_stay])
 def test_an_error_planted_in_radii_is_caught(plant: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
     plant(monkeypatch)
-    assert any(radius_violations(settings, 120, weighted=True)[0] for settings in METHODS)
+    assert any(radius_violations(settings, 60, weighted=True)[0] for settings in METHODS)
 
 
 def the_untouched_reply_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyword_certificate, "sole_reply", lambda *_: None)
 
 
-def test_a_forgotten_reply_in_certificates_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    the_untouched_reply_is_forgotten(monkeypatch)
+def inventions_are_never_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keyword_certificate, "are_invented", lambda words: False)
+
+
+@pytest.mark.parametrize("plant", [the_untouched_reply_is_forgotten, inventions_are_never_withheld])
+def test_an_error_planted_in_certificates_is_caught(
+    plant: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
     assert any(certificate_violations(settings, 40)[0] for settings in METHODS)

@@ -47,7 +47,7 @@ def test_sampling_can_be_accepted_so_that_no_answer_warns_of_it() -> None:
 
 
 def test_a_model_of_the_core_says_it_itself_and_carries_what_a_probe_found() -> None:
-    model = CallableModel(lambda prompt: "Anna Lind", samples=False, name="m")
+    model = CallableModel(lambda prompt: "Paris", samples=False, name="m")
     assert report(model)["determinism"]["scope"] == "every_run"
     model.probe = {"model": "m", "compared": 40, "differed": 2, "load": 8}
     probed = report(model)["determinism"]

@@ -41,11 +41,13 @@ class Worded:
         key: the key.
         form: the letters shown: of the folded form that most votes write, the spelling that most of these write.
         written: per group how it writes the key; None where it does not say it.
+        grounds: per group whether it says the key and has its reply from its own passages.
     """
 
     key: str
     form: str
     written: tuple[str | None, ...]
+    grounds: tuple[bool, ...] = ()
 
     @classmethod
     def of(cls, key: str, replies: Sequence[ReplyKeys | None], weights: Sequence[int]) -> Worded:
@@ -58,7 +60,8 @@ class Worded:
         classes = _votes_of_folds(votes)
         best = min(classes, key=lambda fold: (-classes[fold], fold), default=key)
         spelled = [form for form in votes if folded(form) == best]
-        return cls(key, min(spelled, key=lambda form: (-votes[form], len(form), form), default=key), written)
+        form = min(spelled, key=lambda form: (-votes[form], len(form), form), default=key)
+        return cls(key, form, written, grounds_of(key, replies))
 
     def stays(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> Holding:
         """Tell for each number of replaced votes whether the shown folded form, or with `verbatim` its letters, stays.
@@ -69,10 +72,16 @@ class Worded:
         folds = [None if form is None else folded(form) for form in self.written]
         best = folded(self.form)
         holds = stays_ahead(folds, best, lambda fold: (fold,), votes, most, pending)
+        holds &= votes.leasts(np.array(self.grounds, np.int64), 0, most, pending) > 0
         if verbatim:
             spelled = [form if fold == best else None for form, fold in zip(self.written, folds, strict=True)]
             holds &= stays_ahead(spelled, self.form, lambda form: (len(form), form), votes, most, pending)
         return holds
+
+
+def grounds_of(key: str, replies: Sequence[ReplyKeys | None]) -> tuple[bool, ...]:
+    """Tell of each reply whether it says a key, and stands in its group's own passages."""
+    return tuple(reply is not None and reply.is_grounded and key in reply.keys for reply in replies)
 
 
 def stays_ahead(
@@ -107,6 +116,11 @@ def _votes_of_folds(votes: Counter[str]) -> Counter[str]:
     for form, count in votes.items():
         found[folded(form)] += count
     return found
+
+
+def are_invented(words: Sequence[Worded]) -> bool:
+    """True if one of these words stands in no passage of the groups that say it: there is no answer then."""
+    return not all(any(worded.grounds) for worded in words)
 
 
 def text_of(words: Sequence[Worded]) -> str:

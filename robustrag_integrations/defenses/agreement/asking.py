@@ -71,4 +71,15 @@ def ask_for_keys(
     """
     prompts = settings.isolated_prompts(query, groups)
     brief = reader.is_brief and are_short(prompts)
-    return (yield from ask_groups(groups, prompts, settings.quorum, reader.read, early, by_letter=True, brief=brief))
+    return (
+        yield from ask_groups(
+            groups,
+            prompts,
+            settings.quorum,
+            reader.read,
+            early,
+            placed=reader.with_grounds,
+            by_letter=True,
+            brief=brief,
+        )
+    )

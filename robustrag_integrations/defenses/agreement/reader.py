@@ -6,12 +6,13 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.abstention import Abstention, is_abstention
 from robustrag_integrations.defenses.agreement.claims.reader import ClaimReader
 from robustrag_integrations.errors import INTERRUPTS
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
 from robustrag_integrations.keywords.lists import items_of_lists
 from robustrag_integrations.keywords.questions import asks_for_something_else, is_literal
@@ -23,6 +24,7 @@ from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
 from robustrag_integrations.replies.structured import Replies, answer_in, check_replies
 
 EXTRACTORS = ("runs", "spacy")
+Ungrounded = Literal["abstain", "count"]
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,7 @@ class ReplyReader:
         question: the one whose words make no keys (`for_question`).
         replies: whether replies are asked for as objects; `auto` until the model was probed.
         task: what is read: `long_form` and `list` are read as claims where no extractor finds keywords.
+        ungrounded: what becomes of an answer that none of its groups has from its own passages.
     """
 
     extractor: KeywordExtractor | None
@@ -46,6 +49,7 @@ class ReplyReader:
     question: str = ""
     replies: Replies = "text"
     task: Task = "short_answer"
+    ungrounded: Ungrounded = "abstain"
 
     @classmethod
     def of(
@@ -55,6 +59,7 @@ class ReplyReader:
         abstention: Callable[[str], bool] | Sequence[str] | None,
         cut_replies: CutReplies,
         replies: Replies,
+        ungrounded: Ungrounded = "abstain",
     ) -> ReplyReader:
         """Build the reader from user arguments; None stands for the default.
 
@@ -74,6 +79,7 @@ class ReplyReader:
             _abstention_of(abstention),
             check_cut_replies(cut_replies),
             replies=check_replies(replies),
+            ungrounded=ungrounded,
         )
 
     def for_question(self, query: str) -> ReplyReader:
@@ -128,6 +134,14 @@ class ReplyReader:
             response = answer_in(response)
         return read_response(response, self.keys_of, self.cut_replies, by_lines=self.task in CLAIM_TASKS)
 
+    def with_grounds(self, reading: Reading[ReplyKeys], group: PassageGroup) -> Reading[ReplyKeys]:
+        """Return what was read of a group's reply, marked if no word of it stands in the group's own passages."""
+        said = reading.found
+        judged = self.extractor is None and self.ungrounded == "abstain" and self.task not in CLAIM_TASKS
+        if said is None or not said.keys or not judged:
+            return reading
+        return reading if self.runs.stands_in(said, group.text) else replace(reading, found=said.without_grounds)
+
     def keys_of(self, text: str) -> ReplyKeys | None:
         """Return the keys of a reply's text; None if it abstains."""
         if self._says_nothing(text):
@@ -169,6 +183,7 @@ class ReplyReader:
             "abstention": extractor_fingerprint(self.abstention),
             "cut_replies": self.cut_replies,
             "replies": self.replies,
+            "ungrounded": self.ungrounded,
         }
 
 

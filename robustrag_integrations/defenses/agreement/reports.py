@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.answer import Dissent
+from robustrag_integrations.defenses.agreement.agreed import Worded
 from robustrag_integrations.keywords.runs import ReplyKeys, longest
 
 _MOST_COUNTS = 200
@@ -42,6 +43,15 @@ def unread_warnings(replies: Sequence[ReplyKeys | None]) -> list[str]:
         f"extractor= found no keyword in {unread} of {len(answering)} replies, which count for nothing; "
         "use one that reads their language"
     ]
+
+
+def invention_warning(words: Sequence[Worded]) -> str:
+    """Say that an answer was withheld, of which no word stands in the passages of those that give it."""
+    named = ", ".join(repr(printable(worded.form, 60)) for worded in words[:_MOST_NAMED])
+    return (
+        f"no answer: groups agree on {named}, and nothing of it stands in the passages of those that say it; "
+        "ungrounded='count' lets it count"
+    )
 
 
 def dissent_warnings(dissent: Sequence[Dissent], answering: int) -> list[str]:

@@ -69,7 +69,7 @@ def sole_reply(
         return None
     [(reading, weight)] = answering
     said = reading.found
-    if said is None or not said.keys or (weight > 1 and agreed):
+    if said is None or not (said.keys and said.is_grounded) or (weight > 1 and agreed):
         return None
     text = whole_answer(reading.response.text or "")
     shown = without_links(text[:LONGEST])

@@ -22,6 +22,7 @@ from robustrag_integrations.defenses.agreement.agreed import (
     Unbounded,
     Worded,
     deciding_keys,
+    grounds_of,
     possible_forms,
     text_of,
 )
@@ -57,7 +58,13 @@ def consensus_certification_plan(
     certify_case = partial(_certify_case, settings, reader)
     return (
         yield from certify_sizes(
-            question, settings.quorum, prompts_of, reader.read, certify_case, same_batches=same_batches
+            question,
+            settings.quorum,
+            prompts_of,
+            reader.read,
+            certify_case,
+            placed=reader.with_grounds,
+            same_batches=same_batches,
         )
     )
 
@@ -116,7 +123,10 @@ def possible_texts(
         together = votes_for([keys for keys in said if keys is not None and core in keys])
         for added in range(max(0, max(untouched, rule.min_support) - counts[core]), corrupted + 1):
             for agreed in _agreed_sets(core, together, added, rule):
-                texts |= _texts(deciding_keys(agreed), replies, corrupted)
+                deciding = deciding_keys(agreed)
+                texts |= _texts(deciding, replies, corrupted)
+                if not all(any(grounds_of(key, replies)) for key in deciding):
+                    texts.add(ABSTENTION)
                 if len(texts) > _MOST_TEXTS:
                     raise _TooMany
     return texts

@@ -8,11 +8,16 @@ from typing import Any
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import Dissent, RobustAnswer
-from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, text_of
+from robustrag_integrations.defenses.agreement.agreed import Worded, are_invented, deciding_keys, text_of
 from robustrag_integrations.defenses.agreement.asking import ask_for_keys, settled
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes, largest_radius
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
-from robustrag_integrations.defenses.agreement.reports import counts_shown, dissent_warnings, unread_warnings
+from robustrag_integrations.defenses.agreement.reports import (
+    counts_shown,
+    dissent_warnings,
+    invention_warning,
+    unread_warnings,
+)
 from robustrag_integrations.defenses.agreement.sole import SoleReply, sole_reply
 from robustrag_integrations.defenses.agreement.statuses import group_reports
 from robustrag_integrations.defenses.agreement.tally import votes_for
@@ -102,6 +107,7 @@ class Consensus:
         answer: those that are part of no other one, as they are shown.
         text: the answer; empty if there is none.
         sole: the reply of the one group that answers; None where several do, or none.
+        invented: the words that were agreed on, where they are withheld as an invention.
         settings: the settings.
         reader: what read the replies.
     """
@@ -113,6 +119,7 @@ class Consensus:
     answer: tuple[Worded, ...]
     text: str
     sole: SoleReply | None
+    invented: tuple[Worded, ...]
     settings: ConsensusSettings
     reader: ReplyReader
 
@@ -132,11 +139,14 @@ class Consensus:
         echoes = sum(w for reply, w in zip(replies, own, strict=True) if reply is not None and reply.is_echo)
         agreed = settings.rule.agreed(said, own, echoes)
         answer = tuple(Worded.of(key, replies, own) for key in deciding_keys(agreed))
+        invented = answer if are_invented(answer) else ()
+        if invented:
+            agreed, answer = frozenset(), ()
         text = text_of(answer)
         sole = sole_reply(readings, votes, agreed)
         if sole:
             agreed, text, answer = frozenset(), sole.text, sole.words if sole.text else ()
-        return cls(replies, own, votes_for(said, own), agreed, answer, text, sole, settings, reader)
+        return cls(replies, own, votes_for(said, own), agreed, answer, text, sole, invented, settings, reader)
 
     def radius(self, pending: int = 0, *, verbatim: bool = False) -> int:
         """Return how many votes can be replaced while the answer stays the same; -1 if pending ones may change it."""
@@ -174,7 +184,9 @@ def _warnings(consensus: Consensus, dissent: Sequence[Dissent]) -> list[str]:
     echoes = sum(reply.is_echo for reply in answering)
     if answering and not consensus.answer and not consensus.sole:
         most = max(consensus.counts.values(), default=0)
-        if echoes and echoes >= most >= consensus.settings.rule.min_support:
+        if consensus.invented:
+            warnings.append(invention_warning(consensus.invented))
+        elif echoes and echoes >= most >= consensus.settings.rule.min_support:
             warnings.append(f"as many replies only repeat the question as agree on an answer: {echoes}")
         else:
             each = ", each in other words" if len(answering) > 1 else ""

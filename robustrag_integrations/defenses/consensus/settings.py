@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
 from robustrag_integrations.defenses.agreement.numbers import exact_number, support_of
-from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.agreement.reader import ReplyReader, Ungrounded
 from robustrag_integrations.defenses.consensus.counting import ConsensusRule
 from robustrag_integrations.defenses.registry import CONSENSUS
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -49,6 +49,7 @@ class ConsensusSettings:
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
         cut_replies: CutReplies | None = None,
         replies: Replies | None = None,
+        ungrounded: Ungrounded | None = None,
     ) -> ConsensusSettings | ClaimSettings:
         """Build the settings from user arguments, explained at `ConsensusAggregation`. None stands for the default.
 
@@ -68,6 +69,7 @@ class ConsensusSettings:
                     "share": share,
                     "extractor": None if extractor == "runs" else extractor,
                     "replies": None if replies in ("auto", "text") else replies,
+                    "ungrounded": ungrounded,
                 },
             )
         return cls(
@@ -80,6 +82,7 @@ class ConsensusSettings:
                 abstention,
                 CONSENSUS.value("cut_replies", cut_replies),
                 CONSENSUS.value("replies", replies),
+                CONSENSUS.choice("ungrounded", ungrounded),
             ),
             chosen_prompts(prompts, chosen_task),
             Quorum(CONSENSUS.value("quorum", quorum)),

@@ -22,7 +22,7 @@ from robustrag_integrations.certification.findings import Findings, Ledger, Ques
 from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.certification.result import Estimate
-from robustrag_integrations.defenses.agreement.agreed import Unbounded
+from robustrag_integrations.defenses.agreement.agreed import Unbounded, are_invented
 from robustrag_integrations.defenses.agreement.asking import settled
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.sole import ANY_REPLY, sole_reply
@@ -57,7 +57,13 @@ def keyword_certification_plan(
     trial = _Trial(question, settings, reader)
     return (
         yield from certify_sizes(
-            question, settings.quorum, prompts_of, reader.read, trial.certify_case, same_batches=same_batches
+            question,
+            settings.quorum,
+            prompts_of,
+            reader.read,
+            trial.certify_case,
+            placed=reader.with_grounds,
+            same_batches=same_batches,
         )
     )
 
@@ -145,6 +151,10 @@ class _Trial:
             scores = iter((yield from ledger.scored(t for t in texts if t is not None)))
             for each, text in zip(possible, texts, strict=True):
                 found.add(text, next(scores) if text is not None else 0.0, _cause(each, span), number)
+            for each in possible:
+                if are_invented(each.words):  # unless a corrupted group has it from its passages
+                    [score] = yield from ledger.scored([ABSTENTION])
+                    found.add(ABSTENTION, score, _cause(each, span), number)
             wave = _WAVE
 
     def _text(self, possible: PossibleList) -> str | None:

@@ -12,6 +12,7 @@ from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.agreement.claims.certificate import claims_certification_plan
 from robustrag_integrations.defenses.agreement.claims.plan import claims_plan
 from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
+from robustrag_integrations.defenses.agreement.reader import Ungrounded
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
@@ -74,6 +75,9 @@ class KeywordAggregation(TextDefense):
         replies: `"text"`, the default; `"structured"`: groups are asked for an object with an answer and whether it was
             found, which takes a model or a server that enforces a JSON schema (a probe without passages finds out);
             `"auto"`: for an object where that is so, else for text.
+        ungrounded: what becomes of an answer of which no word stands in the passages of any group that gives it: mostly
+            an invention of the model. `"abstain"`, the default; `"count"`: it counts, as where passages are in another
+            language than the replies. A function as `extractor` always counts.
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -118,6 +122,7 @@ class KeywordAggregation(TextDefense):
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
         cut_replies: CutReplies | None = None,
         replies: Replies | None = None,
+        ungrounded: Ungrounded | None = None,
         final: Final | None = None,
         accept_sampling: bool = False,
         prime: bool | int = False,
@@ -140,6 +145,7 @@ class KeywordAggregation(TextDefense):
             abstention=abstention,
             cut_replies=cut_replies,
             replies=replies,
+            ungrounded=ungrounded,
             final=final,
         )
 

@@ -49,7 +49,7 @@ class Kept:
     ) -> Kept:
         """Return the words for these retained keys; `as_counted` for keywords of a user's extractor."""
         if as_counted:
-            words = tuple(Worded(key, key, ()) for key in sorted(retained))
+            words = tuple(Worded(key, key, (), (True,)) for key in sorted(retained))
         else:
             words = tuple(Worded.of(key, replies, weights) for key in deciding_keys(retained))
         return cls(words, tuple(replies), tuple(weights))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, product, zip_longest
 from random import Random
 
-from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, forms_of, possible_forms
+from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, forms_of, grounds_of, possible_forms
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan, Reach
 from robustrag_integrations.keywords.runs import ReplyKeys, is_part
 
@@ -83,11 +83,14 @@ class ListSpan:
     def _shown(self, retained: Sequence[str]) -> Iterator[PossibleList]:
         kept = tuple(sorted(retained))
         if self.as_counted:
-            yield PossibleList(tuple(Worded(key, key, ()) for key in kept), kept)
+            yield PossibleList(tuple(Worded(key, key, (), (True,)) for key in kept), kept)
             return
         keys = deciding_keys(kept)
         for forms in product(*(possible_forms(key, self.replies, self.corrupted) for key in keys)):
-            yield PossibleList(tuple(Worded(key, form, ()) for key, form in zip(keys, forms, strict=True)), kept)
+            words = (
+                Worded(key, form, (), grounds_of(key, self.replies)) for key, form in zip(keys, forms, strict=True)
+            )
+            yield PossibleList(tuple(words), kept)
 
 
 def without_parts(reach: Reach) -> Reach:

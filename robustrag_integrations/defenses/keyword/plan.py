@@ -19,9 +19,15 @@ from typing import Any, NamedTuple
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.defenses.agreement.agreed import are_invented
 from robustrag_integrations.defenses.agreement.asking import ask_for_keys, settled
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
-from robustrag_integrations.defenses.agreement.reports import counts_shown, dissent_warnings, unread_warnings
+from robustrag_integrations.defenses.agreement.reports import (
+    counts_shown,
+    dissent_warnings,
+    invention_warning,
+    unread_warnings,
+)
 from robustrag_integrations.defenses.agreement.sole import sole_reply, votes_to_alone
 from robustrag_integrations.defenses.agreement.statuses import group_reports
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
@@ -73,9 +79,12 @@ def keyword_plan(
     sole = sole_reply(readings, weights, tally.retained) if settings.shows_sole else None
     if sole:
         kept = replace(kept, words=sole.words if sole.text else ())
+    invented = kept.words if not sole and are_invented(kept.words) else ()
+    if invented:
+        kept = replace(kept, words=())
     asks = not sole and settings.asks_for(len(kept.words))
-    verbatim = 0 if sole else kept.radius(tally, settings.rule, verbatim=True)
-    radius = verbatim if asks or sole else kept.radius(tally, settings.rule, verbatim=False)
+    verbatim = 0 if sole or invented else kept.radius(tally, settings.rule, verbatim=True)
+    radius = verbatim if asks or sole or invented else kept.radius(tally, settings.rule, verbatim=False)
     final = None
     if sole:
         wording = Wording(sole.text or ABSTENTION, "source")
@@ -117,6 +126,7 @@ def keyword_plan(
         *unread_warnings(replies),
         *([] if sole else _agreement_warnings(tally, settings, unit)),
         *dissent_warnings(answer.dissent, sum(reply is not None for reply in replies)),
+        *([invention_warning(invented)] if invented else ()),
         *filter(None, [wording.warning]),
         *truncation_warnings([r.truncated for r in responses]),
         *reply_warnings(responses),

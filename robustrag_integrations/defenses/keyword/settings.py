@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings, counts_claims
-from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.agreement.reader import ReplyReader, Ungrounded
 from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import KeywordRule
 from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
@@ -69,6 +69,7 @@ class KeywordSettings:
         abstention: Callable[[str], bool] | Sequence[str] | None = None,
         cut_replies: CutReplies | None = None,
         replies: Replies | None = None,
+        ungrounded: Ungrounded | None = None,
         final: Final | None = None,
     ) -> KeywordSettings | ClaimSettings:
         """Build the settings from user arguments, explained at `KeywordAggregation`. None stands for the default.
@@ -89,6 +90,7 @@ class KeywordSettings:
                     **{"threshold": threshold, "share": share, "alpha": alpha, "beta": beta, "min_words": min_words},
                     "final": None if final in ("auto", "never") else final,
                     "replies": None if replies in ("auto", "text") else replies,
+                    "ungrounded": ungrounded,
                 },
             )
         words = min_words if min_words is not None else (2 if chosen_task == "long_form" else 1)
@@ -104,6 +106,7 @@ class KeywordSettings:
                 abstention,
                 KEYWORD.value("cut_replies", cut_replies),
                 _replies_for(chosen_task, KEYWORD.value("replies", replies)),
+                KEYWORD.choice("ungrounded", ungrounded),
             ),
             chosen_task,
             replace(chosen, keyword=worded),

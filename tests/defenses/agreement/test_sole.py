@@ -198,3 +198,66 @@ def test_questions_with_one_document_are_answered_by_a_perfect_reader(method: An
         right += contains_answer(answer.text, [truth]) > 0
         certified += not made(model, **settings, min_radius=1).answer(question, passages).abstained
     assert (right, certified) == (len(rows), 0)
+
+
+TEXTS = {
+    "finance.pdf": "The revenue of the company was 7411 crowns in the year, says the finance report of spring.",
+    **{
+        f"{n}.txt": f"Article {n}: the weather in the north was fine, and so was the harvest of the year."
+        for n in range(9)
+    },
+}
+
+
+def revenue(method: Any, invented: str, inventors: int, **settings: Any) -> RobustAnswer:
+    def model(prompt: str) -> str:
+        if "7411" in prompt:
+            return "7411"
+        return invented if any(f"Article {n}:" in prompt for n in range(inventors)) else SILENT
+
+    made, own = method
+    passages = [Passage(text, source=name) for name, text in TEXTS.items()]
+    answer: RobustAnswer = made(CallableModel(model, samples=False), **{**own, **settings}).answer(
+        "What was the revenue?", passages
+    )
+    return answer
+
+
+GROUNDED = [METHODS[0], METHODS[1], METHODS[3], METHODS[4]]
+
+
+@pytest.mark.parametrize("method", GROUNDED)
+def test_inventions_of_silent_sources_are_no_answer(method: Any) -> None:
+    answer = revenue(method, "9000", 5)
+    assert (answer.abstained, answer.radius, answer.sole_source) == (True, 0, None)
+    [told] = [warning for warning in answer.warnings if "stands in the passages" in warning]
+    assert "'9000'" in told
+    counted = revenue(method, "9000", 5, ungrounded="count")
+    assert counted.text.startswith("9000")
+
+
+@pytest.mark.parametrize("method", GROUNDED)
+@pytest.mark.parametrize("said", ["the north", "Fine", "harvests", "a fine harvest it was"])
+def test_what_stands_in_the_passages_counts(method: Any, said: str) -> None:
+    assert not revenue(method, said, 8).abstained
+
+
+def test_a_source_of_your_keywords_and_a_yes_are_not_judged() -> None:
+    assert not revenue(METHODS[2], "9000", 5).abstained
+    model = CallableModel(lambda _: "Yes", samples=False)
+    passages = [Passage(text, source=name) for name, text in TEXTS.items()]
+    assert ConsensusAggregation(model).answer("Was the weather fine?", passages).text == "Yes"
+    model = CallableModel(lambda _: "sunny", samples=False)
+    assert ConsensusAggregation(model).answer("Was it sunny or rainy?", passages).text == "sunny"
+
+
+def test_one_that_has_it_from_its_passages_is_enough_and_limits_the_radius() -> None:
+    def model(prompt: str) -> str:
+        return "7411"
+
+    passages = [Passage(text, source=name) for name, text in TEXTS.items()]
+    answer = ConsensusAggregation(CallableModel(model, samples=False)).answer("What was the revenue?", passages)
+    assert (answer.text, answer.radius) == ("7411", 0)
+    replaced = [Passage("Nothing.", source="finance.pdf"), *passages[1:]]
+    other = CallableModel(lambda prompt: SILENT if "Nothing." in prompt else "7411", samples=False)
+    assert ConsensusAggregation(other).answer("What was the revenue?", replaced).abstained
