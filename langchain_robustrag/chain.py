@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -28,7 +28,7 @@ from robustrag_integrations.defenses.registry import default_method, method_of
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import GroupBy
-from robustrag_integrations.grouping.votes import Below, Copies, VoteRules, Weights
+from robustrag_integrations.grouping.votes import Below, Copies, Tiers, VoteRules, Weights
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.limits import checked_timeout
 from robustrag_integrations.plans.priming import prime_from
@@ -45,8 +45,9 @@ def create_robust_documents_chain(
     group_size: int = 1,
     copies: Copies = "report",
     weights: Weights | None = None,
+    tiers: Tiers | None = None,
     min_groups: int = 0,
-    min_radius: int = 0,
+    min_radius: int | Mapping[str, int] = 0,
     below: Below = "abstain",
     stop_when_decided: bool = False,
     wave_size: int | None = None,
@@ -95,10 +96,15 @@ def create_robust_documents_chain(
         group_size: how many adjacent documents share a group, in place of `group_by`.
         copies: `"report"` names groups with the same text in a warning; with `"one_vote"`, of those that also answer
             the same, one counts.
-        weights: how many votes an origin has: a mapping from its name to a whole number, or a function; 0 leaves it
-            out. The radius counts votes then. Keyword and voting.
+        weights: how many votes an origin has: a mapping from its name, folder, host or site to a whole number (0 leaves
+            it out), `"newest"` or `"newest:KEY"` for votes by date, or a function of a `Passage`. The radius counts
+            votes then. Not for decoding.
+        tiers: how far an origin is trusted: a mapping from such names to labels, the most trusted first, the name of a
+            metadata entry, `"newest"`, or a function of a `Passage`. `radius_by_tier` tells how many groups of each
+            tier can be replaced. Labels change no answer.
         min_groups: with fewer groups there is no answer; an abstention that says why takes its place.
-        min_radius: nor with a smaller radius. Nothing is streamed before the radius is known.
+        min_radius: nor with a smaller radius; with `tiers` also a mapping from labels to numbers of groups, such as
+            `{"other": 9}`. Nothing is streamed before the radius is known.
         below: `"raise"` raises TooFewVotesError in place of that abstention.
         stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
             answer, nor takes its radius below `min_radius`; their calls are cancelled. Consensus and voting.
@@ -190,6 +196,7 @@ def create_robust_documents_chain(
         group_by,
         copies,
         weights,
+        tiers,
         min_groups,
         min_radius,
         below,

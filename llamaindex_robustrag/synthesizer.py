@@ -62,7 +62,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
-from robustrag_integrations.grouping.votes import Below, Copies, VoteRules, Weights
+from robustrag_integrations.grouping.votes import Below, Copies, Tiers, VoteRules, Weights
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
@@ -131,10 +131,15 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             the name of a metadata entry, or a function from a `NodeWithScore` to a key.
         copies: `"report"` names groups with the same text in a warning; with `"one_vote"`, of those that also answer
             the same, one counts.
-        weights: how many votes an origin has: a mapping from its name to a whole number, or a function; 0 leaves it
-            out. The radius counts votes then. Keyword and voting.
+        weights: how many votes an origin has: a mapping from its name, folder, host or site to a whole number (0 leaves
+            it out), `"newest"` or `"newest:KEY"` for votes by date, or a function of a `Passage`. The radius counts
+            votes then. Not for decoding.
+        tiers: how far an origin is trusted: a mapping from such names to labels, the most trusted first, the name of a
+            metadata entry, `"newest"`, or a function of a `Passage`. `radius_by_tier` tells how many groups of each
+            tier can be replaced. Labels change no answer.
         min_groups: with fewer groups there is no answer; an abstention that says why takes its place.
-        min_radius: nor with a smaller radius. Nothing is streamed before the radius is known.
+        min_radius: nor with a smaller radius; with `tiers` also a mapping from labels to numbers of groups, such as
+            `{"other": 9}`. Nothing is streamed before the radius is known.
         below: `"raise"` raises TooFewVotesError in place of that abstention.
         stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
             answer, nor takes its radius below `min_radius`; their calls are cancelled. Consensus and voting.
@@ -192,8 +197,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         group_by: GroupNodesBy = "origin",
         copies: Copies = "report",
         weights: Weights | None = None,
+        tiers: Tiers | None = None,
         min_groups: int = 0,
-        min_radius: int = 0,
+        min_radius: int | Mapping[str, int] = 0,
         below: Below = "abstain",
         stop_when_decided: bool = False,
         wave_size: int | None = None,
@@ -239,6 +245,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             group_by,  # type: ignore[arg-type]
             copies,
             weights,
+            tiers,
             min_groups,
             min_radius,
             below,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from robustrag_integrations.defenses.vanilla import VanillaRAG
     from robustrag_integrations.defenses.voting.defense import MajorityVoting
     from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
+    from robustrag_integrations.grouping.newest import Newest
     from robustrag_integrations.grouping.passages import Passage, PassageGroup, isolate
     from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
     from robustrag_integrations.models.base import Response
@@ -46,6 +47,7 @@ __all__ = [
     "LocalModel",
     "MajorityVoting",
     "ModelError",
+    "Newest",
     "OpenAIModel",
     "Passage",
     "PassageGroup",
@@ -83,6 +85,7 @@ _HOMES = {
     "models.callable": ("CallableModel",),
     "models.local.model": ("LocalModel",),
     "models.server.model": ("OpenAIModel",),
+    "grouping.newest": ("Newest",),
     "grouping.passages": ("Passage", "PassageGroup", "isolate"),
     "prompts": ("PromptSet", "PromptTemplate", "prompts_for"),
     "replies.reply": ("Ending", "Usage"),

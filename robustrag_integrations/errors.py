@@ -52,7 +52,13 @@ class QuorumError(ModelError):
     """
 
     def __init__(
-        self, succeeded: int, total: int, needed: int, causes: Mapping[int, str], groups: tuple[Any, ...] = ()
+        self,
+        succeeded: int,
+        total: int,
+        needed: int,
+        causes: Mapping[int, str],
+        groups: tuple[Any, ...] = (),
+        unit: str = "groups",
     ) -> None:
         self.causes = dict(causes)
         self.groups = groups
@@ -61,7 +67,7 @@ class QuorumError(ModelError):
             alike.setdefault(cause, []).append(index + 1)
         listed = "; ".join(f"{_groups(numbers)}: {cause}" for cause, numbers in list(alike.items())[:5])
         super().__init__(
-            f"only {succeeded} of {total} groups could be asked, {needed} are needed (quorum). {listed}"
+            f"only {succeeded} of {total} {unit} could be asked, {needed} are needed (quorum). {listed}"
             f"{'; ...' if len(alike) > 5 else ''}{'. Lower `quorum` to answer from fewer.' if succeeded else ''}"
         )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from robustrag_integrations._util.display import printable
+
 
 def count_of(count: int, noun: str) -> str:
     """Return a number of things in words: "1 group", "1,200 groups"."""
@@ -27,6 +29,19 @@ def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
         return "no guarantee: replacing one group might change the answer"
     replaced = "any one group" if radius == 1 else f"any {radius} groups"
     return f"replacing {replaced} of the {whole} retrieved cannot change this answer"
+
+
+def tiers_in_words(radii: Mapping[str, int], sizes: Mapping[str, int]) -> str:
+    """Say how many groups of each tier can be replaced: "any of the 9 groups of web; no group of internal"."""
+    return "; ".join(_tier_in_words(radii[tier], sizes[tier], tier) for tier in reversed(sizes) if sizes[tier])
+
+
+def _tier_in_words(radius: int, size: int, tier: str) -> str:
+    of = f"of {printable(tier, 60)}"
+    if radius == 0:
+        return f"no group {of}"
+    whole = f"the {size} groups {of}" if size > 1 else f"the one group {of}"
+    return (f"any of {whole}" if size > 1 else whole) if radius >= size else f"any {radius} of {whole}"
 
 
 def repeats_in_words(model: str, why: str) -> str:

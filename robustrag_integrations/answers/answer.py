@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, get_args
@@ -15,6 +16,7 @@ from robustrag_integrations._util.words import (
     radius_in_words,
     repeats_in_words,
     retold_in_words,
+    tiers_in_words,
 )
 from robustrag_integrations.answers.addresses import without_links
 from robustrag_integrations.answers.citations import Citation, marked_text
@@ -76,6 +78,8 @@ class GroupReport(_Record):
         usage: tokens of its isolated calls; what is not known is None. Reports that differ in it alone are equal.
         votes: how many votes it has.
         copy_of: the group that it is a copy of.
+        tier: how far its origin is trusted (`VoteRules.tiers`).
+        dated: the oldest date of its passages, where votes or tiers go by date.
     """
 
     index: int
@@ -95,6 +99,8 @@ class GroupReport(_Record):
     usage: Usage = field(default=UNTOLD, compare=False)
     votes: int = 1
     copy_of: int | None = None
+    tier: str | None = None
+    dated: str | None = None
 
 
 @dataclass(frozen=True)
@@ -106,12 +112,18 @@ class Dissent:
         support: how many votes it has.
         groups: their indices.
         origins: where their passages are from, without repeats.
+        tier: of the tiers of these groups the most trusted one; None without tiers.
+        dated: the newest date of these groups; None where one has none, and where nothing goes by date.
+        superseded_by: the date of the newest group that supports the answer, where it is later than `dated`.
     """
 
     text: str
     support: int
     groups: tuple[int, ...]
     origins: tuple[str, ...]
+    tier: str | None = None
+    dated: str | None = None
+    superseded_by: str | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -143,6 +155,8 @@ class RobustAnswer(_Record):
         spending: calls, rounds and tokens of this run. Answers that differ in it alone are equal.
         radius_verbatim: the largest r such that replacing any r groups leaves `text` as it is to the letter; at most
             `radius`, and the same where a method has one radius alone.
+        tier_budgets: per tier how many groups can be replaced together, as `radius` is meant: the largest such budgets.
+            Each group keeps its tier. None without tiers, and of a method that counts no groups; `holds` reads them.
         kept: what the model said, of an answer that was asked for with `keep=True`, for `certify(answer=...)`; it
             stays in memory, and is no part of its report.
     """
@@ -164,6 +178,7 @@ class RobustAnswer(_Record):
     reasoning_chars: int = 0
     spending: Spending = field(default=Spending(), compare=False)
     radius_verbatim: int | None = None
+    tier_budgets: tuple[Mapping[str, int], ...] | None = None
     kept: Any = field(default=None, compare=False, repr=False)
     claims: tuple[Claim, ...] = ()
 
@@ -184,7 +199,13 @@ class RobustAnswer(_Record):
         """A JSON-safe dictionary; `schema` names its version."""
         report = plain(replace(self, kept=None))
         del report["kept"]
-        return {"schema": SCHEMA, **report, "dissent": plain(self.dissent), "sole_source": self.sole_source}
+        return {
+            "schema": SCHEMA,
+            **report,
+            "radius_by_tier": self.radius_by_tier,
+            "dissent": plain(self.dissent),
+            "sole_source": self.sole_source,
+        }
 
     @classmethod
     def from_dict(cls, report: Mapping[str, Any]) -> RobustAnswer:
@@ -197,6 +218,41 @@ class RobustAnswer(_Record):
         if found != SCHEMA:
             raise ValueError(f"not a report of an answer: schema is {found!r:.60}, must be {SCHEMA!r}")
         return replace(restored(cls, report), kept=None)
+
+    @property
+    def radius_by_tier(self) -> dict[str, int] | None:
+        """For each tier, how many of its groups can be replaced while those of all others are untouched.
+
+        None without tiers, and of a method that counts no groups.
+        """
+        if self.tier_budgets is None:
+            return None
+        return {tier: max(budget[tier] for budget in self.tier_budgets) for tier in self.tier_budgets[0]}
+
+    @property
+    def tier_sizes(self) -> dict[str, int]:
+        """How many groups each tier has."""
+        known = dict.fromkeys(self.tier_budgets[0] if self.tier_budgets else (), 0)
+        return known | Counter(group.tier for group in self.groups if group.tier is not None)
+
+    def holds(self, budget: Mapping[str, int]) -> bool:
+        """True if the answer stays when so many groups of each tier are replaced together, and none of any other.
+
+        Where a tier has fewer groups, all of them are meant.
+
+        Raises:
+            ValueError: the answer has no such tier, or the number is none.
+        """
+        check_at_least(0, **budget)
+        sizes = self.tier_sizes
+        if unknown := budget.keys() - sizes.keys():
+            tiers = f"its tiers are {', '.join(map(repr, sizes))}" if sizes else "it has none; pass tiers="
+            raise ValueError(f"the answer has no tier {printable(sorted(unknown)[0], 60)!r}: {tiers}")
+        asked = {tier: min(count, sizes[tier]) for tier, count in budget.items()}
+        if self.tier_budgets is not None:
+            return any(all(proved[tier] >= count for tier, count in asked.items()) for proved in self.tier_budgets)
+        heaviest = {tier: sorted((g.votes for g in self.groups if g.tier == tier), reverse=True) for tier in asked}
+        return sum(sum(heaviest[tier][:count]) for tier, count in asked.items()) <= self.radius
 
     @property
     def citations(self) -> tuple[Citation, ...]:
@@ -245,18 +301,20 @@ class RobustAnswer(_Record):
             text=ABSTENTION,
             radius=0,
             radius_verbatim=0,
+            tier_budgets=None if self.tier_budgets is None else (dict.fromkeys(self.tier_budgets[0], 0),),
             abstained=True,
             choice=None,
             claims=(),
             warnings=(*self.warnings, why),
-            evidence={**self.evidence, "radius": self.radius},
+            evidence={**self.evidence, "radius": self.radius if self.tier_budgets is None else self.radius_by_tier},
         )
 
     @property
     def dissent(self) -> tuple[Dissent, ...]:
-        """The answers that groups give in place of `text`, those with most votes first; none next to an abstention.
+        """The answers that groups give in place of `text`; none next to an abstention.
 
-        Claims stand beside each other: those that too few groups make are `evidence["left_out"]`.
+        First those of another tier than the answer's, then those with most votes. Claims stand beside each other: those
+        that too few groups make are `evidence["left_out"]`.
         """
         if self.claims:
             return ()
@@ -264,16 +322,24 @@ class RobustAnswer(_Record):
         for group in self.groups:
             if group.status == "differs" and not self.abstained:
                 alike.setdefault(" ".join(_words(group).casefold().split()).rstrip(".!"), []).append(group)
-        found = [
-            Dissent(
+        supporting = [group for group in self.groups if group.status == "supports"]
+        own, tiers = max((g.dated for g in supporting if g.dated), default=None), list(self.tier_sizes)
+        found = []
+        for groups in alike.values():
+            days = [group.dated for group in groups if group.dated]
+            dated = max(days) if len(days) == len(groups) else None
+            dissent = Dissent(
                 _words(groups[0]),
                 sum(g.votes for g in groups),
                 tuple(g.index for g in groups),
                 tuple(dict.fromkeys(name for g in groups for name in g.origins or g.passage_ids)),
+                min((g.tier for g in groups if g.tier), key=tiers.index, default=None),
+                dated,
+                own if dated and own and dated < own else None,
             )
-            for groups in alike.values()
-        ]
-        return tuple(sorted(found, key=lambda dissent: -dissent.support))
+            found.append(dissent)
+        answering = {group.tier for group in supporting}
+        return tuple(sorted(found, key=lambda dissent: (dissent.tier in answering, -dissent.support)))
 
     def supporting(self, items: Sequence[T]) -> list[T]:
         """Return those of the items that support the answer, in their order.
@@ -327,6 +393,7 @@ class RobustAnswer(_Record):
             f"Answer:   {printable(self.text, 400)}",
             f"Radius:   {self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)}"
             f"{retold_in_words(self.evidence.get('retold'))})",
+            *_tier_lines(self),
             f"Defence:  {self.defense}, {count_of(len(self.groups), 'group')}, "
             f"{count_of(self.model_calls, 'model call')}",
             *_spending_lines(self.spending),
@@ -367,6 +434,16 @@ def as_answer(report: object) -> RobustAnswer:
     raise ValueError(f"not a RobustAnswer and not a report of one, got {type(report).__name__}")
 
 
+def _tier_lines(answer: RobustAnswer) -> list[str]:
+    """Return the line on tiers, if groups have some."""
+    sizes, radii = answer.tier_sizes, answer.radius_by_tier
+    if not sizes:
+        return []
+    if radii is None:
+        return [f"Tiers:    how many of each can be replaced is not given for {answer.defense}"]
+    return [f"Tiers:    can be replaced, all others untouched: {tiers_in_words(radii, sizes)}"]
+
+
 def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
     notes = []
     if group.status == "differs" and group.margin is not None:
@@ -379,6 +456,10 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
         notes.append(f"copy of group {group.copy_of + 1}")
     if group.votes != 1:
         notes.append(count_of(group.votes, "vote"))
+    if group.tier is not None:
+        notes.append(printable(group.tier, 60))
+    if group.dated is not None:
+        notes.append(group.dated)
     if group.truncated:
         notes.append("passages cut to fit")
     return str(group.index + 1), _names(group), group.status.replace("_", " "), group.response or "", "; ".join(notes)
@@ -387,7 +468,10 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
 def _dissent(found: Dissent) -> str:
     groups = ", ".join(str(index + 1) for index in found.groups[:10]) + (", ..." if len(found.groups) > 10 else "")
     named = printable(", ".join(found.origins), 60)
-    return f"{printable(found.text, 100)} ({named}; group{'s' * (len(found.groups) > 1)} {groups})"
+    where = f"{named}; group{'s' * (len(found.groups) > 1)} {groups}"
+    tier = f"; {printable(found.tier, 60)}" if found.tier else ""
+    superseded = f"; of {found.dated}, superseded by {found.superseded_by}" if found.superseded_by else ""
+    return f"{printable(found.text, 100)} ({where}{tier}{superseded})"
 
 
 def _words(group: GroupReport) -> str:

@@ -127,7 +127,7 @@ class Determinism:
         whole: int,
         unit: str = "groups",
         acknowledged: bool = False,
-        min_radius: int = 0,
+        min_radius: int | Mapping[str, int] = 0,
     ) -> Determinism:
         """Combine what is known of a model with what a method promises.
 

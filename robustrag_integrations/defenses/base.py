@@ -188,6 +188,11 @@ class Defense(ABC):
             able = " or ".join(f"{m.class_name} (aggregation={m.name!r})" for m in methods_that("decides_early"))
             raise ValueError(f"{cls.__name__} needs what all groups say; stop_when_decided is for {able}")
 
+    @classmethod
+    def settings_under(cls, rules: VoteRules, settings: Any) -> Any:
+        """Return the settings as they are under these rules of voting."""
+        return settings
+
     @property
     def group_by(self) -> GroupBy:
         """The criterion by which passages are grouped."""
@@ -562,6 +567,7 @@ class Defense(ABC):
         """
         name = next((method.name for method in METHODS.values() if method.class_name == cls.__name__), cls.__name__)
         cls.check_rules(inputs.rules)
+        settings = cls.settings_under(inputs.rules, settings)
         groups, notes = inputs.rules.counted(inputs.groups)
         if notes or groups != inputs.groups:
             inputs = replace(inputs, groups=groups, caveats=(*inputs.caveats, *notes))

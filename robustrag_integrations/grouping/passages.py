@@ -86,6 +86,8 @@ class PassageGroup:
         separator: the text between two passages.
         key: what its passages have in common: the name of their origin, site or entry, or their key; None without one.
         weight: how many votes it has (`VoteRules.weights`).
+        tier: how far its passages are trusted (`VoteRules.tiers`); None where nothing says so.
+        dated: the oldest date of its passages, `2024-05-31`, where votes or tiers go by date (`Newest`); None without.
         copy_of: the first group with the same text, where such groups have one vote (`VoteRules.copies`).
         ranks: the places (0-based) of its passages among all that were given.
     """
@@ -97,6 +99,8 @@ class PassageGroup:
     ranks: tuple[int, ...] = field(default=(), compare=False)
     key: Hashable = field(default=None, compare=False)
     weight: int = 1
+    tier: str | None = None
+    dated: str | None = None
     copy_of: int | None = None
 
     @kept_property

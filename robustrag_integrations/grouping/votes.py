@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from robustrag_integrations._util.checks import check_at_least, check_flag, is_whole_number
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
+from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.copies import first_of_same
-from robustrag_integrations.grouping.origins import origin_named
-from robustrag_integrations.grouping.passages import ORIGIN, SITE, GroupBy, Passage, PassageGroup, grouping_of, isolate
-from robustrag_integrations.grouping.sites import site_of
+from robustrag_integrations.grouping.newest import Newest
+from robustrag_integrations.grouping.passages import ORIGIN, GroupBy, Passage, PassageGroup, grouping_of, isolate
+from robustrag_integrations.grouping.trust import ByOrigin, TierRule, Tiers
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict
@@ -24,8 +26,9 @@ if TYPE_CHECKING:
         group_by: GroupBy | None
         copies: Copies
         weights: Weights | None
+        tiers: Tiers | None
         min_groups: int
-        min_radius: int
+        min_radius: int | Mapping[str, int]
         below: Below
         stop_when_decided: bool
         wave_size: int | None
@@ -34,10 +37,10 @@ if TYPE_CHECKING:
 
 Copies = Literal["report", "one_vote"]
 Below = Literal["abstain", "raise"]
-Weights = Mapping[str, int] | Callable[[Any], int]
+Weights = Mapping[str, int] | str | Callable[[Passage], int]
 
 HASTE = ("stop_when_decided", "wave_size")  # fields that change no text
-_CHANGES_NO_ANSWER = (*HASTE, "allow_sole_source")
+_CHANGES_NO_ANSWER = (*HASTE, "allow_sole_source", "tiers")
 _LIMITS = ("min_groups", "min_radius")
 MOST_VOTES = 100  # of one origin; more leave nothing to the others
 
@@ -52,12 +55,19 @@ class VoteRules:
             metadata entry, or a function from a `Passage` to a key.
         copies: groups with the same text, but for case, width and whitespace. `"report"` names them in a warning;
             with `"one_vote"`, of those that also answer the same, the first counts and the others abstain.
-        weights: how many votes an origin has, a whole number up to 100; 0 leaves its passages out. By its name (a
-            mapping; who is not in it has one vote), or a function of its name, which is None for passages without one.
-            Any address names its site; metadata entries and keys are named as `group_by` says. The radius counts
-            votes then.
+        weights: how many votes an origin has, a whole number up to 100; 0 leaves its passages out. By its name, that of
+            its folder, or of its host or site (a mapping; who is not in it has one vote); `"newest"` or `"newest:KEY"`
+            for votes by date (`Newest`); or a function of a `Passage`, which has no vote where that raises. Metadata
+            entries and keys are named as `group_by` says. A group has the fewest votes of its passages. The radius
+            counts votes then.
+        tiers: how far an origin is trusted, a label for which `radius_by_tier` tells how many groups can be replaced.
+            By name as in `weights` (a mapping from names to labels, the most trusted label first), the name of a
+            metadata entry, `"newest"` or `"newest:KEY"` (tiers `recent` and `older`), or a function of a `Passage`.
+            Whoever has no label is `other`. A group is the least trusted of its passages: the label that comes last in
+            a mapping; where no order is known, `other`. Labels change no answer.
         min_groups: with fewer groups there is no answer.
-        min_radius: nor with a smaller radius. Nothing is streamed before the radius is known.
+        min_radius: nor with a smaller radius; with `tiers`, a mapping from labels to numbers of groups that must be
+            replaceable together (`RobustAnswer.holds`). Nothing is streamed before the radius is known.
         below: in place of such an answer `"abstain"`, with a warning that says why, or `"raise"` TooFewVotesError.
         stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
             answer, nor takes its radius below `min_radius`. The text stays the same; the radius is what is proved then.
@@ -75,17 +85,20 @@ class VoteRules:
     group_by: GroupBy | None = None
     copies: Copies = "report"
     weights: Weights | None = None
+    tiers: Tiers | None = None
     min_groups: int = 0
-    min_radius: int = 0
+    min_radius: int | Mapping[str, int] = 0
     below: Below = "abstain"
     stop_when_decided: bool = False
     wave_size: int | None = None
     allow_sole_source: bool = False
     by: GroupBy = field(init=False, default="origin")
+    _named: ByOrigin[int] | None = field(init=False, default=None, repr=False, compare=False)
+    _tiers: TierRule | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", grouping_of(self.group_size, self.group_by))
-        check_at_least(0, min_groups=self.min_groups, min_radius=self.min_radius)
+        check_at_least(0, min_groups=self.min_groups)
         check_flag(stop_when_decided=self.stop_when_decided, allow_sole_source=self.allow_sole_source)
         if self.wave_size is not None:
             check_at_least(1, wave_size=self.wave_size)
@@ -100,12 +113,36 @@ class VoteRules:
                 "of one that an attacker replaces; give copies the weight 0 instead"
             )
         if isinstance(self.weights, Mapping):
-            object.__setattr__(self, "weights", self._by_name(self.weights))
+            for key, votes in self.weights.items():
+                _checked(votes, key)
+            object.__setattr__(self, "_named", ByOrigin.of("weights", self.weights, self.by))
+        elif isinstance(self.weights, str):
+            if (newest := Newest.named(self.weights)) is None:
+                raise ValueError(f"weights={self.weights!r:.60}: use 'newest', 'newest:KEY', a mapping or a function")
+            object.__setattr__(self, "weights", newest)
         elif self.weights is not None and not callable(self.weights):
             raise TypeError(
-                f"weights must be a mapping from origins to votes, or a function of an origin, got "
+                f"weights must be a mapping from origins to votes, or a function of a Passage, got "
                 f"{type(self.weights).__name__}"
             )
+        if self.tiers is not None:
+            object.__setattr__(self, "_tiers", TierRule.of(self.tiers, self.by))
+        self._check_min_radius()
+
+    def _check_min_radius(self) -> None:
+        if not isinstance(self.min_radius, Mapping):
+            check_at_least(0, min_radius=self.min_radius)
+            return
+        if self._tiers is None:
+            raise ValueError(f"min_radius={dict(self.min_radius)!r:.80} counts groups by tier; pass tiers=, too")
+        if self.stop_when_decided:
+            raise ValueError("min_radius by tier needs what all groups say; leave stop_when_decided out")
+        for tier, count in self.min_radius.items():
+            if not is_whole_number(count, 0):
+                raise ValueError(f"min_radius: {count!r:.60} for {tier!r:.60} must be a whole number of groups")
+            if self._tiers.is_closed and tier not in self._tiers.labels:
+                known = ", ".join(map(repr, self._tiers.labels))
+                raise ValueError(f"min_radius: no tier is called {tier!r:.60}; they are {known}")
 
     @property
     def unit(self) -> str:
@@ -122,19 +159,52 @@ class VoteRules:
         Raises:
             ValueError: a weight is not a whole number from 0 to 100.
         """
-        weighed = [replace(g, weight=self._votes(g.key)) for g in groups] if self.weights is not None else list(groups)
+        failed: Counter[str] = Counter()
+        weighed = list(groups) if self.weights is None else [replace(g, weight=self._votes(g, failed)) for g in groups]
         left = [g for g in weighed if g.weight]
         dropped = [", ".join(g.origins) or f"group {g.index + 1}" for g in weighed if not g.weight]
-        kept = tuple([g if g.index == index else replace(g, index=index) for index, g in enumerate(left)])
-        notes = []
+        kept = [g if g.index == index else replace(g, index=index) for index, g in enumerate(left)]
+        if (tiers := self._tiers) is not None:
+            kept = [replace(g, tier=tiers.of_group(g)) for g in kept]
+        if (newest := self._newest) is not None:
+            kept = [replace(g, dated=None if (day := newest.day_of(g)) is None else day.isoformat()) for g in kept]
+        notes = [] if self._given is None else [self._given]
+        if failed:
+            causes = ", ".join(f"{count} {reason}" for reason, count in failed.most_common(5))
+            notes.append(f"weights= fails over {count_of(failed.total(), 'passage')}, which have no vote: {causes}")
         if dropped:
             named = printable("; ".join(dropped[:5]), 200)
             notes.append(f"{count_of(len(dropped), 'group')} without a vote, not asked: {named}")
-        if isinstance(self.weights, Mapping) and groups and self.weights.keys().isdisjoint(g.key for g in groups):
-            meant = printable("; ".join(map(str, [*self.weights][:5])), 200)
+        if self._named is not None and groups and all(self._named.each(g) == [None] * len(g.passages) for g in groups):
+            meant = printable("; ".join(map(str, [*self._named.values][:5])), 200)
             here = printable("; ".join("no name" if g.key is None else str(g.key) for g in groups[:5]), 200)
             notes.append(f"weights name none of the sources here, so that each has one vote: {meant}. Here: {here}")
-        return kept, tuple(notes)
+        return tuple(kept), tuple(notes)
+
+    @property
+    def _newest(self) -> Newest | None:
+        """The rule by which passages are dated, if any."""
+        rules = (self.weights, None if self._tiers is None else self._tiers.given)
+        return next((rule for rule in rules if isinstance(rule, Newest)), None)
+
+    @property
+    def _given(self) -> str | None:
+        """The warning that votes or tiers are what passages' metadata says."""
+        rules = {"weights": self.weights, "tiers": None if self._tiers is None else self._tiers.given}
+        read = {name: rule for name, rule in rules.items() if not isinstance(rule, (Mapping, ByOrigin, type(None)))}
+        if not read:
+            return None
+        entries = {rule.key if isinstance(rule, Newest) else rule for rule in read.values()}
+        named = ", ".join(sorted(printable(repr(entry), 60) for entry in entries if isinstance(entry, str)))
+        what = f"the metadata ({named})" if named else "a function of the passages"
+        return (
+            f"{' and '.join(read)} are read from {what} and taken as given: the radius does not cover an attacker who "
+            "can write them"
+        )
+
+    def tiers_of(self, seen: Iterable[str]) -> tuple[str, ...]:
+        """Return all tiers, the most trusted first, given those of the groups."""
+        return () if self._tiers is None else self._tiers.ordered(seen)
 
     def with_copies(self, groups: tuple[PassageGroup, ...]) -> tuple[PassageGroup, ...]:
         """Link each copy to the first group with its text; takes a second for five million characters."""
@@ -153,8 +223,11 @@ class VoteRules:
         if self.copies != "report":
             found["copies"] = self.copies
         if self.weights is not None:
-            found["weights"] = dict(self.weights) if isinstance(self.weights, Mapping) else "function"
-        return found | {n: v for n in (*_LIMITS, *_CHANGES_NO_ANSWER) if (v := getattr(self, n))}
+            found["weights"] = dict(self._named.values) if self._named else _as_setting(self.weights)
+        if self._tiers is not None:
+            found["tiers"] = self._tiers.as_setting()
+        further = {n: v for n in (*_LIMITS, *HASTE, "allow_sole_source") if (v := getattr(self, n))}
+        return found | {n: dict(v) if isinstance(v, Mapping) else v for n, v in further.items()}
 
     def check_certifiable(self) -> None:
         """Check that certificates can be made for votes like these.
@@ -170,34 +243,26 @@ class VoteRules:
                 f"{' and '.join(further)}"
             )
 
-    def _votes(self, key: Hashable) -> int:
-        if isinstance(self.weights, Mapping):
-            return self.weights.get(key, 1)  # type: ignore[call-overload, no-any-return]
-        assert self.weights is not None  # noqa: S101 - the caller looked
-        return _checked(self.weights(key), key)
+    def _votes(self, group: PassageGroup, failed: Counter[str]) -> int:
+        """Return a group's votes; `failed` counts the errors of a function of the user's."""
+        if self._named is not None:
+            return min((1 if votes is None else votes for votes in self._named.each(group)), default=1)
+        votes = [self._votes_of(passage, failed) for passage in group.passages]
+        return min((_checked(each, group.key) for each in votes), default=1)
 
-    def _by_name(self, given: Mapping[Any, Any]) -> dict[object, int]:
-        """The votes of each origin.
+    def _votes_of(self, passage: Passage, failed: Counter[str]) -> object:
+        assert callable(self.weights)  # noqa: S101 - checked in `__post_init__`
+        try:
+            return self.weights(passage)
+        except INTERRUPTS:
+            raise
+        except BaseException as error:  # hostile metadata costs its own passage its vote
+            failed[type(error).__name__] += 1
+            return 0
 
-        Raises:
-            ValueError: no number of votes, or two spellings of one origin with different ones.
-        """
-        found: dict[object, int] = {}
-        for key, votes in given.items():
-            name = self._name(key)
-            if found.setdefault(name, _checked(votes, key)) != votes:
-                shown = printable(str(key), 60)
-                raise ValueError(
-                    f"weights: {shown!r} has {votes} votes, another spelling of it has {found[name]}; name it once"
-                )
-        return found
 
-    def _name(self, key: object) -> object:
-        """An origin or site as users write it, in the form that is compared."""
-        found = origin_named(key) if isinstance(key, str) and not callable(self.by) else None
-        if found is None:
-            return key
-        return site_of(found) if self.by == SITE else found.name
+def _as_setting(weights: Any) -> Any:
+    return weights.as_dict() if isinstance(weights, Newest) else "function"
 
 
 def _checked(votes: object, key: object) -> int:

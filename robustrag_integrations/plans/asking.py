@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
+from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -31,7 +31,7 @@ _COMPARED = attrgetter(*(f.name for f in fields(Response) if f.compare))  # the 
 
 @dataclass(frozen=True)
 class Quorum:
-    """The quorum: the share of all groups whose calls must succeed, at least one."""
+    """The quorum: the share of all groups, of all votes where groups have several, whose calls must succeed."""
 
     share: float = 0.5
 
@@ -39,21 +39,18 @@ class Quorum:
         if isinstance(self.share, bool) or not isinstance(self.share, (int, float)) or not 0 <= self.share <= 1:
             raise ValueError(f"quorum={self.share!r} must be a share of the groups in [0, 1]")
 
-    def needed(self, groups: int) -> int:
-        """Return the smallest sufficient number of successes."""
-        return max(1, math.ceil(self.share * groups - 1e-9)) if groups else 0
+    def needed(self, votes: int) -> int:
+        """Return the smallest sufficient number of votes whose groups succeed; at least one."""
+        return max(1, math.ceil(self.share * votes - 1e-9)) if votes else 0
 
     def radius(self, responses: Sequence[Response], weights: Sequence[int] | None = None) -> int:
         """Return how many votes an attacker can make fail before the quorum is missed and no answer comes at all."""
-        spare = _succeeded(responses) - self.needed(len(responses))
-        if weights is None or spare < 0:
-            return spare
-        asked = sorted(w for w, r in zip(weights, responses, strict=True) if r.text is not None)
-        return sum(asked[: spare + 1]) - 1  # an attacker makes the lightest fail
+        weights = weights or [1] * len(responses)
+        return _succeeded(responses, weights) - self.needed(sum(weights))
 
     def can_be_missed(self, responses: Sequence[Response], corrupted: int) -> bool:
         """Tell whether no answer comes at all when this many corrupted groups, besides those that responded, fail."""
-        return _succeeded(responses) < self.needed(len(responses) + corrupted)
+        return _succeeded(responses, [1] * len(responses)) < self.needed(len(responses) + corrupted)
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,10 @@ class Early(Generic[Found]):
     @classmethod
     def of(cls, rules: VoteRules, radius: Callable[[Sequence[Reading[Found]]], int]) -> Early[Found] | None:
         """Build it from the rules; None if all groups are waited for."""
-        return cls(radius, rules.min_radius, rules.wave_size) if rules.stop_when_decided else None
+        if not rules.stop_when_decided:
+            return None
+        least = 0 if isinstance(rules.min_radius, Mapping) else rules.min_radius
+        return cls(radius, least, rules.wave_size)
 
 
 def read_response(
@@ -170,7 +170,8 @@ def ask_groups(
     Raises:
         QuorumError: too many groups failed.
     """
-    needed, read = quorum.needed(len(groups)), cache(read)
+    weights, read = [group.weight for group in groups], cache(read)
+    needed = quorum.needed(sum(weights))
     prompts = [replace(p, blank=True) if g.is_empty else p for p, g in zip(prompts, groups, strict=True)]
 
     def readings_of(replies: Sequence[Response]) -> list[Reading[Found]]:
@@ -184,10 +185,10 @@ def ask_groups(
     else:
 
         def decided(heard: Sequence[Response]) -> bool:
-            if _succeeded(heard) < needed:
+            if _succeeded(heard, weights) < needed:
                 return False
             readings = readings_of(heard)
-            enough = _succeeded([reading.response for reading in readings]) >= needed
+            enough = _succeeded([reading.response for reading in readings], weights) >= needed
             return enough and early.radius(_one_vote_each(groups, readings, by_letter)) >= early.least
 
         replies = responses_of(
@@ -195,10 +196,11 @@ def ask_groups(
         )
     readings = readings_of(replies)
     responses = [reading.response for reading in readings]
-    if _succeeded(responses) < needed:
+    if (succeeded := _succeeded(responses, weights)) < needed:
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(responses) if r.text is None}
         reports = tuple([report(g, r) for g, r in zip(groups, responses, strict=True)])
-        raise QuorumError(_succeeded(responses), len(responses), needed, causes, reports)
+        unit = "groups" if set(weights) == {1} else "votes"
+        raise QuorumError(succeeded, sum(weights), needed, causes, reports, unit)
     return _one_vote_each(groups, readings, by_letter)
 
 
@@ -346,6 +348,8 @@ def _of_group(group: PassageGroup) -> dict[str, Any]:
         "origins": group.origins,
         "positions": group.ranks,
         "votes": group.weight,
+        "tier": group.tier,
+        "dated": group.dated,
     }
 
 
@@ -359,5 +363,5 @@ def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
     ]
 
 
-def _succeeded(responses: Sequence[Response]) -> int:
-    return sum(r.text is not None for r in responses)
+def _succeeded(responses: Sequence[Response], weights: Sequence[int]) -> int:
+    return sum(weight for response, weight in zip(responses, weights, strict=True) if response.text is not None)

@@ -64,7 +64,7 @@ def with_determinism(
     repeats: Callable[[], Repeats],
     *,
     accept_sampling: bool = False,
-    min_radius: int = 0,
+    min_radius: int | Mapping[str, int] = 0,
 ) -> Plan:
     """Wrap a plan: its answer says whether its model is reproducible, and what its radius promises if not.
 
@@ -164,11 +164,15 @@ def with_rules(plan: Plan, rules: VoteRules) -> Plan:
     answer = yield from (_held_back(plan) if rules.min_radius else plan)
     if (told := rules.as_dict()) or rules.unit != answer.radius_unit:
         answer = replace(answer, settings={**answer.settings, **told}, radius_unit=rules.unit)
+    if answer.tier_budgets is not None:
+        tiers = rules.tiers_of(answer.tier_sizes)
+        answer = answer.changed(tier_budgets=tuple({t: b.get(t, 0) for t in tiers} for b in answer.tier_budgets))
     if not rules.min_radius:
         return answer
-    if not answer.abstained and answer.radius < rules.min_radius:
+    if not answer.abstained and not _is_enough(answer, rules.min_radius):
+        radius = answer.radius if answer.radius_by_tier is None else answer.radius_by_tier
         why = (
-            f"abstained: the answer's radius is {answer.radius}, below min_radius={rules.min_radius}. Do not ask again "
+            f"abstained: the answer's radius is {radius}, below min_radius={rules.min_radius}. Do not ask again "
             "until it is larger: an attacker who can sway single runs then chooses which one counts. Retrieve more "
             "sources"
         )
@@ -182,6 +186,12 @@ def with_rules(plan: Plan, rules: VoteRules) -> Plan:
         answer = replace(answer, warnings=(*answer.warnings, kept))
     yield Emit(answer.text)
     return answer
+
+
+def _is_enough(answer: RobustAnswer, least: int | Mapping[str, int]) -> bool:
+    if isinstance(least, Mapping):
+        return answer.holds({tier: count for tier, count in least.items() if tier in answer.tier_sizes})
+    return answer.radius >= least
 
 
 def _refuse(rules: VoteRules, why: str, answer: RobustAnswer) -> None:

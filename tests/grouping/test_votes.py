@@ -208,7 +208,7 @@ def test_an_origin_has_the_votes_that_it_was_given() -> None:
     assert [g.votes for g in answer.groups] == [3, 1, 1]
     assert [g.index for g in answer.groups] == [0, 1, 2]
     assert any(w == "1 group without a vote, not asked: 2.txt" for w in answer.warnings)
-    assert (answer.radius, answer.radius_unit) == (1, "votes")  # two groups that fail miss the quorum
+    assert (answer.radius, answer.radius_unit) == (2, "votes")
     assert "3 votes" in answer.explain()
 
 
@@ -224,24 +224,41 @@ def test_weights_that_name_no_source_of_the_passages_are_told() -> None:
 
 def test_two_spellings_of_one_origin_have_the_same_votes() -> None:
     assert voting(weights={"./a.txt": 3, "a.txt": 3})
-    with pytest.raises(ValueError, match=r"'a.txt' has 0 votes, another spelling of it has 3; name it once"):
+    with pytest.raises(ValueError, match=r"'a.txt' is 0, another spelling of it 3; name it once"):
         voting(weights={"./a.txt": 3, "a.txt": 0})
 
 
-def test_weights_may_be_a_function_of_the_origin() -> None:
-    trusted = vote(["yes a", "no b", "no c"], weights=lambda name: 5 if name == "0.txt" else 1)
+def test_weights_may_be_a_function_of_a_passage() -> None:
+    trusted = vote(["yes a", "no b", "no c"], weights=lambda passage: 5 if passage.source == "0.txt" else 1)
     assert trusted.text == "yes"
-    assert trusted.radius == 1
-    assert "groups with up to 1 of 7 votes" in trusted.explain()
+    assert trusted.radius == 3  # with four votes that fail, fewer than half of seven are asked with success
+    assert "groups with up to 3 of 7 votes" in trusted.explain()
 
 
-def test_passages_without_an_origin_are_asked_for_as_none() -> None:
-    def votes(name: str | None) -> int:
-        return 0 if name is None else 1
+def test_a_function_that_fails_over_a_passage_costs_it_its_vote_and_no_other_one() -> None:
+    def votes(passage: Passage) -> int:
+        return int(passage.metadata["rank"])
 
-    passages = [Passage("no"), Passage("no"), Passage("yes", source="a")]
+    sources = {"a": {"rank": "2"}, "b": {"rank": "\x1b"}, "c": {}}
+    passages = [Passage("no" if s != "a" else "yes", source=s, metadata=m) for s, m in sources.items()]
     answer = voting(weights=votes).answer("q", passages, choices=OPTIONS)
     assert answer.text == "yes"
+    assert any(w.startswith("weights= fails over 2 passages, which have no vote: 1 ") for w in answer.warnings)
+
+
+def test_weights_name_a_page_its_folder_its_host_or_its_site_and_the_most_precise_name_counts() -> None:
+    weights = {"wiki.corp.example": 5, "corp.example": 4, "https://wiki.corp.example/drafts/": 2, "policies": 3}
+    sources = {
+        "https://wiki.corp.example/travel?v=2": 5,
+        "https://WIKI.corp.example/drafts/travel": 2,
+        "https://news.corp.example/a": 4,
+        "https://evilcorp.example/corp.example": 1,
+        "https://corp.example.evil.net/wiki.corp.example/": 1,
+        "policies/2024/travel.md": 3,
+        "other/policies/travel.md": 1,
+    }
+    answer = voting(weights=weights).answer("q", [Passage("yes", source=s) for s in sources], choices=OPTIONS)
+    assert {g.origins[0]: g.votes for g in answer.groups} == sources
 
 
 @pytest.mark.parametrize("weights", [{"a": -1}, {"a": 1.5}, {"a": True}, {"a": 101}, {"a": None}])
@@ -249,7 +266,7 @@ def test_weights_that_are_no_votes_are_refused(weights: Any) -> None:
     with pytest.raises(ValueError, match="whole number of votes from 0 to 100"):
         voting(weights=weights)
     with pytest.raises(ValueError, match="whole number of votes from 0 to 100"):
-        voting(weights=lambda name: weights["a"]).answer("q", ["yes"], choices=OPTIONS)
+        voting(weights=lambda passage: weights["a"]).answer("q", ["yes"], choices=OPTIONS)
 
 
 def test_what_cannot_count_weights_says_so() -> None:
@@ -305,11 +322,11 @@ def test_the_radius_of_weighted_keywords_is_exact() -> None:
         assert keyword_radius(tally.retained, sets, threshold, weights) == cheapest - 1, (sets, weights, threshold)
 
 
-def test_the_quorum_is_missed_by_the_lightest_groups() -> None:
+def test_the_quorum_counts_votes() -> None:
     said = [Response("x")] * 4 + [Response(None)]
-    assert Quorum(0.5).radius(said, [5, 3, 1, 9, 1]) == 1 + 3 - 1
+    assert Quorum(0.5).radius(said, [5, 3, 1, 9, 1]) == 18 - 10
     assert Quorum(0.5).radius(said, [1] * 5) == Quorum(0.5).radius(said) == 1
-    assert Quorum(1.0).radius(said[:4], [4, 3, 2, 9]) == 1
+    assert Quorum(1.0).radius(said[:4], [4, 3, 2, 9]) == 0
 
 
 def _subsets(size: int) -> list[tuple[int, ...]]:

@@ -2,21 +2,24 @@
 
 Radii compare counts: p c(x) - q c(y) is a sum over groups, and a replaced group takes away what it gave and adds at
 worst a constant. So the worst r groups are those with the largest loss, and no set of groups is enumerated. Where
-groups have several votes, the worst ones of r votes together are a knapsack.
+groups have several votes, the worst ones of r votes together are a knapsack. Where a budget says how many groups of
+each tier may be replaced, the worst are those of each tier with the largest loss (`TierVotes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Row = NDArray[np.int64]  # [groups]
-Holding: TypeAlias = NDArray[np.bool_]  # [most + 1], for each number of replaced votes
+Holding: TypeAlias = NDArray[np.bool_]  # [most + 1], for each number of replaced votes, or each budget
 
 _FIRST_TRIED = 16  # replaced votes; then twice as many, as long as all holds
+_MOST_BUDGETS = 1000  # of several tiers
 
 
 class Votes:
@@ -47,6 +50,10 @@ class Votes:
     def least(self, values: NDArray[np.int64], replaced: int, r: int) -> NDArray[np.int64]:
         """Return the smallest sum over the groups when r votes are replaced (`leasts`)."""
         return self.leasts(values, replaced, r)[..., r]
+
+    def most_replaced(self, r: int) -> int:
+        """Return how many votes are replaced at most: r."""
+        return r
 
     def leasts(
         self, values: NDArray[np.int64], replaced: int | NDArray[np.int64], most: int, pending: int = 0
@@ -81,6 +88,92 @@ class Votes:
             if weight < worst.shape[-1]:
                 added = worst[..., : worst.shape[-1] - weight] + weight * gains[..., group, None]
                 worst[..., weight:] = np.minimum(worst[..., weight:], added)
+
+
+class TierVotes(Votes):
+    """The groups' votes where a budget says how many groups of each tier are replaced: its place stands for r.
+
+    Args:
+        weights: how many votes each group has, at least 1.
+        tiers: per group its tier.
+        budgets: per tier how many groups are replaced; the first one replaces none.
+
+    Attributes:
+        last: the place of the last budget.
+    """
+
+    def __init__(self, weights: Sequence[int], tiers: Sequence[str], budgets: Sequence[Mapping[str, int]]) -> None:
+        super().__init__(len(weights), weights)
+        self._groups = {tier: [i for i, own in enumerate(tiers) if own == tier] for tier in tiers}
+        self._budgets, self.last = budgets, len(budgets) - 1
+
+    def least(self, values: NDArray[np.int64], replaced: int, r: int) -> NDArray[np.int64]:
+        """Return the smallest sum over the groups for one budget."""
+        return self._of(self._budgets[r : r + 1], values, replaced)[..., 0]
+
+    def leasts(
+        self, values: NDArray[np.int64], replaced: int | NDArray[np.int64], most: int, pending: int = 0
+    ) -> NDArray[np.int64]:
+        """Return the smallest sum over the groups for each budget up to the one at `most`."""
+        return self._of(self._budgets[: most + 1], values, replaced) + pending * replaced
+
+    def most_replaced(self, r: int) -> int:
+        """Return how many votes the heaviest groups that a budget replaces have together."""
+        return self.total - int(self.least(np.ones_like(self._weights), 0, r))
+
+    def some_left(self, among: Sequence[bool], count: int = 1) -> Holding:
+        """Tell for each budget whether it leaves at least so many votes of these groups."""
+        holds: Holding = self.leasts(np.array(among, np.int64), 0, self.last) >= count
+        return holds
+
+    def _of(
+        self, budgets: Sequence[Mapping[str, int]], values: NDArray[np.int64], replaced: int | NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        losses = np.minimum(replaced - values, 0) * self._weights
+        found = np.repeat(self.sums(values)[..., None], len(budgets), axis=-1)
+        for tier, groups in self._groups.items():
+            worst = np.zeros((*values.shape[:-1], len(groups) + 1), np.int64)
+            np.cumsum(np.sort(losses[..., groups], axis=-1), axis=-1, out=worst[..., 1:])
+            found += worst[..., [min(budget.get(tier, 0), len(groups)) for budget in budgets]]
+        return found
+
+
+def largest_budgets(
+    tiers: Sequence[str], holding: Callable[[Sequence[dict[str, int]]], Holding]
+) -> tuple[dict[str, int], ...]:
+    """Return the budgets up to which everything holds: those that no larger one covers.
+
+    Budgets are tried from the smallest on, each only if all below it hold. Those of one tier alone are all tried, and
+    of the others `_MOST_BUDGETS`; what is not tried does not count as proved.
+
+    Args:
+        tiers: per group its tier.
+        holding: tells for each of these budgets whether everything holds; the first one replaces no group.
+    """
+    sizes = Counter(tiers)
+    names = tuple(sizes)
+    nothing = (0,) * len(names)
+    proved, level, tried = {nothing}, [nothing], 0
+    while level:
+        larger = {_with(budget, place, 1) for budget in level for place in range(len(names))}
+        level = []
+        for budget in sorted(larger, reverse=True):
+            within = all(count <= sizes[name] for name, count in zip(names, budget, strict=True))
+            below = (_with(budget, place, -1) for place, count in enumerate(budget) if count)
+            alone = sum(map(bool, budget)) == 1
+            if within and proved.issuperset(below) and (alone or tried < _MOST_BUDGETS):
+                tried += not alone
+                level.append(budget)
+        if level:
+            named = [dict(zip(names, budget, strict=True)) for budget in (nothing, *level)]
+            level = [budget for budget, holds in zip(level, holding(named)[1:], strict=True) if holds]
+            proved.update(level)
+    largest = [b for b in proved if not any(_with(b, place, 1) in proved for place in range(len(names)))]
+    return tuple(dict(zip(names, budget, strict=True)) for budget in sorted(largest, reverse=True))
+
+
+def _with(budget: tuple[int, ...], place: int, more: int) -> tuple[int, ...]:
+    return (*budget[:place], budget[place] + more, *budget[place + 1 :])
 
 
 def largest_radius(holding: Callable[[int], Holding], total: int) -> int:

@@ -21,6 +21,7 @@ from robustrag_integrations.defenses.agreement.reports import (
 from robustrag_integrations.defenses.agreement.sole import SoleReply, sole_reply
 from robustrag_integrations.defenses.agreement.statuses import group_reports
 from robustrag_integrations.defenses.agreement.tally import votes_for
+from robustrag_integrations.defenses.agreement.tiers import proven_budgets
 from robustrag_integrations.defenses.consensus.counting import ConsensusRadius
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -69,12 +70,16 @@ def consensus_plan(
     readings = yield from ask_for_keys(groups, settings, reader, query, early)
     responses = [reading.response for reading in readings]
     consensus, radius, verbatim = counted(readings)
+    weights, pending = votes_counted(groups, readings)
     text, reports = consensus.text or ABSTENTION, group_reports(groups, readings, consensus.answer, consensus.counts)
     yield Emit(text)
     answer = RobustAnswer(
         text=text,
         radius=max(0, radius),
         radius_verbatim=max(0, verbatim),
+        tier_budgets=proven_budgets(
+            groups, weights, responses, settings.quorum, lambda votes: consensus.holding(votes, votes.last, pending)
+        ),
         abstained=not consensus.text,
         query=query,
         defense="consensus",
@@ -151,13 +156,14 @@ class Consensus:
     def radius(self, pending: int = 0, *, verbatim: bool = False) -> int:
         """Return how many votes can be replaced while the answer stays the same; -1 if pending ones may change it."""
         votes = Votes(len(self.replies), self.weights)
-        return largest_radius(lambda most: self._holding(votes, most, pending, verbatim), votes.total)
+        return largest_radius(lambda most: self.holding(votes, most, pending, verbatim=verbatim), votes.total)
 
     def holds(self, pending: int) -> bool:
         """True if the answer stays, to the letter, whatever so many further votes say."""
-        return bool(self._holding(Votes(len(self.replies), self.weights), 0, pending, True)[0])
+        return bool(self.holding(Votes(len(self.replies), self.weights), 0, pending, verbatim=True)[0])
 
-    def _holding(self, votes: Votes, most: int, pending: int, verbatim: bool) -> Holding:
+    def holding(self, votes: Votes, most: int, pending: int, *, verbatim: bool = False) -> Holding:
+        """Tell for each r up to `most`, or each budget of the votes, whether the answer stays the same."""
         said = [None if reply is None else reply.keys for reply in self.replies]
         echoes = [reply is not None and reply.is_echo for reply in self.replies]
         rule, comes_with = self.settings.rule, self.reader.comes_with

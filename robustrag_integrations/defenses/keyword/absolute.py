@@ -6,12 +6,18 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.subset_sums import bits, smallest_from, subset_sums
-from robustrag_integrations.defenses.agreement.numbers import exact_number
+from robustrag_integrations.defenses.agreement.numbers import among_counts, exact_number
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan, Reach
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes
 
 _NEVER = 1 << 62
 
@@ -118,6 +124,50 @@ class AbsoluteThreshold:
                 others.subtract(sayers)
                 cheapest = min(cheapest, _cheapest_rise(count, subset_sums(others.elements()), needs))
         return min(cheapest, sum(votes) + 1) - 1
+
+    def holding(
+        self,
+        keyword_sets: Sequence[Collection[str] | None],
+        retained: Collection[str],
+        votes: TierVotes,
+        idle: Collection[str] = (),
+    ) -> Holding:
+        """Tell for each budget of the votes whether the retained keywords stay the same.
+
+        A retained w stays where c'(w) >= alpha n' after every attack, or c'(w) >= beta after every one; another one
+        stays away where c'(w) < alpha n' and c'(w) < beta after every one. All four are sums over groups
+        (`linear_forms.py`). Where the groups of a tier have equally many votes, one attack is the worst against both
+        conditions for w, and the proof is exact; else it may prove less than is true.
+        """
+        import numpy as np
+
+        sayers: dict[str, list[int]] = {}
+        for group, keywords in enumerate(keyword_sets):
+            for keyword in frozenset(keywords or ()).difference(idle):
+                sayers.setdefault(keyword, []).append(group)
+        kept = {tuple(sayers[keyword]) for keyword in retained}
+        others = {tuple(said_by) for keyword, said_by in sayers.items() if keyword not in retained}
+        share = among_counts(self.alpha, max(1, votes.total))
+        p, q = share.numerator, share.denominator
+        answering = np.array([keywords is not None for keywords in keyword_sets], np.int64)
+        stays, away = (_rows(found, len(keyword_sets)) for found in (kept, {*others, ()}))
+        of_share = votes.leasts(q * stays - p * answering, -p, votes.last) >= 0
+        of_whole = votes.leasts(stays, 0, votes.last) >= self.beta
+        below_share = votes.leasts(p * answering - q * away, p - q, votes.last) > 0
+        below_whole = votes.leasts(-away, -1, votes.last) > -self.beta
+        holds: Holding = (of_share | of_whole).all(axis=0) & (below_share & below_whole).all(axis=0)
+        holds[0] = True
+        return holds
+
+
+def _rows(sayers: Collection[tuple[int, ...]], groups: int) -> NDArray[np.int64]:
+    """Return [keywords, groups]: 1 for each group that says the keyword."""
+    import numpy as np
+
+    rows = np.zeros((len(sayers), groups), np.int64)
+    for row, said_by in zip(rows, sayers, strict=True):
+        row[list(said_by)] = 1
+    return rows
 
 
 def _patterns(

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from robustrag_integrations.defenses.agreement.tally import KeywordTally, votes_for
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan
+
+if TYPE_CHECKING:
+    from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes
 
 
 class KeywordRule(Protocol):
@@ -54,6 +57,15 @@ class KeywordRule(Protocol):
 
         Changes of `idle` keywords do not matter: they are part of a retained one.
         """
+
+    def holding(
+        self,
+        keyword_sets: Sequence[Collection[str] | None],
+        retained: Collection[str],
+        votes: TierVotes,
+        idle: Collection[str] = (),
+    ) -> Holding:
+        """Tell for each budget of the votes whether the retained keywords stay the same."""
 
 
 def tally_keywords(

@@ -30,7 +30,7 @@ from robustrag_integrations.replies.structured import Replies
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from robustrag_integrations.grouping.votes import VoteOptions
+    from robustrag_integrations.grouping.votes import VoteOptions, VoteRules
 
 
 class KeywordAggregation(TextDefense):
@@ -45,7 +45,7 @@ class KeywordAggregation(TextDefense):
         final_model: asked with the retained keywords in its place; the guarantee needs both to be deterministic.
         threshold: `"relative"`: a keyword is kept if more than `share` of the strongest keyword's groups say so, too;
             `"absolute"`, the paper's: if min(alpha * n, beta) of the n answering groups do. Without it the numbers that
-            are given say which one is meant; default absolute.
+            are given say which one is meant; default absolute, and relative with `weights`.
         share: of the strongest keyword's number of groups, in [0, 1); default 0.5.
         min_support: how many groups must say a keyword at least under a relative threshold; default 2.
         alpha: share of the answering groups that must say a keyword, in [0, 1]; default 0.5.
@@ -153,6 +153,13 @@ class KeywordAggregation(TextDefense):
     def takes(cls, settings: object) -> bool:
         """True if these are settings of this method, for keywords or for claims."""
         return isinstance(settings, (KeywordSettings, ClaimSettings))
+
+    @classmethod
+    def settings_under(
+        cls, rules: VoteRules, settings: KeywordSettings | ClaimSettings
+    ) -> KeywordSettings | ClaimSettings:
+        """Return the settings as they are under these rules of voting: with weights a relative threshold."""
+        return settings.under(rules) if isinstance(settings, KeywordSettings) else settings
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: KeywordSettings | ClaimSettings) -> Plan:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys, forms_of, text_of
-from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes, largest_radius
+from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes, Votes, largest_radius
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
 from robustrag_integrations.defenses.keyword.counting import KeywordRule, keyword_radius
@@ -66,19 +66,27 @@ class Kept:
 
     def radius(self, tally: KeywordTally, rule: KeywordRule, *, verbatim: bool) -> int:
         """Return how many votes can be replaced while the same words, with `verbatim` the same letters, are shown."""
-        keys = [worded.key for worded in self.words]
-        said = [None if reply is None else reply.keys for reply in self.replies]
-        idle = frozenset(key for key in tally.retained if key not in keys)
+        said, keys, idle = self._counted(tally)
         stays = keyword_radius(keys, said, rule, self.weights, idle=idle)
         votes = Votes(len(self.replies), self.weights)
+        return min(stays, largest_radius(lambda most: self._forms_stay(votes, most, verbatim), votes.total))
 
-        def forms_stay(most: int) -> Holding:
-            holds = np.ones(most + 1, bool)
-            for each in self.words:
-                holds &= each.stays(votes, most, verbatim=verbatim) if each.written else True
-            return holds
+    def holding(self, tally: KeywordTally, rule: KeywordRule, votes: TierVotes, *, verbatim: bool) -> Holding:
+        """Tell for each budget of the votes whether the same words, with `verbatim` the same letters, are shown."""
+        said, keys, idle = self._counted(tally)
+        return rule.holding(said, keys, votes, idle) & self._forms_stay(votes, votes.last, verbatim)
 
-        return min(stays, largest_radius(forms_stay, votes.total))
+    def _counted(self, tally: KeywordTally) -> tuple[list[Collection[str] | None], list[str], frozenset[str]]:
+        """Return per group what it says, the keys that decide, and the retained ones that do not."""
+        keys = [worded.key for worded in self.words]
+        said = [None if reply is None else reply.keys for reply in self.replies]
+        return said, keys, frozenset(key for key in tally.retained if key not in keys)
+
+    def _forms_stay(self, votes: Votes, most: int, verbatim: bool) -> Holding:
+        holds = np.ones(most + 1, bool)
+        for each in self.words:
+            holds &= each.stays(votes, most, verbatim=verbatim) if each.written else True
+        return holds
 
 
 def worded(final: Response, kept: Kept, reader: ReplyReader) -> str | None:

@@ -16,11 +16,14 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.agreed import are_invented
 from robustrag_integrations.defenses.agreement.asking import ask_for_keys, settled
+from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.reports import (
     counts_shown,
@@ -31,6 +34,7 @@ from robustrag_integrations.defenses.agreement.reports import (
 from robustrag_integrations.defenses.agreement.sole import sole_reply, votes_to_alone
 from robustrag_integrations.defenses.agreement.statuses import group_reports
 from robustrag_integrations.defenses.agreement.tally import KeywordTally
+from robustrag_integrations.defenses.agreement.tiers import proven_budgets
 from robustrag_integrations.defenses.keyword.counting import tally_keywords
 from robustrag_integrations.defenses.keyword.kept import Kept, worded
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
@@ -85,7 +89,7 @@ def keyword_plan(
     asks = not sole and settings.asks_for(len(kept.words))
     verbatim = 0 if sole or invented else kept.radius(tally, settings.rule, verbatim=True)
     radius = verbatim if asks or sole or invented else kept.radius(tally, settings.rule, verbatim=False)
-    final = None
+    final, aloud, streamed_aloud = None, 0, False
     if sole:
         wording = Wording(sole.text or ABSTENTION, "source")
         yield Emit(wording.text)
@@ -94,13 +98,22 @@ def keyword_plan(
         prompt = settings.final_prompt(query, kept.shown)
         with naming_groups(groups, responses):
             final, wording = yield from _ask_final(prompt, settings, reader, kept, whole=aloud > 0)
-        if settings.streams and aloud and final.aloud:  # a stream that did not wait for all of it may end in an error
-            radius = min(radius, aloud - 1)
+        # A stream that did not wait for all of it may end in an error.
+        streamed_aloud = settings.streams and aloud > 0 and final.aloud
+        radius = min(radius, aloud - 1) if streamed_aloud else radius
     else:
         wording = Wording(kept.text or ABSTENTION, "agreed")
         yield Emit(wording.text)
         if settings.shows_sole and not kept.words:
             radius = min(radius, votes_to_alone(replies, weights) - 1)
+
+    def holding(votes: TierVotes) -> Holding:
+        """Tell for each budget of the votes whether the answer stays."""
+        if sole or invented or (settings.shows_sole and not kept.words):  # an abstention next to which one group may be alone
+            return np.arange(votes.last + 1) == 0
+        holds = kept.holding(tally, settings.rule, votes, verbatim=asks)
+        return holds & votes.some_left([r.aloud for r in responses]) if streamed_aloud else holds
+
     abstained = not kept.words or reader.abstains(wording.text)
     shown = [] if abstained else _in_answer(wording, kept, reader)
     quorum = settings.quorum.radius(responses, weights)
@@ -109,6 +122,7 @@ def keyword_plan(
         text=wording.text,
         radius=max(0, min(radius, quorum)),
         radius_verbatim=max(0, min(radius, verbatim, quorum)),
+        tier_budgets=proven_budgets(groups, weights, responses, settings.quorum, holding),
         abstained=abstained,
         query=query,
         defense="keyword",

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.defenses.agreement.numbers import exact_number, support_of
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan, Reach
+
+if TYPE_CHECKING:
+    from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes, Votes
+    from robustrag_integrations.defenses.keyword.relative_radius import RelativeRadius
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,27 @@ class RelativeThreshold:
         idle: Collection[str] = (),
     ) -> int:
         """Return the largest r such that no replacement of groups with r votes in all changes the retained keywords."""
+        from robustrag_integrations.defenses.agreement.linear_forms import Votes
+
+        return self._proof(Votes(len(keyword_sets), weights), keyword_sets, retained, idle).radius()
+
+    def holding(
+        self,
+        keyword_sets: Sequence[Collection[str] | None],
+        retained: Collection[str],
+        votes: TierVotes,
+        idle: Collection[str] = (),
+    ) -> Holding:
+        """Tell for each budget of the votes whether the retained keywords stay the same."""
+        return self._proof(votes, keyword_sets, retained, idle).holding(votes.last)
+
+    def _proof(
+        self,
+        votes: Votes,
+        keyword_sets: Sequence[Collection[str] | None],
+        retained: Collection[str],
+        idle: Collection[str],
+    ) -> RelativeRadius:
         from robustrag_integrations.defenses.keyword.relative_radius import RelativeRadius
 
-        return RelativeRadius(keyword_sets, retained, self.share, self.min_support, weights, idle).radius()
+        return RelativeRadius(keyword_sets, retained, self.share, self.min_support, votes, idle)

@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from robustrag_integrations.defenses.agreement.linear_forms import Row, Votes
+from robustrag_integrations.defenses.agreement.linear_forms import Holding, Row, Votes
 from robustrag_integrations.defenses.agreement.numbers import among_counts
 
 
@@ -27,7 +27,7 @@ class RelativeRadius:
         retained: the retained keywords.
         share: p/q.
         min_support: the smallest count that is retained.
-        weights: how many votes each group has; None: one each.
+        votes: the groups' votes; where they are `TierVotes`, r stands for a budget.
         idle: keywords of which it does not matter whether they are retained; they count for the others all the same.
     """
 
@@ -37,10 +37,10 @@ class RelativeRadius:
         retained: Collection[str],
         share: Fraction,
         min_support: int,
-        weights: Sequence[int] | None,
+        votes: Votes,
         idle: Collection[str] = (),
     ) -> None:
-        self._votes = Votes(len(keyword_sets), weights)
+        self._votes = votes
         exact = among_counts(share, max(1, self._votes.total))
         self._p, self._q, self._min_support = exact.numerator, exact.denominator, min_support
         sayers: dict[str, list[int]] = {}
@@ -67,6 +67,10 @@ class RelativeRadius:
         rest = range(least + 1, min(most, self._votes.total + 1))
         return least + bisect_left(rest, True, key=lambda r: not self._holds(r))
 
+    def holding(self, most: int) -> Holding:
+        """Tell for each r from 0 to `most` whether the retained keywords stay the same."""
+        return np.array([self._holds(r) for r in range(most + 1)])
+
     def _holds(self, r: int) -> bool:
         return all(self._stays(row, r) for row in self._kept) and all(self._stays_away(row, r) for row in self._others)
 
@@ -74,7 +78,9 @@ class RelativeRadius:
         """True if a retained keyword stays ahead of p/q of every other one."""
         if self._votes.least(self._rows[row], 0, r) < self._min_support:
             return False
-        near = self._q * self._counts[row] - self._p * self._counts <= r * (self._p + self._q)
+        near = self._q * self._counts[row] - self._p * self._counts <= self._votes.most_replaced(r) * (
+            self._p + self._q
+        )
         if self._alone[row]:
             near[row] = False  # there is no other keyword that these groups say
         return bool((self._votes.least(self._q * self._rows[row] - self._p * self._rows[near], -self._p, r) > 0).all())
@@ -84,7 +90,7 @@ class RelativeRadius:
         if -self._votes.least(-self._rows[row], -1, r) < self._min_support:
             return True
         lead: NDArray[np.int64] = self._p * self._counts - self._q * self._counts[row]
-        if lead.max() >= r * (self._p + self._q):
+        if lead.max() >= self._votes.most_replaced(r) * (self._p + self._q):
             return True
         ahead: Row = self._rows[lead >= 0]
         return bool((self._votes.least(self._p * ahead - self._q * self._rows[row], -self._q, r) >= 0).any())

@@ -14,6 +14,7 @@ from robustrag_integrations.defenses.keyword.counting import KeywordRule
 from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
 from robustrag_integrations.defenses.registry import KEYWORD
 from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import (
@@ -43,6 +44,7 @@ class KeywordSettings:
         prompts: the prompts for the model.
         quorum: how many groups must have been asked with success.
         final: when the model is asked to word the kept keys.
+        is_default_rule: whether the user has chosen no threshold.
     """
 
     rule: KeywordRule
@@ -51,6 +53,7 @@ class KeywordSettings:
     prompts: PromptSet
     quorum: Quorum
     final: Final = "auto"
+    is_default_rule: bool = False
 
     @classmethod
     def of(
@@ -98,8 +101,9 @@ class KeywordSettings:
         worded = chosen.keyword or agreed_prompt(chosen.isolated, chosen_task)
         if unknown := set(worded.fields) - {"keywords", "query"}:
             raise ValueError(f"the final prompt asks for {sorted(unknown)}; it is given keywords and query alone")
+        chosen_rule = {"threshold": threshold, "share": share, "min_support": min_support, "alpha": alpha, "beta": beta}
         return cls(
-            _rule_of(threshold=threshold, share=share, min_support=min_support, alpha=alpha, beta=beta),
+            _rule_of(**chosen_rule),
             ReplyReader.of(
                 KEYWORD.value("extractor", extractor),
                 words,
@@ -112,7 +116,18 @@ class KeywordSettings:
             replace(chosen, keyword=worded),
             Quorum(KEYWORD.value("quorum", quorum)),
             KEYWORD.choice("final", final),
+            all(given is None for given in chosen_rule.values()),
         )
+
+    def under(self, rules: VoteRules) -> KeywordSettings:
+        """Return the settings as they are under these rules of voting.
+
+        With weights, a threshold that nobody has chosen is relative: a number of votes that is enough in any case is
+        one that a few groups without weight may reach, too.
+        """
+        if rules.weights is None or not self.is_default_rule:
+            return self
+        return replace(self, rule=_rule_of(threshold="relative"))
 
     @property
     def as_counted(self) -> bool:

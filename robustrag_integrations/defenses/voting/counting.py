@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from robustrag_integrations._util.subset_sums import bits, smallest_from, subset_sums
+
+if TYPE_CHECKING:
+    from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,28 @@ def vote_radius(
         leads = [tally.counts[winner] - tally.counts[u] - pending - (winner > u) for u in rivals if u != winner]
         return min(leads) // 2
     return min(_cheapest(tally, votes, weights, u, pending) for u in rivals if u != winner) - 1
+
+
+def vote_holding(tally: VoteTally, votes: Sequence[int | None], by_tier: TierVotes, pending: int = 0) -> Holding:
+    """Tell for each budget whether the winner stays when it replaces groups.
+
+    Args:
+        tally: the votes, counted.
+        votes: per group its option.
+        by_tier: the groups' votes and the budgets.
+        pending: as of `vote_radius`.
+    """
+    import numpy as np
+
+    holds = np.ones(by_tier.last + 1, bool)
+    for rival in range(len(tally.counts)):
+        if tally.winner is not None and rival != tally.winner:
+            lead = np.array([(vote == tally.winner) - (vote == rival) for vote in votes], np.int64)
+            holds &= by_tier.leasts(lead, -1, by_tier.last, pending) + (tally.winner < rival) > 0
+    if tally.winner is None:
+        holds[:] = False
+    holds[0] |= pending == 0
+    return holds
 
 
 def _cheapest(tally: VoteTally, votes: Sequence[int | None], weights: Sequence[int], rival: int, pending: int) -> int:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
-from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_radius
+from robustrag_integrations.defenses.agreement.tiers import proven_budgets
+from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_holding, vote_radius
 from robustrag_integrations.defenses.voting.options import is_unclear
 from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -51,12 +52,17 @@ def voting_plan(
         groups, prompts, settings.quorum, lambda r: settings.vote_of(r, choices), early, brief=brief
     )
     responses, votes = [r.response for r in readings], [r.found for r in readings]
+    weights, pending = votes_counted(groups, readings)
+    counted = [vote for vote, weight in zip(votes, weights, strict=True) if weight]
     tally = tally_votes(votes, len(choices), [g.weight for g in groups])
     text = ABSTENTION if tally.winner is None else choices[tally.winner]
     yield Emit(text)
     return RobustAnswer(
         text=text,
         radius=max(0, radius_of(readings)),
+        tier_budgets=proven_budgets(
+            groups, weights, responses, settings.quorum, lambda by_tier: vote_holding(tally, counted, by_tier, pending)
+        ),
         abstained=tally.winner is None,
         query=query,
         defense="voting",

@@ -1,0 +1,203 @@
+"""Numbers of groups of each tier that can be replaced together: by brute force, on worlds of two and three tiers."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pytest
+
+from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes, largest_budgets
+from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.consensus.plan import Consensus
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
+from robustrag_integrations.defenses.keyword.counting import KeywordRule, tally_keywords
+from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
+from robustrag_integrations.defenses.voting.counting import tally_votes, vote_holding, vote_radius
+from robustrag_integrations.models.base import Response
+from tests.helpers.brute_force import same
+from tests.helpers.scripted import BARE
+
+SETS = [None, *map(frozenset, ["", "a", "b", "ab", "n", "an", "abn"])]
+REPLIES = ["a b", "a", "b", "A", "c", "z q", None, "b a"]
+
+
+@dataclass
+class Method:
+    """One world: what the groups say, how many votes they have, and the code that counts them."""
+
+    said: list[Any]
+    weights: list[int]
+    moves: Sequence[Any]
+    answer: Callable[[Sequence[Any]], Any]
+    holding: Callable[[TierVotes], Holding]
+    radius: Callable[[], int]
+    same: Callable[[Any, Any], bool] = lambda one, other: one == other
+
+
+def voting(rng: random.Random, size: int, weights: list[int]) -> Method:
+    options = rng.randint(2, 3)
+    said = [rng.choice([None, *range(options), 0, 0, 0]) for _ in range(size)]
+    tally = tally_votes(said, options, weights)
+    return Method(
+        said,
+        weights,
+        [None, *range(options)],
+        lambda votes: tally_votes(votes, options, weights).winner,
+        lambda by_tier: vote_holding(tally, said, by_tier),
+        lambda: vote_radius(tally, said, weights),
+    )
+
+
+def _keyword(rng: random.Random, size: int, weights: list[int], rule: KeywordRule) -> Method:
+    said = [rng.choice([None, *map(frozenset, ["", "a", "a", "a", "a", "a", "ab", "abc", "b"])]) for _ in range(size)]
+    kept = tally_keywords(said, rule, weights).retained
+    return Method(
+        said,
+        weights,
+        SETS,
+        lambda sets: tally_keywords(sets, rule, weights).retained,
+        lambda by_tier: rule.holding(said, kept, by_tier),
+        lambda: rule.radius(said, kept, weights),
+    )
+
+
+def absolute(rng: random.Random, size: int, weights: list[int]) -> Method:
+    rule = AbsoluteThreshold.of(rng.choice([0, 0.2, 0.3, 1 / 3, 0.5, 0.8, 1]), rng.choice([1, 2, 3, 5, 9]))
+    return _keyword(rng, size, weights, rule)
+
+
+def relative(rng: random.Random, size: int, weights: list[int]) -> Method:
+    rule = RelativeThreshold.of(rng.choice([0, 0.3, 1 / 3, 0.5, 0.5, 0.6]), rng.choice([1, 2, 2, 3]))
+    return _keyword(rng, size, weights, rule)
+
+
+@cache
+def _settings(share: float, min_support: int) -> ConsensusSettings:
+    return ConsensusSettings.of(share=share, min_support=min_support, prompts=BARE)
+
+
+@cache
+def _reader() -> ReplyReader:
+    return _settings(0.5, 2).reader.for_question("q")
+
+
+@cache
+def _reading(reply: str | None) -> Any:
+    return _reader().read(Response(reply, error=None if reply is not None else "no"))
+
+
+def consensus(rng: random.Random, size: int, weights: list[int]) -> Method:
+    settings = _settings(rng.choice([0.5, 0.5, 0.6]), rng.choice([1, 2, 2, 3]))
+    said = [rng.choice(["a b"] * 12 + ["a", "A b", "b", "b c", None, ""]) for _ in range(size)]
+
+    def of(replies: Sequence[str | None]) -> Consensus:
+        return Consensus.of([_reading(reply) for reply in replies], settings, _reader(), weights)
+
+    seen = of(said)
+    return Method(
+        said,
+        weights,
+        REPLIES,
+        lambda replies: of(replies).text,
+        lambda by_tier: seen.holding(by_tier, by_tier.last, 0),
+        seen.radius,
+        same,
+    )
+
+
+METHODS = {"voting": voting, "absolute": absolute, "relative": relative, "consensus": consensus}
+
+
+def _choices(tiers: Sequence[str], budget: dict[str, int]) -> Iterator[tuple[int, ...]]:
+    """Every set of groups that a budget can replace."""
+    places = {tier: [i for i, own in enumerate(tiers) if own == tier] for tier in budget}
+    chosen = (itertools.combinations(places[tier], count) for tier, count in budget.items())
+    return (tuple(itertools.chain(*each)) for each in itertools.product(*chosen))
+
+
+def _is_broken(world: Method, tiers: Sequence[str], budget: dict[str, int], rng: random.Random, tries: int) -> bool:
+    """Whether an attack within the budget changes the answer: every one, or of many so many."""
+    clean = world.answer(world.said)
+    for places in _choices(tiers, budget):
+        every = len(world.moves) ** len(places)
+        replies = (
+            itertools.product(world.moves, repeat=len(places))
+            if every <= tries
+            else (rng.choices(world.moves, k=len(places)) for _ in range(tries))
+        )
+        for new in replies:
+            said = list(world.said)
+            for place, reply in zip(places, new, strict=True):
+                said[place] = reply
+            if not world.same(world.answer(said), clean):
+                return True
+    return False
+
+
+def attack(name: str, worlds: int, seed: int, tries: int = 600) -> tuple[int, int, int, list[Any]]:
+    """Return budgets that were proved, budgets just beyond them, how many of these an attack breaks, and violations."""
+    rng = random.Random(f"{name}/{seed}")
+    proved_budgets = beyond = reached = 0
+    violations: list[Any] = []
+    for _ in range(worlds):
+        size, labels = rng.randint(2, 6), rng.choice(["wo", "wio"])
+        tiers = [rng.choice(labels) for _ in range(size)]
+        heavy = rng.choice([(1,), (1, 1, 2, 3), (1, 1, 4)])
+        per_tier = {tier: rng.choice([1, 1, 4]) for tier in labels}  # votes by tier, as users give them
+        weights = [per_tier[t] for t in tiers] if rng.random() < 0.4 else [rng.choice(heavy) for _ in tiers]
+        world = METHODS[name](rng, size, weights)
+        proved = largest_budgets(
+            tiers, lambda budgets, world=world, tiers=tiers: world.holding(TierVotes(world.weights, tiers, budgets))
+        )
+        assert proved
+        for budget in proved:
+            proved_budgets += any(budget.values())
+            if _is_broken(world, tiers, budget, rng, tries):
+                violations.append((world, tiers, budget))
+        sizes = {tier: tiers.count(tier) for tier in tiers}
+        larger = {tuple((budget | {t: budget[t] + 1}).items()) for budget in proved for t in budget}
+        for items in larger:
+            more = dict(items)
+            within = all(more[t] <= sizes[t] for t in more)
+            if within and not any(all(p[t] >= more[t] for t in more) for p in proved):
+                beyond += 1
+                reached += _is_broken(world, tiers, more, rng, tries)
+    return proved_budgets, beyond, reached, violations
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_no_attack_within_a_budget_changes_the_answer(name: str) -> None:
+    proved, beyond, reached, violations = attack(name, 120 if name == "consensus" else 400, 1)
+    print(f"{name}: {proved} budgets proved, {len(violations)} violations; of {beyond} beyond, {reached} are broken")
+    assert violations == []
+    assert proved > 60
+    assert reached >= 0.9 * beyond
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_of_one_tier_and_one_vote_each_the_budget_is_the_radius(name: str) -> None:
+    rng, positive = random.Random(3), 0
+    for _ in range(100):
+        size = rng.randint(2, 8)
+        world = METHODS[name](rng, size, [1] * size)
+        [budget] = largest_budgets(
+            ["x"] * size, lambda b, world=world: world.holding(TierVotes(world.weights, ["x"] * len(world.said), b))
+        )
+        radius = world.radius()
+        assert budget == {"x": max(radius, 0)}, world
+        positive += radius > 0
+    assert positive >= 10
+
+
+def test_an_error_planted_in_the_sums_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = TierVotes.leasts
+    monkeypatch.setattr(TierVotes, "leasts", lambda self, *a, **k: real(self, *a, **k) + 2)
+    monkeypatch.setattr(TierVotes, "least", lambda self, values, replaced, r: self.leasts(values, replaced, r)[..., r])
+    for name in METHODS:
+        assert attack(name, 60, 2)[3], name
