@@ -12,6 +12,7 @@ from robustrag_integrations._util.checks import nearest_of
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.cli.output import EXIT_USAGE
+from robustrag_integrations.grouping.newest import NEWEST
 from robustrag_integrations.grouping.votes import MOST_VOTES
 from robustrag_integrations.models.providers import DTYPES, check_name, described, forms_that_take
 
@@ -87,12 +88,32 @@ def whole_number(smallest: int, largest: int) -> Callable[[str], int]:
     return read
 
 
-def origin_votes(text: str) -> tuple[str, int]:
-    """Parse `ORIGIN=N`, an origin's number of votes; the origin may hold `=` itself."""
+def origin_votes(text: str) -> tuple[str, int] | str:
+    """Parse `ORIGIN=N`, an origin's number of votes, or `newest:ENTRY`; the origin may hold `=` itself."""
     origin, separator, votes = text.rpartition("=")
+    if not separator and text.partition(":")[0] == NEWEST:
+        return text
     if not separator or not origin.strip():
         raise argparse.ArgumentTypeError(f"{text[:60]!r} is not of the form ORIGIN=N, such as handbook.pdf=3")
     return origin, whole_number(0, MOST_VOTES)(votes)
+
+
+def origin_tier(text: str) -> tuple[str, str] | str:
+    """Parse `ORIGIN=LABEL`, an origin's tier, or an entry of the metadata; the origin may hold `=` itself."""
+    origin, separator, tier = text.rpartition("=")
+    if not separator:
+        return some_text(text)
+    if not origin.strip() or not tier.strip():
+        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not of the form ORIGIN=LABEL, such as wiki/=internal")
+    return origin, tier
+
+
+def least_radius(text: str) -> int | dict[str, int]:
+    """Parse a radius, or one for each tier: `other=9,internal=0`."""
+    if "=" not in text:
+        return whole_number(0, 1000)(text)
+    pairs = [part.rpartition("=") for part in text.split(",")]
+    return {tier: whole_number(0, 1000)(count) for tier, _, count in pairs}
 
 
 def passages_asked(text: str) -> int | str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
@@ -192,11 +192,9 @@ def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[P
     elif args.group_by != PASSAGE and len(answer.groups) == 1 < len(passages) and answer.defense not in BASELINES:
         complain(_one_vote(args.group_by, passages))
     rules = VoteRules(**rules_of(args))
-    if isinstance(rules.weights, Mapping):
-        found = {group.key for group in rules.isolate(passages)}
-        for origin in rules.weights:
-            if origin not in found:
-                complain(f"note: --weights: no passage found is from {printable(origin, 60)!r}")
+    for option, names in rules.unmatched(rules.isolate(passages)).items():
+        for name in names:
+            complain(f"note: --{option}: no passage found is from {printable(name, 60)!r}")
 
 
 def _one_vote(group_by: str, passages: Sequence[Passage]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from robustrag_integrations._util.display import printable
@@ -176,12 +176,12 @@ def built_defense(args: argparse.Namespace, name: str, model: TextModel, task: T
 
 def check_rules(args: argparse.Namespace, name: str) -> None:
     """Raise UsageError if the defence cannot count votes in this way, before anything is read."""
-    given = [setting for setting in (*HASTE, "weights") if getattr(args, setting)]
+    given = [setting for setting in (*HASTE, "weights", "tiers") if getattr(args, setting)]
     idle = [*given, *(setting for setting in ("min_groups", "min_radius") if getattr(args, setting))]
     idle += ["copies"] if args.copies == "one_vote" else []
     if idle and name in BASELINES:
         raise UsageError(f"--{idle[0].replace('_', '-')} does nothing for --defense {name}; leave it out")
-    if given:
+    if given or isinstance(args.min_radius, Mapping):
         try:
             METHODS[name].load().check_rules(VoteRules(**rules_of(args)))
         except ValueError as error:
@@ -190,7 +190,7 @@ def check_rules(args: argparse.Namespace, name: str) -> None:
 
 def rules_of(args: argparse.Namespace) -> dict[str, Any]:
     """Return the rules for counting votes, as arguments of a defence."""
-    return {**given_votes(args), "weights": _weights(args.weights) if args.weights else None}
+    return {**given_votes(args), "weights": _by_name("weights", args.weights), "tiers": _by_name("tiers", args.tiers)}
 
 
 def given_votes(args: argparse.Namespace) -> dict[str, Any]:
@@ -198,11 +198,17 @@ def given_votes(args: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name in VOTES if (value := getattr(args, name, None)) is not None}
 
 
-def _weights(given: Sequence[tuple[str, int]]) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for origin, votes in given:
-        if found.setdefault(origin, votes) != votes:
-            raise UsageError(
-                f"--weights gives {printable(origin, 60)!r} {found[origin]} votes, and {votes}; name it once"
-            )
+def _by_name(option: str, given: Any) -> Any:
+    """Return what was typed as pairs, or as one word, as `VoteRules` takes it; what a settings file holds as it is."""
+    if not isinstance(given, list):
+        return given
+    if isinstance(given[0], str) and len(given) == 1:
+        return given[0]
+    found: dict[str, Any] = {}
+    for pair in given:
+        if isinstance(pair, str):
+            raise UsageError(f"--{option} {printable(pair, 60)}: give it alone, or pairs such as ORIGIN=...")
+        origin, value = pair
+        if found.setdefault(origin, value) != value:
+            raise UsageError(f"--{option} gives {printable(origin, 60)!r} {found[origin]}, and {value}; name it once")
     return found

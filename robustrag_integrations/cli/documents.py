@@ -5,7 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.cli.arguments import existing, origin_votes, some_text, whole_number
+from robustrag_integrations.cli.arguments import (
+    existing,
+    least_radius,
+    origin_tier,
+    origin_votes,
+    some_text,
+    whole_number,
+)
 from robustrag_integrations.cli.output import Progress, complain
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
 
@@ -57,14 +64,26 @@ def add_retrieval(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=origin_votes,
         metavar="ORIGIN=N",
-        help="votes of a source in place of one, 0 to leave it out: handbook.pdf=3 x.com/forum=0; the radius then "
-        "counts votes",
+        help="votes of a source, folder, host or site in place of one, 0 to leave it out: handbook.pdf=3 x.com=0; or "
+        "newest:ENTRY for votes by the date in an entry of JSONL rows; the radius then counts votes",
+    )
+    group.add_argument(
+        "--tiers",
+        nargs="+",
+        type=origin_tier,
+        metavar="ORIGIN=LABEL",
+        help="how far a source, folder, host or site is trusted, the most trusted first: wiki/=internal; others are "
+        "other; or an entry of JSONL rows. The answer tells how many sources of each can be replaced",
     )
     group.add_argument(
         "--min-groups", type=whole_number(0, 1000), default=0, metavar="N", help="abstain with fewer sources"
     )
     group.add_argument(
-        "--min-radius", type=whole_number(0, 1000), default=0, metavar="N", help="abstain below this radius"
+        "--min-radius",
+        type=least_radius,
+        default=0,
+        metavar="N",
+        help="abstain below this radius; with --tiers also by label, such as other=9",
     )
     group.add_argument(
         "--stop-when-decided",

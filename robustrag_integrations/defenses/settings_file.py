@@ -31,6 +31,7 @@ VOTES = (
     "group_size",
     "copies",
     "weights",
+    "tiers",
     "min_groups",
     "min_radius",
     "below",
@@ -43,6 +44,7 @@ VOTES = (
 _KEYS = ("schema", "aggregation", "task", "settings", "votes", "retrieval")
 _LARGEST = 64 * 1024  # bytes
 _DEEPEST = 4  # weights under votes are at 3
+_MAPPINGS = ("weights", "tiers", "min_radius")  # votes that may be
 _log = logging.getLogger(__name__)
 
 
@@ -346,9 +348,10 @@ def _votes(part: Section, method: Method) -> dict[str, Any]:
     part.known(VOTES)
     found = {key: part[key] for key in VOTES if key in part}
     for key, value in found.items():
-        if isinstance(value, (list, tuple)) or (isinstance(value, Mapping) and key != "weights"):
+        if isinstance(value, (list, tuple)) or (isinstance(value, Mapping) and key not in _MAPPINGS):
             raise part.wrong(f"must be one value, got {shown(value)}", key)
-        along = {"stop_when_decided": True} if key == "wave_size" else {}
+        along: dict[str, Any] = {"stop_when_decided": True} if key == "wave_size" else {}
+        along |= {"tiers": found["tiers"]} if key == "min_radius" and "tiers" in found else {}
         _try(part, key, lambda: method.load().check_rules(VoteRules(**{**along, key: value})))  # noqa: B023 - called at once
     _try(part, None, lambda: method.load().check_rules(VoteRules(**found)))
     return {"group_by": PASSAGE, **found} if found.get("group_size", 1) != 1 else found

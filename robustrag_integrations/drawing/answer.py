@@ -5,6 +5,7 @@ Works on `RobustAnswer.to_dict()`, so that an answer read from a file is drawn l
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from robustrag_integrations._util.words import (
     radius_in_words,
     repeats_in_words,
     retold_in_words,
+    tiers_in_words,
 )
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
@@ -115,7 +117,7 @@ def _dissent(found: Sequence[Mapping[str, Any]]) -> Element | None:
         h(
             "li",
             h("span", visible(a["text"], 200), dir="auto"),
-            h("span", f" {one_line(', '.join(a['origins']), 120)}, support {a['support']}", cls="note"),
+            h("span", f" {one_line(', '.join(a['origins']), 120)}, support {a['support']}{_standing(a)}", cls="note"),
         )
         for a in found[:_DISSENT]
     ]
@@ -143,6 +145,13 @@ def _claims(answer: Mapping[str, Any]) -> Element | None:
     return h("table", caption, h("thead", header), h("tbody", *shown))
 
 
+def _standing(dissent: Mapping[str, Any]) -> str:
+    """Return the tier of other answers, and the dates where newer ones are for the shown one."""
+    tier = f", {one_line(dissent['tier'], 60)}" if dissent.get("tier") else ""
+    newer = f", of {dissent['dated']}, superseded by {dissent['superseded_by']}" if dissent.get("superseded_by") else ""
+    return f"{tier}{newer}"
+
+
 def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     settings = ", ".join(
         f"{one_line(name, 40)} {one_line(_shown(value), 40)}"
@@ -153,6 +162,7 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
     retold = retold_in_words(evidence.get("retold"))
     pairs = [
         ("Radius", f"{answer['radius']}: {radius_in_words(answer['radius'], _whole(answer), _unit(answer))}{retold}"),
+        *_tiers(answer),
         ("Defence", one_line(answer["defense"], 60) + (f" ({settings})" if settings else "")),
         ("Model calls", str(answer["model_calls"])),
         *_tokens(answer.get("spending") or {}),
@@ -167,6 +177,15 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         if found["scope"] != "every_run":
             pairs.append(("Holds", one_line(found["promise"], 600)))
     return pairs
+
+
+def _tiers(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Return how many groups of each tier can be replaced; nothing without tiers, which reports of rows may lack."""
+    radii = answer.get("radius_by_tier")
+    if not radii:
+        return []
+    sizes = dict.fromkeys(radii, 0) | Counter(g["tier"] for g in answer["groups"] if g.get("tier"))
+    return [("Tiers", f"can be replaced, all others untouched: {tiers_in_words(radii, sizes)}")]
 
 
 def _unit(answer: Mapping[str, Any]) -> str:

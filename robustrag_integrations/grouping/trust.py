@@ -6,7 +6,7 @@ votes of its passages, and the tier of the least trusted of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -74,6 +74,15 @@ class ByOrigin(Generic[T]):
         if self.by in (ORIGIN, SITE, PASSAGE):
             return [self._at(readable_origin(passage)) for passage in group.passages]
         return [self.values.get(group.key)]  # type: ignore[call-overload]
+
+    def unused(self, groups: Sequence[PassageGroup]) -> list[str]:
+        """Return the names that none of these groups is of."""
+        if self.by in (ORIGIN, SITE, PASSAGE):
+            origins = [origin for group in groups for p in group.passages if (origin := readable_origin(p)) is not None]
+            there: set[object] = {name for origin in origins for name in _names_of(origin)}
+        else:
+            there = {group.key for group in groups}
+        return [str(name) for name in self.values if name not in there]
 
     def _at(self, origin: Origin | None) -> T | None:
         names = () if origin is None else _names_of(origin)

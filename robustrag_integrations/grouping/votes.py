@@ -175,7 +175,7 @@ class VoteRules:
         if dropped:
             named = printable("; ".join(dropped[:5]), 200)
             notes.append(f"{count_of(len(dropped), 'group')} without a vote, not asked: {named}")
-        if self._named is not None and groups and all(self._named.each(g) == [None] * len(g.passages) for g in groups):
+        if self._named is not None and groups and len(self._named.unused(groups)) == len(self._named.values):
             meant = printable("; ".join(map(str, [*self._named.values][:5])), 200)
             here = printable("; ".join("no name" if g.key is None else str(g.key) for g in groups[:5]), 200)
             notes.append(f"weights name none of the sources here, so that each has one vote: {meant}. Here: {here}")
@@ -205,6 +205,11 @@ class VoteRules:
     def tiers_of(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return all tiers, the most trusted first, given those of the groups."""
         return () if self._tiers is None else self._tiers.ordered(seen)
+
+    def unmatched(self, groups: Sequence[PassageGroup]) -> dict[str, list[str]]:
+        """Return the names in `weights` and in `tiers` that none of these groups is of."""
+        named = {"weights": self._named, "tiers": None if self._tiers is None else self._tiers.given}
+        return {option: rule.unused(groups) for option, rule in named.items() if isinstance(rule, ByOrigin)}
 
     def with_copies(self, groups: tuple[PassageGroup, ...]) -> tuple[PassageGroup, ...]:
         """Link each copy to the first group with its text; takes a second for five million characters."""

@@ -94,6 +94,7 @@ def report_of(
         "abstained": answer.abstained,
         "radius": answer.radius,
         "radius_unit": answer.radius_unit,
+        "radius_by_tier": answer.radius_by_tier,
         "sole_source": answer.sole_source,
         "dissent": report["dissent"],
         "warnings": [*notes, *report["warnings"]],

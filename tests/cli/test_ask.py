@@ -389,6 +389,27 @@ def test_a_list_in_several_parts_is_all_of_them(ask, docs: Path) -> None:
     assert "--weights gives 'note0.txt' 0 votes, and 3; name it once" in result.err
 
 
+def test_sources_have_the_tiers_that_they_are_given(ask, docs: Path, tmp_path: Path) -> None:
+    (docs / "liar=1.txt").write_text(LIE)
+    flags = ("--defense", "consensus", "--weights", "liar=1.txt=100", "--tiers", "liar=1.txt=in", "gone.txt=in")
+    result = ask(QUESTION, "--docs", docs, *flags, "--min-radius", "other=1", "--json")
+    answer = result.data["answer"]
+    assert (answer["text"].casefold(), answer["radius_by_tier"]["in"]) == ("bo ek", 0)
+    assert answer["radius_by_tier"]["other"] == len(answer["groups"]) - 1
+    assert "note: --tiers: no passage found is from 'gone.txt'" in result.err
+    for flag, told in (
+        (("--min-radius", "web=1"), "no tier is called 'web'"),
+        (("--tiers", "=a"), "form ORIGIN=LABEL"),
+    ):
+        wrong = ask(QUESTION, "--docs", docs, *flags, *flag)
+        assert (wrong.code, wrong.out) == (2, "")
+        assert told in wrong.err
+    settings = tmp_path / "s.yaml"
+    settings.write_text("aggregation: consensus\nvotes: {tiers: {liar=1.txt: in}, weights: {liar=1.txt: 100}}\n")
+    saved = ask(QUESTION, "--docs", docs, "--settings", settings, "--json").data["answer"]
+    assert saved["radius_by_tier"] == answer["radius_by_tier"]
+
+
 @pytest.mark.parametrize("flag", [("--min-radius", "1"), ("--min-groups", "3"), ("--copies", "one_vote")])
 @pytest.mark.parametrize("defense", ["vanilla", "mis"])
 def test_what_a_baseline_would_ignore_is_refused(ask, docs: Path, defense: str, flag: tuple[str, str]) -> None:

@@ -11,6 +11,13 @@ from typing import Any
 
 import pytest
 
+from robustrag_integrations import (
+    ConsensusAggregation,
+    KeywordAggregation,
+    Passage,
+    QuorumError,
+    RobustAnswer,
+)
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes, largest_budgets
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.consensus.plan import Consensus
@@ -21,7 +28,7 @@ from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_holding, vote_radius
 from robustrag_integrations.models.base import Response
 from tests.helpers.brute_force import same
-from tests.helpers.scripted import BARE
+from tests.helpers.scripted import BARE, ScriptedModel
 
 SETS = [None, *map(frozenset, ["", "a", "b", "ab", "n", "an", "abn"])]
 REPLIES = ["a b", "a", "b", "A", "c", "z q", None, "b a"]
@@ -35,9 +42,13 @@ class Method:
     weights: list[int]
     moves: Sequence[Any]
     answer: Callable[[Sequence[Any]], Any]
-    holding: Callable[[TierVotes], Holding]
+    budgets: Callable[[Sequence[str]], tuple[Any, ...]]
     radius: Callable[[], int]
     same: Callable[[Any, Any], bool] = lambda one, other: one == other
+
+
+def _proved(weights: Sequence[int], holding: Callable[[TierVotes], Holding]) -> Callable[..., tuple[Any, ...]]:
+    return lambda tiers: largest_budgets(tiers, lambda budgets: holding(TierVotes(weights, tiers, budgets)))
 
 
 def voting(rng: random.Random, size: int, weights: list[int]) -> Method:
@@ -49,7 +60,7 @@ def voting(rng: random.Random, size: int, weights: list[int]) -> Method:
         weights,
         [None, *range(options)],
         lambda votes: tally_votes(votes, options, weights).winner,
-        lambda by_tier: vote_holding(tally, said, by_tier),
+        _proved(weights, lambda by_tier: vote_holding(tally, said, by_tier)),
         lambda: vote_radius(tally, said, weights),
     )
 
@@ -62,7 +73,7 @@ def _keyword(rng: random.Random, size: int, weights: list[int], rule: KeywordRul
         weights,
         SETS,
         lambda sets: tally_keywords(sets, rule, weights).retained,
-        lambda by_tier: rule.holding(said, kept, by_tier),
+        _proved(weights, lambda by_tier: rule.holding(said, kept, by_tier)),
         lambda: rule.radius(said, kept, weights),
     )
 
@@ -105,12 +116,49 @@ def consensus(rng: random.Random, size: int, weights: list[int]) -> Method:
         weights,
         REPLIES,
         lambda replies: of(replies).text,
-        lambda by_tier: seen.holding(by_tier, by_tier.last, 0),
+        _proved(weights, lambda by_tier: seen.holding(by_tier, by_tier.last, 0)),
         seen.radius,
         same,
     )
 
 
+def plan(defense: type[KeywordAggregation | ConsensusAggregation]) -> Callable[..., Method]:
+    """The whole defence, with groups that fail, the quorum, and answers that stand in one source."""
+
+    def made(rng: random.Random, size: int, weights: list[int]) -> Method:
+        said = [rng.choice(["a b"] * 12 + ["a", "A b", "b", "b c", None, "I don't know"]) for _ in range(size)]
+        votes = {f"{place}.md": weight for place, weight in enumerate(weights)}
+        settings: dict[str, Any] = {
+            "quorum": rng.choice([0.0, 0.5]),
+            "min_support": rng.choice([1, 2]),
+            "weights": votes,
+        }
+
+        def ask(replies: Sequence[str | None], **rules: Any) -> RobustAnswer | None:
+            model = ScriptedModel(lambda text: replies[int(text)], lambda prompt: prompt)
+            passages = [Passage(str(place), source=f"{place}.md") for place in range(len(replies))]
+            try:
+                return defense(model, prompts=BARE, **settings, **rules).answer("q", passages)
+            except QuorumError:
+                return None
+
+        def text(replies: Sequence[str | None]) -> str:
+            answer = ask(replies)
+            return "no quorum" if answer is None else answer.text
+
+        def budgets(tiers: Sequence[str]) -> tuple[Any, ...]:
+            answer = ask(said, tiers={f"{place}.md": tier for place, tier in enumerate(tiers)})
+            if answer is None:
+                return (dict.fromkeys(tiers, 0),)
+            assert answer.tier_budgets is not None
+            return tuple({tier: budget[tier] for tier in dict.fromkeys(tiers)} for budget in answer.tier_budgets)
+
+        return Method(said, weights, REPLIES, text, budgets, lambda: 0, same)
+
+    return made
+
+
+PLANS = {"keyword": plan(KeywordAggregation), "consensus_plan": plan(ConsensusAggregation)}
 METHODS = {"voting": voting, "absolute": absolute, "relative": relative, "consensus": consensus}
 
 
@@ -151,10 +199,8 @@ def attack(name: str, worlds: int, seed: int, tries: int = 600) -> tuple[int, in
         heavy = rng.choice([(1,), (1, 1, 2, 3), (1, 1, 4)])
         per_tier = {tier: rng.choice([1, 1, 4]) for tier in labels}  # votes by tier, as users give them
         weights = [per_tier[t] for t in tiers] if rng.random() < 0.4 else [rng.choice(heavy) for _ in tiers]
-        world = METHODS[name](rng, size, weights)
-        proved = largest_budgets(
-            tiers, lambda budgets, world=world, tiers=tiers: world.holding(TierVotes(world.weights, tiers, budgets))
-        )
+        world = (METHODS | PLANS)[name](rng, size, weights)
+        proved = world.budgets(tiers)
         assert proved
         for budget in proved:
             proved_budgets += any(budget.values())
@@ -180,15 +226,22 @@ def test_no_attack_within_a_budget_changes_the_answer(name: str) -> None:
     assert reached >= 0.9 * beyond
 
 
+@pytest.mark.parametrize("name", PLANS)
+def test_no_attack_within_a_budget_changes_the_answer_of_a_defence(name: str) -> None:
+    proved, beyond, reached, violations = attack(name, 20, 4, tries=30)
+    print(f"{name}: {proved} budgets proved, {len(violations)} violations; of {beyond} beyond, {reached} are broken")
+    assert violations == []
+    assert proved > 10
+    assert reached >= 0.6 * beyond  # a few random attacks of many
+
+
 @pytest.mark.parametrize("name", METHODS)
 def test_of_one_tier_and_one_vote_each_the_budget_is_the_radius(name: str) -> None:
     rng, positive = random.Random(3), 0
     for _ in range(100):
         size = rng.randint(2, 8)
         world = METHODS[name](rng, size, [1] * size)
-        [budget] = largest_budgets(
-            ["x"] * size, lambda b, world=world: world.holding(TierVotes(world.weights, ["x"] * len(world.said), b))
-        )
+        [budget] = world.budgets(["x"] * size)
         radius = world.radius()
         assert budget == {"x": max(radius, 0)}, world
         positive += radius > 0

@@ -79,3 +79,19 @@ def test_weights_by_source_decide_and_count() -> None:
     found = answer(documents, weights={"forum.example/1": 0}, alpha=0.5)
     assert len(found.groups) == 2
     assert found.radius_unit == "votes"
+
+
+OLD = ("2019-03-01", "2020-03-01", "2021-03-01")
+
+
+@pytest.mark.parametrize("aggregation", ["keyword", "consensus"])
+def test_three_old_documents_do_not_beat_the_newest_one(aggregation: str) -> None:
+    documents = [Document(f"{EVIL} {day}", metadata={"source": f"{day}.md", "date": day}) for day in OLD]
+    documents.append(Document(TRUE, metadata={"source": "new.md", "date": "2024-06-01"}))
+    plain = {"final": None, "aggregation": aggregation}
+    assert "Berlin" in answer(documents, **plain).text
+    found = answer(documents, **plain, weights="newest", tiers={"new.md": "in force"}, min_radius={"other": 3})
+    assert "Paris" in found.text
+    assert found.radius_by_tier == {"in force": 0, "other": 3}
+    assert [d.superseded_by for d in found.dissent] == ["2024-06-01"]
+    assert answer(documents, **plain, tiers={"new.md": "in force"}, min_radius={"other": 3}).abstained

@@ -94,3 +94,16 @@ def test_weights_and_copies_are_taken() -> None:
     assert report([*flood, *honest(3)], copies="one_vote")["text"] == "Paris"
     trusted = report([*flood[:1], *honest(2)], weights={"http://mirror0.example/": 0})
     assert (trusted["text"], trusted["radius_unit"], len(trusted["groups"])) == ("Paris", "votes", 2)
+
+
+@pytest.mark.parametrize("aggregation", ["keyword", "consensus"])
+def test_three_old_documents_do_not_beat_the_newest_one(aggregation: str) -> None:
+    days = ("2019-03-01", "2020-03-01", "2021-03-01")
+    nodes = [node(f"{EVIL} {day}", day, file_path=f"{day}.md", date=day) for day in days]
+    nodes.append(node(TRUE, "new", file_path="new.md", date="2024-06-01"))
+    plain = {"aggregation": aggregation, "final": None}
+    assert report(nodes, **plain)["text"] != "Paris"
+    found = report(nodes, **plain, weights="newest", tiers={"new.md": "in force"}, min_radius={"other": 3})
+    assert (found["text"], found["radius_by_tier"]) == ("Paris", {"in force": 0, "other": 3})
+    assert [d["superseded_by"] for d in found["dissent"]] == ["2024-06-01"]
+    assert report(nodes, **plain, tiers={"new.md": "in force"}, min_radius={"other": 3})["abstained"]
