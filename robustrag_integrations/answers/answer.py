@@ -306,7 +306,11 @@ class RobustAnswer(_Record):
             choice=None,
             claims=(),
             warnings=(*self.warnings, why),
-            evidence={**self.evidence, "radius": self.radius if self.tier_budgets is None else self.radius_by_tier},
+            evidence={
+                **self.evidence,
+                "radius": self.radius,
+                **({} if self.tier_budgets is None else {"radius_by_tier": self.radius_by_tier}),
+            },
         )
 
     @property

@@ -6,7 +6,7 @@ votes of its passages, and the tier of the least trusted of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -33,17 +33,22 @@ T = TypeVar("T")
 Tiers = Mapping[str, str] | str | Callable[[Passage], str | None]
 
 
+_Name = tuple[str, Hashable]  # a kind of name, and the name
+
+
 @dataclass(frozen=True)
 class ByOrigin(Generic[T]):
     """Values by origin, folder, host or site.
 
     Attributes:
-        values: by name, in the form that is compared.
+        given: as users write it.
         by: what a group's passages have in common.
+        names: the name of each kind, in the form that is compared, to the entry of `given` that it stands for.
     """
 
-    values: Mapping[str, T]
+    given: Mapping[Any, T]
     by: GroupBy
+    names: Mapping[_Name, Any]
 
     @classmethod
     def of(cls, what: str, given: Mapping[Any, T], by: GroupBy) -> ByOrigin[T]:
@@ -57,49 +62,72 @@ class ByOrigin(Generic[T]):
         Raises:
             ValueError: two spellings of one name with different values.
         """
-        values: dict[Any, T] = {}
+        names: dict[_Name, Any] = {}
         for key, value in given.items():
-            name = key
-            if isinstance(key, str) and not callable(by) and (origin := origin_named(key)) is not None:
-                name = site_of(origin) if by == SITE else origin.name.rstrip("/") or origin.name
-            if values.setdefault(name, value) != value:
-                raise ValueError(
-                    f"{what}: {printable(str(key), 60)!r} is {value!r}, another spelling of it {values[name]!r}; name "
-                    "it once"
-                )
-        return cls(values, by)
+            for name in _names_meant(key, by):
+                if given[other := names.setdefault(name, key)] != value:
+                    raise ValueError(
+                        f"{what}: {printable(str(key), 60)!r} is {value!r}, another spelling of it {given[other]!r}; "
+                        "name it once"
+                    )
+        return cls(dict(given), by, names)
 
     def each(self, group: PassageGroup) -> list[T | None]:
         """Return the value of each of a group's passages; of its key where it is grouped by another one than origin."""
-        if self.by in (ORIGIN, SITE, PASSAGE):
-            return [self._at(readable_origin(passage)) for passage in group.passages]
-        return [self.values.get(group.key)]  # type: ignore[call-overload]
+        found = (next((self.names[name] for name in names if name in self.names), None) for names in self._of(group))
+        return [None if key is None else self.given[key] for key in found]
 
     def unused(self, groups: Sequence[PassageGroup]) -> list[str]:
         """Return the names that none of these groups is of."""
-        if self.by in (ORIGIN, SITE, PASSAGE):
-            origins = [origin for group in groups for p in group.passages if (origin := readable_origin(p)) is not None]
-            there: set[object] = {name for origin in origins for name in _names_of(origin)}
-        else:
-            there = {group.key for group in groups}
-        return [str(name) for name in self.values if name not in there]
+        there = {self.names.get(name) for group in groups for names in self._of(group) for name in names}
+        return [str(key) for key in self.given if key not in there]
 
-    def _at(self, origin: Origin | None) -> T | None:
-        names = () if origin is None else _names_of(origin)
-        return next((self.values[name] for name in names if name in self.values), None)
+    def _of(self, group: PassageGroup) -> list[list[_Name]]:
+        if self.by not in (ORIGIN, SITE, PASSAGE):
+            return [[("name", group.key)]]
+        return [list(_names_of(readable_origin(passage), self.by)) for passage in group.passages]
 
 
-def _names_of(origin: Origin) -> Iterator[str]:
-    """Yield the names by which an origin may be meant, the most precise first: itself, folders, hosts and sites."""
-    yield origin.name
+def _names_meant(key: object, by: GroupBy) -> Iterator[_Name]:
+    """Yield what a name that a user writes stands for: an origin, with a slash at its end a folder, or a host."""
+    if not isinstance(key, str) or callable(by) or (origin := origin_named(key)) is None:
+        yield "name", key
+        return
+    yield "name", origin.name
+    if by not in (ORIGIN, SITE, PASSAGE):
+        return
+    text = key.strip()
+    if text.endswith("/"):
+        yield _kind_of_folder(origin), origin.name.rstrip("/")
+    elif "/" not in text:
+        yield "host", text.lower()
+    if by == SITE and origin.host:
+        yield "host", site_of(origin)
+
+
+def _names_of(origin: Origin | None, by: GroupBy) -> Iterator[_Name]:
+    """Yield the names by which an origin may be meant, the most precise first.
+
+    A host that is above another one has a dot: a folder `wiki` is not the domain of everybody under `.wiki`.
+    """
+    if origin is None:
+        return
+    yield "name", origin.name
     folder = origin.page.rstrip("/")
     while folder:
-        yield folder
+        yield _kind_of_folder(origin), folder
         folder = folder.rpartition("/")[0]
     host = origin.host or ""
-    while host:
-        yield host
-        host = host.partition(".")[2] if not host.startswith("[") else ""
+    if host:
+        yield "host", host
+    while not host.startswith("[") and "." in (host := host.partition(".")[2]):
+        yield "host", host
+    if by == SITE and origin.host:
+        yield "host", site_of(origin)
+
+
+def _kind_of_folder(origin: Origin) -> str:
+    return "folder of files" if origin.host is None else "folder of pages"
 
 
 @dataclass(frozen=True)
@@ -180,7 +208,7 @@ class TierRule:
     def as_setting(self) -> Any:
         """The rule as answers name it, JSON-safe."""
         if isinstance(self.given, ByOrigin):
-            return dict(self.given.values)
+            return {str(key): tier for key, tier in self.given.given.items()}
         if isinstance(self.given, Newest):
             return self.given.as_dict()
         return self.given if isinstance(self.given, str) else "function"

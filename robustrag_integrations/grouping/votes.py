@@ -55,11 +55,11 @@ class VoteRules:
             metadata entry, or a function from a `Passage` to a key.
         copies: groups with the same text, but for case, width and whitespace. `"report"` names them in a warning;
             with `"one_vote"`, of those that also answer the same, the first counts and the others abstain.
-        weights: how many votes an origin has, a whole number up to 100; 0 leaves its passages out. By its name, that of
-            its folder, or of its host or site (a mapping; who is not in it has one vote); `"newest"` or `"newest:KEY"`
-            for votes by date (`Newest`); or a function of a `Passage`, which has no vote where that raises. Metadata
-            entries and keys are named as `group_by` says. A group has the fewest votes of its passages. The radius
-            counts votes then.
+        weights: how many votes an origin has, a whole number up to 100; 0 leaves its passages out. By its name, its
+            folder with a slash at the end, or its host or site (a mapping; who is not in it has one vote); `"newest"`
+            or `"newest:KEY"` for votes by date (`Newest`); or a function of a `Passage`, which has no vote where that
+            raises. Metadata entries and keys are named as `group_by` says. A group has the fewest votes of its
+            passages. The radius counts votes then.
         tiers: how far an origin is trusted, a label for which `radius_by_tier` tells how many groups can be replaced.
             By name as in `weights` (a mapping from names to labels, the most trusted label first), the name of a
             metadata entry, `"newest"` or `"newest:KEY"` (tiers `recent` and `older`), or a function of a `Passage`.
@@ -175,8 +175,8 @@ class VoteRules:
         if dropped:
             named = printable("; ".join(dropped[:5]), 200)
             notes.append(f"{count_of(len(dropped), 'group')} without a vote, not asked: {named}")
-        if self._named is not None and groups and len(self._named.unused(groups)) == len(self._named.values):
-            meant = printable("; ".join(map(str, [*self._named.values][:5])), 200)
+        if self._named is not None and groups and len(self._named.unused(groups)) == len(self._named.given):
+            meant = printable("; ".join(map(str, [*self._named.given][:5])), 200)
             here = printable("; ".join("no name" if g.key is None else str(g.key) for g in groups[:5]), 200)
             notes.append(f"weights name none of the sources here, so that each has one vote: {meant}. Here: {here}")
         return tuple(kept), tuple(notes)
@@ -228,7 +228,7 @@ class VoteRules:
         if self.copies != "report":
             found["copies"] = self.copies
         if self.weights is not None:
-            found["weights"] = dict(self._named.values) if self._named else _as_setting(self.weights)
+            found["weights"] = _as_setting(self.weights)
         if self._tiers is not None:
             found["tiers"] = self._tiers.as_setting()
         further = {n: v for n in (*_LIMITS, *HASTE, "allow_sole_source") if (v := getattr(self, n))}
@@ -267,6 +267,8 @@ class VoteRules:
 
 
 def _as_setting(weights: Any) -> Any:
+    if isinstance(weights, Mapping):
+        return {str(key): votes for key, votes in weights.items()}
     return weights.as_dict() if isinstance(weights, Newest) else "function"
 
 

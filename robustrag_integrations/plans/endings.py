@@ -170,7 +170,7 @@ def with_rules(plan: Plan, rules: VoteRules) -> Plan:
     if not rules.min_radius:
         return answer
     if not answer.abstained and not _is_enough(answer, rules.min_radius):
-        radius = answer.radius if answer.radius_by_tier is None else answer.radius_by_tier
+        radius = answer.radius_by_tier or answer.radius if isinstance(rules.min_radius, Mapping) else answer.radius
         why = (
             f"abstained: the answer's radius is {radius}, below min_radius={rules.min_radius}. Do not ask again "
             "until it is larger: an attacker who can sway single runs then chooses which one counts. Retrieve more "

@@ -40,7 +40,8 @@ def tiers_of(passages: Sequence[Passage], tiers: Any, **rules: Any) -> list[str 
 
 
 def test_a_tier_is_named_by_page_folder_host_or_site_and_everybody_else_is_other() -> None:
-    tiers = {"corp.example": "corp", WIKI: "internal", f"https://{WIKI}/drafts": "drafts", "policies/": "policy"}
+    tiers = {"corp.example": "corp", WIKI: "internal", f"https://{WIKI}/drafts/": "drafts", "policies/": "policy"}
+    tiers |= {"wiki": "internal", "handbook.zip": "policy"}
     sources = {
         f"https://{WIKI}/door?v=1": "internal",
         f"HTTP://{WIKI.upper()}/drafts/door": "drafts",
@@ -52,6 +53,13 @@ def test_a_tier_is_named_by_page_folder_host_or_site_and_everybody_else_is_other
         "policies/2024/leave.md": "policy",
         "uploads/policies/leave.md": "other",
         "../policies/leave.md": "other",
+        "https://evil.wiki/door": "other",
+        "https://evil.zip/handbook.zip": "other",
+        f"uploads/{WIKI}/door.md": "other",
+        f"./{WIKI}/door.md": "other",
+        f"file:///{WIKI}/door.md": "other",
+        "policies": "policy",
+        "handbook.zip": "policy",
     }
     assert tiers_of([Passage("x", source=s) for s in sources], tiers) == [*sources.values()]
     assert tiers_of([Passage("x", source="a"), Passage("x"), Passage("x")], {"a": "in"}) == ["in", "other"]
@@ -129,6 +137,7 @@ def test_a_wiki_of_twenty_votes_stands_against_nine_pages_that_lie(defense: Any)
     assert not answer.holds({"internal": 1})
     assert not answer.holds({"other": 9, "internal": 1})
     assert "any of the 9 groups of other; no group of internal" in answer.explain()
+    assert "any of the 9 groups of other; no group of internal" in answer._repr_html_()
     assert answer.dissent[0].tier == "other"
     again = RobustAnswer.from_dict(answer.to_dict())
     assert again.radius_by_tier == answer.to_dict()["radius_by_tier"] == answer.radius_by_tier
@@ -165,7 +174,8 @@ def test_below_a_minimum_by_tier_the_answer_is_an_abstention() -> None:
     assert weak.abstained
     assert weak.radius_by_tier == {"internal": 0, "other": 0}
     assert not weak.holds({"other": 1})
-    assert any("radius is {'internal': 0, 'other': " in w for w in weak.warnings)
+    assert any("radius is {'internal': 1, 'other': 1}, below" in w for w in weak.warnings)
+    assert weak.evidence["radius_by_tier"] == {"internal": 1, "other": 1}
     with pytest.raises(TooFewVotesError, match="below min_radius"):
         ask(DOOR, weights={WIKI: 5}, below="raise", **rules)
     alone = ask(DOOR[:1] * 2, tiers={WIKI: "internal"}, min_radius={"other": 9}, min_support=1)

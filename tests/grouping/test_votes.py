@@ -247,7 +247,7 @@ def test_a_function_that_fails_over_a_passage_costs_it_its_vote_and_no_other_one
 
 
 def test_weights_name_a_page_its_folder_its_host_or_its_site_and_the_most_precise_name_counts() -> None:
-    weights = {"wiki.corp.example": 5, "corp.example": 4, "https://wiki.corp.example/drafts/": 2, "policies": 3}
+    weights = {"wiki.corp.example": 5, "corp.example": 4, "https://wiki.corp.example/drafts/": 2, "policies/": 3}
     sources = {
         "https://wiki.corp.example/travel?v=2": 5,
         "https://WIKI.corp.example/drafts/travel": 2,
