@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 
 from robustrag_integrations import (
@@ -254,3 +255,13 @@ def test_an_error_planted_in_the_sums_is_caught(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(TierVotes, "least", lambda self, values, replaced, r: self.leasts(values, replaced, r)[..., r])
     for name in METHODS:
         assert attack(name, 60, 2)[3], name
+
+
+def test_of_many_tiers_each_alone_is_tried_and_what_is_not_tried_is_not_proved() -> None:
+    tiers = [str(place) for place in range(40)]
+    proved = largest_budgets(tiers, lambda budgets: np.array([sum(b.values()) <= 19 for b in budgets]))
+    assert {tier: max(budget[tier] for budget in proved) for tier in tiers} == dict.fromkeys(tiers, 1)
+    assert len(proved) < 2000
+    assert all(sum(budget.values()) <= 19 for budget in proved)
+    one = largest_budgets(["x"] * 40, lambda budgets: np.array([sum(b.values()) <= 19 for b in budgets]))
+    assert one == ({"x": 19},)

@@ -19,7 +19,7 @@ Row = NDArray[np.int64]  # [groups]
 Holding: TypeAlias = NDArray[np.bool_]  # [most + 1], for each number of replaced votes, or each budget
 
 _FIRST_TRIED = 16  # replaced votes; then twice as many, as long as all holds
-_MOST_BUDGETS = 1000  # of several tiers
+_MOST_TRIED = 4000  # numbers in the budgets of several tiers
 
 
 class Votes:
@@ -104,7 +104,7 @@ class TierVotes(Votes):
 
     def __init__(self, weights: Sequence[int], tiers: Sequence[str], budgets: Sequence[Mapping[str, int]]) -> None:
         super().__init__(len(weights), weights)
-        self._groups = {tier: [i for i, own in enumerate(tiers) if own == tier] for tier in tiers}
+        self._groups = {tier: [i for i, own in enumerate(tiers) if own == tier] for tier in dict.fromkeys(tiers)}
         self._budgets, self.last = budgets, len(budgets) - 1
 
     def least(self, values: NDArray[np.int64], replaced: int, r: int) -> NDArray[np.int64]:
@@ -144,7 +144,7 @@ def largest_budgets(
     """Return the budgets up to which everything holds: those that no larger one covers.
 
     Budgets are tried from the smallest on, each only if all below it hold. Those of one tier alone are all tried, and
-    of the others `_MOST_BUDGETS`; what is not tried does not count as proved.
+    of the others some hundreds, fewer where there are many tiers; what is not tried does not count as proved.
 
     Args:
         tiers: per group its tier.
@@ -161,8 +161,8 @@ def largest_budgets(
             within = all(count <= sizes[name] for name, count in zip(names, budget, strict=True))
             below = (_with(budget, place, -1) for place, count in enumerate(budget) if count)
             alone = sum(map(bool, budget)) == 1
-            if within and proved.issuperset(below) and (alone or tried < _MOST_BUDGETS):
-                tried += not alone
+            if within and proved.issuperset(below) and (alone or tried < _MOST_TRIED):
+                tried += 0 if alone else len(names)
                 level.append(budget)
         if level:
             named = [dict(zip(names, budget, strict=True)) for budget in (nothing, *level)]
