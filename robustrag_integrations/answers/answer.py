@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, get_args
 
-from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.checks import check_at_least, is_whole_number
 from robustrag_integrations._util.display import printable, table
 from robustrag_integrations._util.json_values import plain, restored
 from robustrag_integrations._util.words import (
@@ -243,8 +243,9 @@ class RobustAnswer(_Record):
         Raises:
             ValueError: the answer has no such tier, or the number is none.
         """
-        check_at_least(0, **budget)
         sizes = self.tier_sizes
+        if wrong := [tier for tier, count in budget.items() if not is_whole_number(count, 0)]:
+            raise ValueError(f"{budget[wrong[0]]!r:.60} for {wrong[0]!r:.60} must be a whole number of groups")
         if unknown := budget.keys() - sizes.keys():
             tiers = f"its tiers are {', '.join(map(repr, sizes))}" if sizes else "it has none; pass tiers="
             raise ValueError(f"the answer has no tier {printable(sorted(unknown)[0], 60)!r}: {tiers}")
