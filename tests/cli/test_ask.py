@@ -386,7 +386,7 @@ def test_a_list_in_several_parts_is_all_of_them(ask, docs: Path) -> None:
     assert {g["origins"][0]: g["votes"] for g in result.data["answer"]["groups"]}["note1.txt"] == 3
     result = ask(QUESTION, "--docs", docs, "--weights", "note0.txt=0", "--weights", "note0.txt=3")
     assert result.code == 2
-    assert "--weights gives 'note0.txt' 0 votes, and 3; name it once" in result.err
+    assert "--weights gives 'note0.txt' 0, and 3; name it once" in result.err
 
 
 def test_sources_have_the_tiers_that_they_are_given(ask, docs: Path, tmp_path: Path) -> None:

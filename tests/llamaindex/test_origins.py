@@ -15,11 +15,9 @@ from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, FactReader, index_of
 
 
 def report(nodes: list[NodeWithScore], **options: Any) -> dict[str, Any]:
-    return (
-        RobustRAGSynthesizer(FactReader(), **{"aggregation": "keyword", "final": "always", **options})
-        .synthesize(QUESTION, nodes)
-        .metadata["robustrag"]
-    )
+    if "aggregation" not in options:
+        options = {"aggregation": "keyword", "final": "always", **options}
+    return RobustRAGSynthesizer(FactReader(), **options).synthesize(QUESTION, nodes).metadata["robustrag"]
 
 
 def node(text: str, document: str, **metadata: Any) -> NodeWithScore:
@@ -101,7 +99,7 @@ def test_three_old_documents_do_not_beat_the_newest_one(aggregation: str) -> Non
     days = ("2019-03-01", "2020-03-01", "2021-03-01")
     nodes = [node(f"{EVIL} {day}", day, file_path=f"{day}.md", date=day) for day in days]
     nodes.append(node(TRUE, "new", file_path="new.md", date="2024-06-01"))
-    plain = {"aggregation": aggregation, "final": None}
+    plain = {"aggregation": aggregation}
     assert report(nodes, **plain)["text"] != "Paris"
     found = report(nodes, **plain, weights="newest", tiers={"new.md": "in force"}, min_radius={"other": 3})
     assert (found["text"], found["radius_by_tier"]) == ("Paris", {"in force": 0, "other": 3})
