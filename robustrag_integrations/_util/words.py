@@ -33,7 +33,7 @@ def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
 
 def tiers_in_words(radii: Mapping[str, int], sizes: Mapping[str, int]) -> str:
     """Say how many groups of each tier can be replaced: "any of the 9 groups of web; no group of internal"."""
-    return "; ".join(_tier_in_words(radii[tier], sizes[tier], tier) for tier in reversed(sizes) if sizes[tier])
+    return "; ".join(_tier_in_words(radii[tier], sizes[tier], tier) for tier in reversed([*sizes]) if sizes[tier])
 
 
 def _tier_in_words(radius: int, size: int, tier: str) -> str:

@@ -18,7 +18,7 @@ from robustrag_integrations.answers.addresses import without_links
 from robustrag_integrations.answers.claims import Claim
 from robustrag_integrations.defenses.agreement.agreed import Worded, stays_ahead
 from robustrag_integrations.defenses.agreement.claims.rule import ClaimRule
-from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes, largest_radius
+from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes, Votes, largest_radius
 from robustrag_integrations.defenses.agreement.sole import votes_to_alone
 from robustrag_integrations.defenses.agreement.tally import votes_for
 from robustrag_integrations.keywords.runs import ReplyKeys
@@ -111,6 +111,15 @@ class ClaimAnswer:
         """
         votes = Votes(len(self.replies), self.weights)
         return largest_radius(lambda most: self._holding(votes, most, pending, verbatim), votes.total)
+
+    def holding_by_tier(self, votes: TierVotes, pending: int) -> Holding:
+        """Tell for each budget of the votes whether the same claims are kept.
+
+        Nothing is replaced in an abstention and a sole source, nor where groups may still say anything.
+        """
+        if pending or self.is_alone or not self.kept:
+            return np.arange(votes.last + 1) == 0
+        return self._holding(votes, votes.last, 0, verbatim=False)
 
     def _holding(self, votes: Votes, most: int, pending: int, verbatim: bool) -> Holding:
         keys = [worded.key for worded in self.kept]

@@ -19,6 +19,7 @@ from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
 from robustrag_integrations.defenses.agreement.asking import ask_for_keys
 from robustrag_integrations.defenses.agreement.claims.answer import ClaimAnswer
 from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
+from robustrag_integrations.defenses.agreement.tiers import proven_budgets
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings
@@ -75,6 +76,7 @@ def claims_plan(
     readings = yield from ask_for_keys(groups, settings, reader, query, early)
     responses = [reading.response for reading in readings]
     made, radius, verbatim = counted(readings)
+    weights, pending = votes_counted(groups, readings)
     text = made.text or ABSTENTION
     yield Emit(text)
     names = partial(_names, groups)
@@ -83,6 +85,9 @@ def claims_plan(
         text=text,
         radius=max(0, radius),
         radius_verbatim=max(0, verbatim),
+        tier_budgets=proven_budgets(
+            groups, weights, responses, settings.quorum, lambda votes: made.holding_by_tier(votes, pending)
+        ),
         abstained=not made.kept,
         query=query,
         defense=defense,
