@@ -21,7 +21,8 @@ from robustrag_integrations.defenses.keyword.settings import Final, Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings_file import SettingsLike
 from robustrag_integrations.grouping.passages import GroupBy
-from robustrag_integrations.grouping.votes import Below, Copies, Tiers, Weights
+from robustrag_integrations.grouping.trust import Tiers
+from robustrag_integrations.grouping.votes import Below, Copies, Weights
 from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.prompts import Options, PromptSet, Task
 from robustrag_integrations.replies.reading import CutReplies

@@ -28,7 +28,8 @@ from robustrag_integrations.defenses.registry import default_method, method_of
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import GroupBy
-from robustrag_integrations.grouping.votes import Below, Copies, Tiers, VoteRules, Weights
+from robustrag_integrations.grouping.trust import Tiers
+from robustrag_integrations.grouping.votes import Below, Copies, VoteRules, Weights
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.limits import checked_timeout
 from robustrag_integrations.plans.priming import prime_from

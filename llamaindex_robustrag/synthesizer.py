@@ -62,7 +62,8 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
-from robustrag_integrations.grouping.votes import Below, Copies, Tiers, VoteRules, Weights
+from robustrag_integrations.grouping.trust import Tiers
+from robustrag_integrations.grouping.votes import Below, Copies, VoteRules, Weights
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.drivers import arun, astream, run, stream

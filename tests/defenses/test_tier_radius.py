@@ -138,8 +138,8 @@ def plan(
         }
 
         def ask(replies: Sequence[str | None], **rules: Any) -> RobustAnswer | None:
-            model = ScriptedModel(lambda text: replies[int(text)], lambda prompt: prompt)
-            passages = [Passage(str(place), source=f"{place}.md") for place in range(len(replies))]
+            model = ScriptedModel(lambda text: replies[int(text.split()[0])], lambda prompt: prompt)
+            passages = [Passage(f"{place} a b c", source=f"{place}.md") for place in range(len(replies))]
             try:
                 return defense(model, prompts=BARE, **settings, **given, **rules).answer("q", passages)
             except QuorumError:

@@ -121,6 +121,12 @@ class TierVotes(Votes):
         """Return how many votes the heaviest groups that a budget replaces have together."""
         return self.total - int(self.least(np.ones_like(self._weights), 0, r))
 
+    @property
+    def nothing(self) -> Holding:
+        """True for the budget that replaces no group, and for no other one."""
+        found: Holding = np.arange(self.last + 1) == 0
+        return found
+
     def some_left(self, among: Sequence[bool], count: int = 1) -> Holding:
         """Tell for each budget whether it leaves at least so many votes of these groups."""
         holds: Holding = self.leasts(np.array(among, np.int64), 0, self.last) >= count

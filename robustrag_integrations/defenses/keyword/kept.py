@@ -76,7 +76,7 @@ class Kept:
         said, keys, idle = self._counted(tally)
         return rule.holding(said, keys, votes, idle) & self._forms_stay(votes, votes.last, verbatim)
 
-    def _counted(self, tally: KeywordTally) -> tuple[list[Collection[str] | None], list[str], frozenset[str]]:
+    def _counted(self, tally: KeywordTally) -> tuple[list[frozenset[str] | None], list[str], frozenset[str]]:
         """Return per group what it says, the keys that decide, and the retained ones that do not."""
         keys = [worded.key for worded in self.words]
         said = [None if reply is None else reply.keys for reply in self.replies]

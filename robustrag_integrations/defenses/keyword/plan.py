@@ -16,8 +16,6 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
@@ -109,8 +107,8 @@ def keyword_plan(
 
     def holding(votes: TierVotes) -> Holding:
         """Tell for each budget of the votes whether the answer stays."""
-        if sole or invented or (settings.shows_sole and not kept.words):  # an abstention next to which one group may be alone
-            return np.arange(votes.last + 1) == 0
+        if sole or invented or (settings.shows_sole and not kept.words):  # an abstention: one group may become alone
+            return votes.nothing
         holds = kept.holding(tally, settings.rule, votes, verbatim=asks)
         return holds & votes.some_left([r.aloud for r in responses]) if streamed_aloud else holds
 

@@ -118,7 +118,7 @@ class ClaimAnswer:
         Nothing is replaced in an abstention and a sole source, nor where groups may still say anything.
         """
         if pending or self.is_alone or not self.kept:
-            return np.arange(votes.last + 1) == 0
+            return votes.nothing
         return self._holding(votes, votes.last, 0, verbatim=False)
 
     def _holding(self, votes: Votes, most: int, pending: int, verbatim: bool) -> Holding:
