@@ -155,7 +155,7 @@ class AbsoluteThreshold:
         of_whole = votes.leasts(stays, 0, votes.last) >= self.beta
         below_share = votes.leasts(p * answering - q * away, p - q, votes.last) > 0
         below_whole = votes.leasts(-away, -1, votes.last) > -self.beta
-        holds: Holding = np.concatenate([of_share | of_whole, below_share & below_whole]).all(axis=0)
+        holds: Holding = np.all(np.concatenate([of_share | of_whole, below_share & below_whole]), axis=0)
         holds[0] = True
         return holds
 
