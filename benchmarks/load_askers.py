@@ -106,7 +106,7 @@ def langchain_asker(address: str, concurrency: int, documents: int) -> Asker:
     from langchain_core.documents import Document
     from langchain_openai import ChatOpenAI
 
-    from langchain_robustrag import create_robust_documents_chain
+    from langchain_robustrag import CallOptions, create_robust_documents_chain
 
     http, ahttp = _clients(httpx)
     llm = ChatOpenAI(
@@ -119,7 +119,7 @@ def langchain_asker(address: str, concurrency: int, documents: int) -> Asker:
         http_async_client=ahttp,
     )
     chain = create_robust_documents_chain(
-        llm, aggregation="keyword", extractor=phrase, max_concurrency=concurrency * documents
+        llm, aggregation="keyword", extractor=phrase, calls=CallOptions(max_concurrency=concurrency * documents)
     )
 
     def given(number: int) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def llamaindex_asker(address: str, concurrency: int, documents: int) -> Asker:
     from llama_index.core.schema import NodeWithScore, TextNode
     from llama_index.llms.openai_like import OpenAILike
 
-    from llamaindex_robustrag import RobustRAGSynthesizer
+    from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
 
     http, ahttp = _clients(httpx)
     llm = OpenAILike(
@@ -154,7 +154,11 @@ def llamaindex_asker(address: str, concurrency: int, documents: int) -> Asker:
     )
     workers = concurrency * documents
     synthesizer = RobustRAGSynthesizer(
-        llm=llm, aggregation="keyword", group_by="passage", extractor=phrase, num_workers=workers, attempts=1
+        llm=llm,
+        aggregation="keyword",
+        group_by="passage",
+        extractor=phrase,
+        calls=CallOptions(num_workers=workers, attempts=1),
     )
 
     def given(number: int) -> tuple[str, list[NodeWithScore]]:

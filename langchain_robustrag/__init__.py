@@ -17,6 +17,7 @@ except ImportError as error:
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.audit import IsolationAudit, audit_isolation
 from langchain_robustrag.callbacks import REPORT_EVENT
+from langchain_robustrag.calls import CallOptions
 from langchain_robustrag.chain import create_robust_documents_chain
 from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.documents import supporting_documents
@@ -28,16 +29,19 @@ from langchain_robustrag.wiring import assert_defended, find_undefended
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.audit.prompts import Finding
 from robustrag_integrations.errors import UndefendedError
+from robustrag_integrations.grouping.votes import VoteRules
 
 __all__ = [
     "REPORT_EVENT",
     "Abstained",
+    "CallOptions",
     "DiverseRetriever",
     "Finding",
     "IsolationAudit",
     "RobustDocuments",
     "RobustOptions",
     "UndefendedError",
+    "VoteRules",
     "assert_defended",
     "audit_isolation",
     "create_robust_documents_chain",

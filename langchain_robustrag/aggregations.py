@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
 from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser
 from langchain_core.prompts import BasePromptTemplate
-from typing_extensions import TypedDict
 
+from langchain_robustrag.calls import CallOptions
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from robustrag_integrations._util.checks import refuse_unknown
 from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
-from robustrag_integrations.defenses.agreement.reader import Ungrounded
 from robustrag_integrations.defenses.base import MethodSettings
-from robustrag_integrations.defenses.keyword.settings import Final, Threshold
+from robustrag_integrations.defenses.method_options import MethodOptions
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings_file import SettingsLike
 from robustrag_integrations.grouping.passages import GroupBy
-from robustrag_integrations.grouping.trust import Tiers
-from robustrag_integrations.grouping.votes import Below, Copies, Weights
-from robustrag_integrations.keywords import KeywordExtractor
-from robustrag_integrations.prompts import Options, PromptSet, Task
-from robustrag_integrations.replies.reading import CutReplies
-from robustrag_integrations.replies.structured import Replies
+from robustrag_integrations.grouping.votes import VOTES, VoteRules
+from robustrag_integrations.prompts import PromptSet
 
 _OF_STOCK = {
     **dict.fromkeys(
@@ -37,6 +32,8 @@ _OF_STOCK = {
         ("k", "top_k", "similarity_top_k", "search_kwargs"),
         "it belongs to the retriever: store.as_retriever(search_kwargs={'k': 10})",
     ),
+    **{name: f"pass votes=VoteRules({name}=...)" for name in VOTES},
+    **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions)},
     "verbose": "the report says more: return_robustness=True, or result['robustness'].explain()",
     "chain_type": "every document is asked alone; aggregation= says how answers are combined",
     **dict.fromkeys(
@@ -47,49 +44,14 @@ _OF_STOCK = {
 EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and their required fields
 
 
-class MethodOptions(TypedDict, total=False):
-    """The settings of the methods that ship; `aggregation` decides which of them apply."""
-
-    task: Task
-    threshold: Threshold
-    alpha: float | Fraction
-    beta: int
-    share: float | Fraction
-    min_support: int
-    extractor: KeywordExtractor
-    min_words: int
-    final: Final
-    abstention: Callable[[str], bool] | Sequence[str]
-    options: Options
-    quorum: float
-    cut_replies: CutReplies
-    replies: Replies
-    ungrounded: Ungrounded
-    gamma: float
-    eta: float
-    max_new_tokens: int
-    stop: Sequence[str]
-    slack: float
-
-
 class RobustOptions(MethodOptions, total=False):
     """The keyword arguments that every factory here takes; `create_robust_documents_chain` describes them."""
 
     settings: SettingsLike | None
     aggregation: str | None
     group_by: GroupBy | None
-    group_size: int
-    copies: Copies
-    weights: Weights | None
-    tiers: Tiers | None
-    min_groups: int
-    min_radius: int | Mapping[str, int]
-    below: Below
-    stop_when_decided: bool
-    wave_size: int | None
-    allow_sole_source: bool
-    accept_sampling: bool
-    prime: bool | int
+    votes: VoteRules | None
+    calls: CallOptions | None
     citation_markers: bool
     choices: Sequence[str]
     question: Question
@@ -97,9 +59,6 @@ class RobustOptions(MethodOptions, total=False):
     no_retrieval_prompt: BasePromptTemplate[Any]
     final_llm: LanguageModelLike
     output_schema: Any
-    max_concurrency: int
-    timeout: float | None
-    attempts: int
     output_parser: BaseOutputParser[Any]
     document_prompt: BasePromptTemplate[Any]
     document_separator: str

@@ -16,10 +16,7 @@ from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
-from langchain_core.runnables.config import set_config_context
-from langchain_core.runnables.utils import coro_with_context
 
 from langchain_robustrag.audit import announced
 from langchain_robustrag.cache_marks import marked, wants_marks
@@ -35,6 +32,7 @@ from langchain_robustrag.language_models import (
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.structured import REPLY_WAYS, Structured, replying
+from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations._util.closing import closed_after
 from robustrag_integrations._util.redaction import in_one_line, presentable, secrets_of
 from robustrag_integrations.answers.determinism import Repeats
@@ -42,7 +40,8 @@ from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import BLANK, Response
 from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
-from robustrag_integrations.models.limits import CallLimits
+from robustrag_integrations.models.limits import CallLimits, checked_timeout
+from robustrag_integrations.plans.priming import prime_from
 from robustrag_integrations.plans.requests import Ask, ProbeReplies, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.refusals import without_secrets
@@ -53,6 +52,37 @@ _PROBE = Prompt(PROBE, structured=True)
 
 RunManager: TypeAlias = CallbackManagerForChainRun | AsyncCallbackManagerForChainRun
 ChildRun: TypeAlias = Callable[[BaseCallbackHandler], RunnableConfig]  # maps the handler of a run to the run's config
+
+
+@dataclass(frozen=True)
+class CallOptions:
+    """How a chain calls its model.
+
+    Attributes:
+        max_concurrency: model calls of the chain under way at a time, over all its callers; a `max_concurrency` in the
+            config lowers it. A `HuggingFacePipeline` is always asked one by one.
+        timeout: seconds for one call from beginning to end, None for no limit. A group that takes longer has failed.
+            The model's own time-out usually is for one read: a server that trickles never exceeds it. A synchronous
+            call cannot be stopped from outside; it is given up, and its thread ends when the model returns.
+        attempts: tries of one call in all where the server says that it is busy (429, or 500 and above), after as long
+            as its Retry-After says. A model that tries again by itself (`max_retries`, `.with_retry`) is left to it.
+        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
+            with; True where that is long enough to pay, a number for the least number of characters.
+        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
+            `robustness.determinism` still says what holds.
+    """
+
+    max_concurrency: int = 10
+    timeout: float | None = None
+    attempts: int = 3
+    prime: bool | int = False
+    accept_sampling: bool = False
+
+    def __post_init__(self) -> None:
+        check_at_least(1, max_concurrency=self.max_concurrency, attempts=self.attempts)
+        check_flag(accept_sampling=self.accept_sampling)
+        object.__setattr__(self, "timeout", checked_timeout(self.timeout))
+        prime_from(self.prime)
 
 
 @dataclass(frozen=True)
@@ -103,8 +133,10 @@ class ModelCalls:
             llm = RunnableLambda(lambda asked: marked(asked, shared), name="cache_marks") | llm
         if isinstance(prompt, FilledPrompt):
             plain = not heard and type(prompt.template).__module__.startswith("langchain_core.")
-            asking = UntracedSequence(prompt.template, llm) if plain else prompt.template | llm
-            return asking, dict(prompt.values)
+            # A sequence opens a run for itself and one for the prompt, which cost as much as the model's own.
+            if plain:
+                return llm, prompt.template.format_prompt(**prompt.values)
+            return prompt.template | llm, dict(prompt.values)
         return RunnablePassthrough() | llm, prompt.text
 
     @property
@@ -151,8 +183,8 @@ class CallPerformer:
         if request.role == "final":
             return [self._writer.final(request)]
         return self.calls.caller.ask_all(
-            partial(self._ask, self._groups(request)),
-            len(request.prompts),
+            self._ask,
+            self._groups(request),
             self._failed,
             request.until,
             probe=self._probe,
@@ -168,8 +200,8 @@ class CallPerformer:
         if request.role == "final":
             return [await self._writer.afinal(request)]
         return await self.calls.caller.aask_all(
-            partial(self._aask, self._groups(request)),
-            len(request.prompts),
+            self._aask,
+            self._groups(request),
             self._failed,
             request.until,
             probe=self._aprobe,
@@ -178,7 +210,7 @@ class CallPerformer:
 
     def final(self, request: Ask) -> Response:
         """Make the final call."""
-        ask = partial(self._ask, [(request.prompts[0], self._final(shown=request.shown))], 0)
+        ask = partial(self._ask, (request.prompts[0], self._final(shown=request.shown)))
         try:
             return self.calls.caller.call(ask, RetriedCall(self._probe), cap=self.config.get("max_concurrency"))
         except INTERRUPTS:
@@ -189,7 +221,7 @@ class CallPerformer:
 
     async def afinal(self, request: Ask) -> Response:
         """`final` without blocking the event loop."""
-        ask = partial(self._aask, [(request.prompts[0], self._final(shown=request.shown))], 0)
+        ask = partial(self._aask, (request.prompts[0], self._final(shown=request.shown)))
         try:
             return await self.calls.caller.acall(ask, RetriedCall(self._aprobe), cap=self.config.get("max_concurrency"))
         except INTERRUPTS:
@@ -273,28 +305,24 @@ class CallPerformer:
 
     def _tried(self, way: str) -> Response:
         """Return the reply to the probe of structured replies."""
-        ask = partial(self._ask, [(_PROBE, self._aside("probe"))], 0, way=way)
+        ask = partial(self._ask, (_PROBE, self._aside("probe")), way=way)
         return self.calls.caller.call(ask, RetriedCall(self._probe))
 
     async def _atried(self, way: str) -> Response:
         """`_tried` without blocking the event loop."""
-        ask = partial(self._aask, [(_PROBE, self._aside("probe"))], 0, way=way)
+        ask = partial(self._aask, (_PROBE, self._aside("probe")), way=way)
         return await self.calls.caller.acall(ask, RetriedCall(self._aprobe))
 
-    def _ask(
-        self, asked: Sequence[tuple[Prompt, ChildRun]], index: int, refused: Refused, *, way: str = ""
-    ) -> Response:
-        (prompt, child), seen = asked[index], Seen()
+    def _ask(self, asked: tuple[Prompt, ChildRun], refused: Refused, *, way: str = "") -> Response:
+        (prompt, child), seen = asked, Seen()
         if prompt.blank:
             return BLANK
         asking, value = self.calls.asking(prompt, refused, heard=self._heard, way=way)
         reply = asking.invoke(value, announced(child(seen), prompt))
         return without_secrets(response_of(reply, seen.ending), self.calls.llm)
 
-    async def _aask(
-        self, asked: Sequence[tuple[Prompt, ChildRun]], index: int, refused: Refused, *, way: str = ""
-    ) -> Response:
-        (prompt, child), runs = asked[index], OpenRuns()
+    async def _aask(self, asked: tuple[Prompt, ChildRun], refused: Refused, *, way: str = "") -> Response:
+        (prompt, child), runs = asked, OpenRuns()
         if prompt.blank:
             return BLANK
         asking, value = self.calls.asking(prompt, refused, heard=self._heard, way=way)
@@ -381,36 +409,6 @@ class CallPerformer:
             without_tokens(callbacks)
         callbacks.add_handler(watching)
         return config
-
-
-class UntracedSequence(Runnable[dict[str, Any], Any]):
-    """`prompt | llm` without the runs of a sequence, for calls without handlers. It does not stream.
-
-    A sequence opens a run for itself and one for the prompt, which take as long as the model's own bookkeeping.
-    """
-
-    def __init__(self, prompt: BasePromptTemplate[Any], llm: Runnable[Any, Any]) -> None:
-        self._prompt, self._llm = prompt, llm
-
-    def invoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Ask once."""
-        config = _of_a_step(config)
-        with set_config_context(config) as context:
-            return context.run(self._llm.invoke, self._prompt.format_prompt(**input), config)
-
-    async def ainvoke(self, input: dict[str, Any], config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Ask once without blocking the event loop."""
-        config = _of_a_step(config)
-        with set_config_context(config) as context:
-            asked = self._llm.ainvoke(await self._prompt.aformat_prompt(**input), config)
-            return await coro_with_context(asked, context, create_task=True)
-
-
-def _of_a_step(config: RunnableConfig | None) -> RunnableConfig:
-    """Return the config without the run name, which belongs to the sequence."""
-    step = RunnableConfig(**(config or {}))
-    step.pop("run_name", None)
-    return step
 
 
 def steers(error: BaseException) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,27 +12,25 @@ from langchain_core.prompts import BasePromptTemplate
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import (
-    MethodOptions,
     RobustOptions,
     checked_settings,
     extra_prompt,
 )
+from langchain_robustrag.calls import CallOptions
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, Isolation
 from langchain_robustrag.language_models import AnyModel, as_runnable, decoding_model
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
-from robustrag_integrations._util.checks import check_at_least, check_flag
+from robustrag_integrations._util.checks import check_flag
+from robustrag_integrations.defenses.method_options import MethodOptions
 from robustrag_integrations.defenses.registry import default_method, method_of
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import GroupBy
-from robustrag_integrations.grouping.trust import Tiers
-from robustrag_integrations.grouping.votes import Below, Copies, VoteRules, Weights
+from robustrag_integrations.grouping.votes import VoteRules, rules_of
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.models.limits import checked_timeout
-from robustrag_integrations.plans.priming import prime_from
 
 
 @takes_settings
@@ -43,18 +41,8 @@ def create_robust_documents_chain(
     settings: SettingsLike | None = None,
     aggregation: str | None = None,
     group_by: GroupBy | None = None,
-    group_size: int = 1,
-    copies: Copies = "report",
-    weights: Weights | None = None,
-    tiers: Tiers | None = None,
-    min_groups: int = 0,
-    min_radius: int | Mapping[str, int] = 0,
-    below: Below = "abstain",
-    stop_when_decided: bool = False,
-    wave_size: int | None = None,
-    allow_sole_source: bool = False,
-    accept_sampling: bool = False,
-    prime: bool | int = False,
+    votes: VoteRules | None = None,
+    calls: CallOptions | None = None,
     citation_markers: bool = False,
     choices: Sequence[str] | None = None,
     question: Question | None = None,
@@ -62,9 +50,6 @@ def create_robust_documents_chain(
     no_retrieval_prompt: BasePromptTemplate[Any] | None = None,
     final_llm: LanguageModelLike | None = None,
     output_schema: Any = None,
-    max_concurrency: int = 10,
-    timeout: float | None = None,
-    attempts: int = 3,
     return_robustness: bool = False,
     output_parser: BaseOutputParser[Any] | None = None,
     document_prompt: BasePromptTemplate[Any] | None = None,
@@ -94,28 +79,10 @@ def create_robust_documents_chain(
             `source`, `url`, ...), `"site"` (one registrable domain), `"passage"` (each document), any other name of a
             metadata entry (`"author"`), or a function from a `Passage` (`text`, `source`, `metadata`) to a key.
             Documents without one share a vote; where none has an origin, each has its own, and a warning says so.
-        group_size: how many adjacent documents share a group, in place of `group_by`.
-        copies: `"report"` names groups with the same text in a warning; with `"one_vote"`, of those that also answer
-            the same, one counts.
-        weights: how many votes an origin has: a mapping from its name, folder, host or site to a whole number (0 leaves
-            it out), `"newest"` or `"newest:KEY"` for votes by date, or a function of a `Passage`. The radius counts
-            votes then. Not for decoding.
-        tiers: how far an origin is trusted: a mapping from such names to labels, the most trusted first, the name of a
-            metadata entry, `"newest"`, or a function of a `Passage`. `radius_by_tier` tells how many groups of each
-            tier can be replaced. Labels change no answer.
-        min_groups: with fewer groups there is no answer; an abstention that says why takes its place.
-        min_radius: nor with a smaller radius; with `tiers` also a mapping from labels to numbers of groups, such as
-            `{"other": 9}`. Nothing is streamed before the radius is known.
-        below: `"raise"` raises TooFewVotesError in place of that abstention.
-        stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
-            answer, nor takes its radius below `min_radius`; their calls are cancelled. Consensus and voting.
-        wave_size: with it, how many groups are asked at once, and more only if these did not decide; None: all.
-        allow_sole_source: an answer that rests on one source alone goes into the prompts of agents and into a graph's
-            messages, too. False: it is an abstention there, as it may be an attacker's words.
-        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
-            with; True where that is long enough to pay, a number for the least number of characters.
-        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
-            `robustness.determinism` still says what holds.
+        votes: the other rules of voting: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
+            below=..., stop_when_decided=..., wave_size=..., allow_sole_source=..., group_size=...)`.
+        calls: how the model is called: `CallOptions(max_concurrency=..., timeout=..., attempts=..., prime=...,
+            accept_sampling=...)`.
         citation_markers: the answer has `[1]` where the documents that the report's `citations` number 1
             support it; none is the model's. It is then streamed in one piece, and the report's `text` has no markers.
         choices: voting: the options, unless each call brings its own as the input `choices`. The prompt may show them
@@ -130,33 +97,13 @@ def create_robust_documents_chain(
         output_schema: a pydantic class, a `TypedDict` or a JSON schema for the final answer alone, by the model's own
             structured output where it has one. An abstention is an `Abstained`: false as a truth value, and a dict with
             `abstained` for schemas that give dicts. The report's text is the answer's JSON.
-        max_concurrency: how many model calls of this chain may be under way at a time, over all its callers; a
-            `max_concurrency` in the config lowers it. A `HuggingFacePipeline` is always asked one by one.
-        timeout: seconds for one call from beginning to end, None for no limit. A group that takes longer has failed.
-            The model's own time-out usually is for one read: a server that trickles never exceeds it. A synchronous
-            call cannot be stopped from outside; it is given up, and its thread ends when the model returns.
-        attempts: tries of one call in all where the server says that it is busy (429, or 500 and above), after as long
-            as its Retry-After says. A model that tries again by itself (`max_retries`, `.with_retry`) is left to it.
         return_robustness: give a dict of `answer` and `robustness`, the `RobustAnswer`, instead of the answer.
         output_parser: applied to the answer; default `StrOutputParser`.
         document_prompt: how a document is shown; metadata that a document lacks is left blank.
         document_separator: between two documents of one group.
         document_variable_name: under which name documents come in, and the prompt wants them.
-        options: settings of the method. `task` (`short_answer`, `long_form` or `list`). Keyword:
-            `threshold` (`"relative"` to the strongest keyword, with `share` and `min_support`, or `"absolute"`, with
-            `alpha`, the share of the answering groups that must say a keyword, and `beta`, the number of groups that is
-            enough in any case; see `KeywordAggregation` for the defaults), `extractor` (a function from one response to
-            its set of keywords), `final` (`"auto"`, `"always"` or `"never"`: when the model words the kept keywords),
-            `min_words` (keywords of fewer words do not count), `abstention` (a function from one
-            response to whether it abstains, or phrases that do).
-            Consensus: `share` (what part of the strongest keyword's groups must say a keyword, 0.5), `min_support`
-            (groups that must say the strongest, 2), `extractor`, `abstention`. Both: `replies` (`"structured"` asks
-            groups for an object by the model's `with_structured_output`, `"auto"` does where it has one; default
-            `"text"`). All but decoding: `quorum` (share of the groups that must have been asked with success, 0.5) and
-            `cut_replies` (what a reply that was cut does: `"abstain"`, or `"count"` with a warning). Decoding: `gamma`
-            (a group as sure as this that it does not know is left out, 0.99), `eta` (a lead up to this lets the model
-            speak from its own knowledge, 0), `max_new_tokens` (the longest answer), `stop` (strings that end the
-            answer), `slack` (what the radius is narrowed by for float noise).
+        options: the settings of the method, such as `share` of consensus or `alpha` of keyword aggregation, and `task`;
+            `help(robustrag_integrations.ConsensusAggregation)` and the like describe them.
 
     Returns:
         A Runnable from a dict to the answer.
@@ -192,22 +139,11 @@ def create_robust_documents_chain(
     checked = checked_settings(method, options, others)
     if output_schema is not None:
         checked = replace(cast(Any, checked), final="always")  # keyword aggregation's
-    rules = VoteRules(
-        group_size,
-        group_by,
-        copies,
-        weights,
-        tiers,
-        min_groups,
-        min_radius,
-        below,
-        stop_when_decided,
-        wave_size,
-        allow_sole_source,
-    )
+    rules = rules_of(votes, group_by)
     method.load().check_rules(rules)
-    check_at_least(1, max_concurrency=max_concurrency, attempts=attempts)
-    check_flag(accept_sampling=accept_sampling, citation_markers=citation_markers, return_robustness=return_robustness)
+    if not isinstance(calls := calls or CallOptions(), CallOptions):
+        raise TypeError(f"calls must be CallOptions(...), got {type(calls).__name__}")
+    check_flag(citation_markers=citation_markers, return_robustness=return_robustness)
     name = document_variable_name
     if prompt is not None:
         check_prompt(prompt, name)
@@ -226,10 +162,11 @@ def create_robust_documents_chain(
         prompt=prompt or as_langchain(phrases or checked.prompts.isolated, name),
         aggregation=method.name,
         settings=checked,
-        isolation=Isolation(group_size, group_by, document_prompt or DEFAULT_DOCUMENT_PROMPT, document_separator),
+        isolation=Isolation(
+            rules.group_size, rules.group_by, document_prompt or DEFAULT_DOCUMENT_PROMPT, document_separator
+        ),
         rules=rules,
-        accept_sampling=accept_sampling,
-        prime=prime_from(prime),
+        calls=calls,
         citation_markers=citation_markers,
         keyword_prompt=extra_prompt("keyword", keyword_prompt, method, checked.prompts, name, own=prompt is None),
         no_retrieval_prompt=extra_prompt("no_retrieval", no_retrieval_prompt, method, checked.prompts, name, own=True),
@@ -237,9 +174,6 @@ def create_robust_documents_chain(
         question=question,
         output_parser=output_parser or StrOutputParser(),
         document_variable_name=name,
-        max_concurrency=max_concurrency,
-        timeout=checked_timeout(timeout),
-        attempts=attempts,
         return_robustness=return_robustness,
     )
 

@@ -26,7 +26,7 @@ from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 
 from langchain_robustrag.base import OneRun, child_config
 from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
-from langchain_robustrag.calls import CallPerformer, ModelCalls, RunManager
+from langchain_robustrag.calls import CallOptions, CallPerformer, ModelCalls, RunManager
 from langchain_robustrag.configured import configured, drawable, model_name
 from langchain_robustrag.documents import Isolation, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
@@ -46,6 +46,7 @@ from robustrag_integrations.models.capabilities import Capabilities, described_t
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
+from robustrag_integrations.plans.priming import prime_from
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
@@ -86,8 +87,7 @@ class RobustDocuments(OneRun[Any]):
     settings: Any
     isolation: SkipValidation[Isolation]
     rules: SkipValidation[VoteRules] = Field(default_factory=VoteRules)
-    accept_sampling: bool = False
-    prime: int = 0
+    calls: SkipValidation[CallOptions] = Field(default_factory=CallOptions, frozen=True)
     citation_markers: bool = False
     keyword_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     no_retrieval_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
@@ -97,9 +97,6 @@ class RobustDocuments(OneRun[Any]):
     structured: SkipValidation[Structured | None] = None
     output_parser: Runnable[Any, Any] = Field(default_factory=StrOutputParser)
     document_variable_name: str = "context"
-    max_concurrency: int = Field(default=10, frozen=True)
-    timeout: float | None = Field(default=None, frozen=True)
-    attempts: int = 3
     return_robustness: bool = False
 
     _limits: CallLimits = PrivateAttr()
@@ -122,7 +119,7 @@ class RobustDocuments(OneRun[Any]):
             )
         models = [llm for llm in (self.llm, self.final_llm) if llm is not None]
         one_by_one = any(map(has_pipeline, models))  # transformers' tokenizers are not thread-safe
-        self._limits = CallLimits(1 if one_by_one else self.max_concurrency, self.timeout)
+        self._limits = CallLimits(1 if one_by_one else self.calls.max_concurrency, self.calls.timeout)
 
     def warm_up(self, passages: int = 10) -> None:
         """Load the patterns and tables that the first answer would load.
@@ -282,8 +279,8 @@ class RobustDocuments(OneRun[Any]):
                 or described_together(*(c.described for c in (calls, final) if c is not None))
             ),
             repeats=lambda: self._repeats(calls, final),
-            accept_sampling=self.accept_sampling,
-            prime=self.prime,
+            accept_sampling=self.calls.accept_sampling,
+            prime=prime_from(self.calls.prime),
             markers=self.citation_markers,
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))
@@ -316,7 +313,7 @@ class RobustDocuments(OneRun[Any]):
         if len(self._models) > _MOST_MODELS:
             self._models.clear()
         known = self._models.setdefault(model_name(llm), Capabilities())
-        return ModelCalls(llm, self._limits, known, self.attempts, marks_from=self.prime)
+        return ModelCalls(llm, self._limits, known, self.calls.attempts, marks_from=prime_from(self.calls.prime))
 
     def _log_unheard(self, answer: RobustAnswer, config: RunnableConfig) -> None:
         """Log once that nothing receives the report of an answer with warnings; a log holds no text of theirs."""

@@ -20,6 +20,7 @@ from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngin
 from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.grouping import supporting_nodes
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
+from llamaindex_robustrag.model import CallOptions
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
@@ -27,9 +28,11 @@ from llamaindex_robustrag.wiring import assert_defended, find_undefended
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.audit.prompts import Finding
 from robustrag_integrations.errors import UndefendedError
+from robustrag_integrations.grouping.votes import VoteRules
 
 __all__ = [
     "Abstained",
+    "CallOptions",
     "DiverseRetriever",
     "Finding",
     "IsolationAudit",
@@ -40,6 +43,7 @@ __all__ = [
     "RobustRAGSynthesizer",
     "TextModelLLM",
     "UndefendedError",
+    "VoteRules",
     "assert_defended",
     "audit_isolation",
     "find_undefended",

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import fields
 from typing import Any
 
+from llamaindex_robustrag.model import CallOptions
 from robustrag_integrations._util.checks import refuse_unknown
 from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
 from robustrag_integrations.defenses.base import MethodSettings
+from robustrag_integrations.defenses.method_options import MethodOptions
 from robustrag_integrations.defenses.registry import METHODS, Method, default_method, method_of
+from robustrag_integrations.grouping.votes import VOTES
+from robustrag_integrations.prompts import PromptSet
 
 _OF_STOCK = {
     **dict.fromkeys(
@@ -25,9 +30,17 @@ _OF_STOCK = {
     **dict.fromkeys(
         ("similarity_top_k", "top_k", "k"), "it belongs to the retriever: index.as_retriever(similarity_top_k=10)"
     ),
+    **{name: f"pass votes=VoteRules({name}=...)" for name in VOTES},
+    **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions) if each.init},
     "verbose": "the report says more: response.metadata['robustrag'], or robust_answer(response).explain()",
     "return_source_documents": "response.source_nodes has them",
 }
+
+
+class SynthesizerOptions(MethodOptions, total=False):
+    """The settings of the methods that ship; `aggregation` decides which of them apply."""
+
+    prompts: PromptSet | None
 
 
 def method_and_settings(

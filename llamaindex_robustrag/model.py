@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -17,7 +17,7 @@ from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_calls import FoundAnswer, PlainCalls, StructuredCalls
 from llamaindex_robustrag.local import TextModelLLM
 from llamaindex_robustrag.parameters import retries_itself
-from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Probed, Response, Role, TextModel, Until
 from robustrag_integrations.models.callable import TRANSIENT, CalledModel
@@ -25,13 +25,14 @@ from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.capabilities import PROBE, Capabilities, described_together
 from robustrag_integrations.models.client_errors import checked_errors, is_busy
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
+from robustrag_integrations.plans.priming import prime_from
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
 
 @dataclass(frozen=True)
-class CallPolicy:
-    """The settings of calls to the LLM.
+class CallOptions:
+    """How a synthesizer calls its LLM.
 
     Attributes:
         num_workers: isolated calls under way at a time, over all questions that are being answered.
@@ -39,7 +40,11 @@ class CallPolicy:
         attempts: tries in all.
         retry_on: exceptions worth another try, besides those of a server that is busy (429, or 500 and above) where
             the LLM's client does not try again by itself.
-        llm_kwargs: passed on with every call.
+        llm_kwargs: passed on with every call, such as `{"temperature": 0.0}`.
+        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
+            with; True where that is long enough to pay, a number for the least number of characters.
+        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
+            `determinism` in the report still says what holds.
     """
 
     num_workers: int = 8
@@ -47,9 +52,15 @@ class CallPolicy:
     attempts: int = 3
     retry_on: tuple[type[Exception], ...] = TRANSIENT
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    prime: bool | int = False
+    accept_sampling: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(1, num_workers=self.num_workers, attempts=self.attempts)
+        check_flag(accept_sampling=self.accept_sampling)
+        if not isinstance(self.llm_kwargs, Mapping):
+            raise TypeError(f"llm_kwargs must be a mapping such as {{'temperature': 0.0}}, got {self.llm_kwargs!r:.60}")
+        prime_from(self.prime)
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
         object.__setattr__(self, "retry_on", checked_errors(self.retry_on))
         object.__setattr__(self, "limits", CallLimits(self.num_workers, self.timeout))
@@ -57,7 +68,7 @@ class CallPolicy:
 
     def __reduce__(self) -> Any:
         """Reset the counts: a copy, also in another process, counts its own calls and probes its LLM anew."""
-        return CallPolicy, (self.num_workers, self.timeout, self.attempts, self.retry_on, dict(self.llm_kwargs))
+        return CallOptions, tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     limits: CallLimits = field(init=False, repr=False, compare=False)
     known: dict[int, Capabilities] = field(init=False, repr=False, compare=False)
@@ -105,7 +116,7 @@ class LlamaIndexModel(TextModel):
     def __init__(
         self,
         llm: LLM,
-        policy: CallPolicy,
+        policy: CallOptions,
         helper: PromptHelper,
         *,
         output_cls: type[BaseModel] | None = None,
@@ -171,26 +182,17 @@ class LlamaIndexModel(TextModel):
         """`probe_replies` without blocking the event loop."""
         return await self._mode.asettled(self._ways, lambda way: self._objects.aask_alone(Prompt(PROBE)))
 
-    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+    def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """Answer all prompts, `num_workers` at a time, in threads that keep spans and contexts."""
         fitted = self._fitted(prompts)
-        return _marked(self._for(role, prompts).generate([p for p, _ in fitted], role), fitted)
+        return _marked(self._for(role, prompts).generate([p for p, _ in fitted], role, until), fitted)
 
-    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
-        """`generate` without blocking the event loop."""
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
+        """`generate` without blocking the event loop; calls that are not waited for are cancelled."""
         fitted = await asyncio.to_thread(self._fitted, prompts)
-        return _marked(await self._for(role, prompts).agenerate([p for p, _ in fitted], role), fitted)
+        return _marked(await self._for(role, prompts).agenerate([p for p, _ in fitted], role, until), fitted)
 
-    def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """Do as `generate`, until the replies suffice."""
-        fitted = self._fitted(prompts)
-        return _marked(self._for(role, prompts).generate_until([p for p, _ in fitted], role, until), fitted)
-
-    async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """Do as `generate_until` without blocking the event loop; the other calls are cancelled."""
-        fitted = await asyncio.to_thread(self._fitted, prompts)
-        model = self._for(role, prompts)
-        return _marked(await model.agenerate_until([p for p, _ in fitted], role, until), fitted)
+    generate_until, agenerate_until = generate, agenerate
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the final answer in pieces; a structured one is a single piece of JSON."""

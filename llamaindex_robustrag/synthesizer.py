@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import signature
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from llama_index.core import instrumentation
 from llama_index.core.base.llms.types import ChatMessage
@@ -35,13 +35,13 @@ from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
-from llamaindex_robustrag.aggregations import method_and_settings
+from llamaindex_robustrag.aggregations import SynthesizerOptions, method_and_settings
 from llamaindex_robustrag.caveats import conversation_caveats, decoding_caveats, few_nodes_caveats
 from llamaindex_robustrag.conversation import from_conversation, with_aside
 from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, checked_nodes, group_nodes, group_texts
 from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
-from llamaindex_robustrag.model import CallPolicy, LlamaIndexModel
+from llamaindex_robustrag.model import CallOptions, LlamaIndexModel
 from llamaindex_robustrag.reports import (
     AnswerPieces,
     AnswerText,
@@ -62,10 +62,8 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import MethodSettings, PlanInput
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
-from robustrag_integrations.grouping.trust import Tiers
-from robustrag_integrations.grouping.votes import Below, Copies, VoteRules, Weights
+from robustrag_integrations.grouping.votes import VoteRules, rules_of
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
-from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import for_prompts
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer, warmed
@@ -74,6 +72,9 @@ from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import Prompt, PromptSet, Task
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _log = logging.getLogger(__name__)
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
@@ -130,27 +131,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
         group_by: what has one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
             the name of a metadata entry, or a function from a `NodeWithScore` to a key.
-        copies: `"report"` names groups with the same text in a warning; with `"one_vote"`, of those that also answer
-            the same, one counts.
-        weights: how many votes an origin has: a mapping from its name, folder, host or site to a whole number (0 leaves
-            it out), `"newest"` or `"newest:KEY"` for votes by date, or a function of a `Passage`. The radius counts
-            votes then. Not for decoding.
-        tiers: how far an origin is trusted: a mapping from such names to labels, the most trusted first, the name of a
-            metadata entry, `"newest"`, or a function of a `Passage`. `radius_by_tier` tells how many groups of each
-            tier can be replaced. Labels change no answer.
-        min_groups: with fewer groups there is no answer; an abstention that says why takes its place.
-        min_radius: nor with a smaller radius; with `tiers` also a mapping from labels to numbers of groups, such as
-            `{"other": 9}`. Nothing is streamed before the radius is known.
-        below: `"raise"` raises TooFewVotesError in place of that abstention.
-        stop_when_decided: groups that have not answered are not waited for once nothing they could say changes the
-            answer, nor takes its radius below `min_radius`; their calls are cancelled. Consensus and voting.
-        wave_size: with it, how many groups are asked at once, and more only if these did not decide; None: all.
-        allow_sole_source: an answer that rests on one source alone goes into later prompts of a chat engine, and out of
-            `for_prompts()`, too. False: it is an abstention there, as it may be an attacker's words.
-        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
-            with; True where that is long enough to pay, a number for the least number of characters.
-        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
-            `determinism` in the report still says what holds.
+        votes: the other rules of voting: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
+            below=..., stop_when_decided=..., wave_size=..., allow_sole_source=...)`.
+        calls: how the LLM is called: `CallOptions(num_workers=..., timeout=..., attempts=..., retry_on=...,
+            llm_kwargs=..., prime=..., accept_sampling=...)`.
         citation_markers: the response has `[1]` where the nodes that the report cites as number 1 support it; none
             is the model's. It is then streamed in one piece, and the report's `text` has no markers.
         supporting_only: `response.source_nodes` has those nodes alone that support the answer (`supporting_nodes`), so
@@ -158,16 +142,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             the report are places among these.
         choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
         local_model: what `"decoding"` decodes with; None: the model inside a `HuggingFaceLLM`.
-        llm_kwargs: passed on with every call to the LLM, such as `{"temperature": 0.0}`.
-        num_workers: isolated calls under way at a time, over all questions that are being answered.
-        timeout: seconds for one try of one call; None for no limit.
-        attempts: tries of one call in all.
-        retry_on: exceptions worth another try.
-        options: settings of the aggregation: `threshold`, `share`, `min_support`, `alpha`, `beta`, `extractor`,
-            `min_words`, `quorum`, `abstention`, `cut_replies`, `replies` for `"keyword"`, `share`, `min_support`,
-            `extractor`, `quorum`, `abstention`, `cut_replies`, `replies` for `"consensus"`, `gamma`, `eta`,
-            `max_new_tokens`, `stop`, `slack` for `"decoding"`, `quorum` and `cut_replies` for `"voting"`; `prompts` and
-            `task` for all.
+        options: the settings of the method, such as `share` of consensus or `alpha` of keyword aggregation, `task` and
+            `prompts`; `help(robustrag_integrations.ConsensusAggregation)` and the like describe them.
 
     Raises:
         ValueError, TypeError: an invalid argument; the message names it and the fix.
@@ -195,36 +171,17 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         output_cls: type[BaseModel] | None = None,
         callback_manager: CallbackManager | None = None,
         prompt_helper: PromptHelper | None = None,
-        group_by: GroupNodesBy = "origin",
-        copies: Copies = "report",
-        weights: Weights | None = None,
-        tiers: Tiers | None = None,
-        min_groups: int = 0,
-        min_radius: int | Mapping[str, int] = 0,
-        below: Below = "abstain",
-        stop_when_decided: bool = False,
-        wave_size: int | None = None,
-        allow_sole_source: bool = False,
-        accept_sampling: bool = False,
-        prime: bool | int = False,
+        group_by: GroupNodesBy | None = None,
+        votes: VoteRules | None = None,
+        calls: CallOptions | None = None,
         citation_markers: bool = False,
         supporting_only: bool = False,
         choices: Sequence[str] | None = None,
         local_model: DecodingModel | None = None,
-        llm_kwargs: Mapping[str, Any] | None = None,
-        num_workers: int = 8,
-        timeout: float | None = None,
-        attempts: int = 3,
-        retry_on: tuple[type[Exception], ...] = TRANSIENT,
-        **options: Any,
+        **options: Unpack[SynthesizerOptions],
     ) -> None:
-        check_flag(
-            accept_sampling=accept_sampling,
-            streaming=streaming,
-            citation_markers=citation_markers,
-            supporting_only=supporting_only,
-        )
-        _check_kinds(output_cls, llm_kwargs, callback_manager)
+        check_flag(streaming=streaming, citation_markers=citation_markers, supporting_only=supporting_only)
+        _check_kinds(output_cls, calls, callback_manager)
         self._settings: Any  # a dataclass, one type per method
         others = {
             "keyword_prompt": keyword_prompt,
@@ -240,27 +197,17 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         # Without callback_manager: the base class would put it into the LLM, which others share.
         super().__init__(llm=given, prompt_helper=prompt_helper, streaming=streaming, output_cls=output_cls)
         self._callback_manager = callback_manager or Settings.callback_manager
-        self._group_by = group_by
-        self._rules = VoteRules(
-            1,
-            group_by,  # type: ignore[arg-type]
-            copies,
-            weights,
-            tiers,
-            min_groups,
-            min_radius,
-            below,
-            stop_when_decided,
-            wave_size,
-            allow_sole_source,
-        )
+        self._rules = rules_of(votes, group_by)  # type: ignore[arg-type]
+        if self._rules.group_size != 1:
+            raise ValueError(
+                f"group_size={self._rules.group_size}: nodes have groups by group_by; leave group_size out"
+            )
+        self._group_by: GroupNodesBy = group_by or cast("GroupNodesBy", self._rules.by)
         self._method.load().check_rules(self._rules)
-        self._accept_sampling = accept_sampling
-        self._prime = prime_from(prime)
         self._markers = citation_markers
         self._supporting_only = supporting_only
         self._choices = choices
-        self._policy = CallPolicy(num_workers, timeout, attempts, retry_on, dict(llm_kwargs or {}))
+        self._policy = replace(calls or CallOptions())  # its counts are this synthesizer's own
         self._plain = plain_llm(given)
         writer = _llm_of(final_llm) if final_llm is not None else given
         self._writer = plain_llm(writer) if final_llm is not None else None
@@ -290,7 +237,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
                 "model as llm="
             )
         self._converse(())
-        doubt = "" if accept_sampling else self._repeats().caveat
+        doubt = "" if self._policy.accept_sampling else self._repeats().caveat
         for warning in (*self._caveats(), *([doubt] if doubt else [])):
             _log.warning("%s", warning)
 
@@ -542,8 +489,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             self._caveats,
             capabilities=lambda: self._model.capabilities if self._local is None else {},
             repeats=self._repeats,
-            accept_sampling=self._accept_sampling,
-            prime=self._prime,
+            accept_sampling=self._policy.accept_sampling,
+            prime=prime_from(self._policy.prime),
             markers=self._markers,
         )
         plan: Plan = self._method.load().whole_plan(plan_input, self._settings_filled())
@@ -670,12 +617,12 @@ def _llm_of(llm: LLM | TextModel | None) -> LLM:
         raise ValueError("no language model: pass llm=, or set Settings.llm") from error
 
 
-def _check_kinds(output_cls: object, llm_kwargs: object, callback_manager: object) -> None:
+def _check_kinds(output_cls: object, calls: object, callback_manager: object) -> None:
     """Raise TypeError for arguments that would otherwise fail only with the first answer."""
     if output_cls is not None and not (isinstance(output_cls, type) and issubclass(output_cls, BaseModel)):
         raise TypeError(f"output_cls must be a pydantic class, got {output_cls!r:.60}")
-    if llm_kwargs is not None and not isinstance(llm_kwargs, Mapping):
-        raise TypeError(f"llm_kwargs must be a mapping such as {{'temperature': 0.0}}, got {llm_kwargs!r:.60}")
+    if calls is not None and not isinstance(calls, CallOptions):
+        raise TypeError(f"calls must be CallOptions(...), got {type(calls).__name__}")
     if callback_manager is not None and not isinstance(callback_manager, CallbackManager):
         raise TypeError(f"callback_manager must be a CallbackManager, got {callback_manager!r:.60}")
 

@@ -14,15 +14,17 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
     from robustrag_integrations.certification import Certification
+    from robustrag_integrations.defenses.base import from_settings
     from robustrag_integrations.defenses.consensus.defense import ConsensusAggregation
     from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
     from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
-    from robustrag_integrations.defenses.settings_file import from_settings, load_settings
-    from robustrag_integrations.defenses.vanilla import VanillaRAG
+    from robustrag_integrations.defenses.settings_file import load_settings
+    from robustrag_integrations.defenses.vanilla.defense import VanillaRAG
     from robustrag_integrations.defenses.voting.defense import MajorityVoting
     from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
     from robustrag_integrations.grouping.newest import Newest
     from robustrag_integrations.grouping.passages import Passage, PassageGroup, isolate
+    from robustrag_integrations.grouping.votes import VoteRules
     from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
     from robustrag_integrations.models.base import Response
     from robustrag_integrations.models.callable import CallableModel
@@ -61,6 +63,7 @@ __all__ = [
     "TooFewVotesError",
     "Usage",
     "VanillaRAG",
+    "VoteRules",
     "__version__",
     "from_settings",
     "isolate",
@@ -76,8 +79,9 @@ _HOMES = {
     "defenses.consensus.defense": ("ConsensusAggregation",),
     "defenses.decoding.defense": ("DecodingAggregation",),
     "defenses.keyword.defense": ("KeywordAggregation",),
-    "defenses.settings_file": ("from_settings", "load_settings"),
-    "defenses.vanilla": ("VanillaRAG",),
+    "defenses.base": ("from_settings",),
+    "defenses.settings_file": ("load_settings",),
+    "defenses.vanilla.defense": ("VanillaRAG",),
     "defenses.voting.defense": ("MajorityVoting",),
     "errors": ("ModelError", "QuorumError", "RobustRAGError", "TooFewVotesError"),
     "keywords": ("KeywordExtractor", "SpacyKeywordExtractor"),
@@ -87,6 +91,7 @@ _HOMES = {
     "models.server.model": ("OpenAIModel",),
     "grouping.newest": ("Newest",),
     "grouping.passages": ("Passage", "PassageGroup", "isolate"),
+    "grouping.votes": ("VoteRules",),
     "prompts": ("PromptSet", "PromptTemplate", "prompts_for"),
     "replies.reply": ("Ending", "Usage"),
 }

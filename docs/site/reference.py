@@ -65,7 +65,7 @@ def _configuration() -> str:
     ]
     for name in config.defense_names():
         method = METHODS.get(name)
-        meanings = {s.name: (s.meaning, s.default) for s in method.settings} if method else {}
+        meanings = {s.name: (s.help, s.default) for s in method.settings} if method else {}
         known = config.settings_known(name)
         lines = [f"| `{s}` | {_meaning(*meanings[s])} |" if s in meanings else f"| `{s}` | |" for s in known]
         parts.append(

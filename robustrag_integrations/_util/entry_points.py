@@ -6,7 +6,7 @@ import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, MutableMapping
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import TypeVar
 
 from robustrag_integrations._util.display import printable
@@ -27,13 +27,20 @@ class Table(MutableMapping[str, T]):
     cannot be loaded, or has a name that is taken, is left out with a `PluginWarning`; all else stays.
 
     Args:
-        group: the group of the entry points.
+        group: the group of the entry points; None for none.
         shipped: what comes with this package.
         read: from a name and what its entry point names to the entry. It may raise anything.
+        module: a module of this package that adds entries; it is imported when installed packages would be looked at.
     """
 
-    def __init__(self, group: str, shipped: Mapping[str, T], read: Callable[[str, object], T]) -> None:
-        self._group, self._read = group, read
+    def __init__(
+        self,
+        group: str | None,
+        shipped: Mapping[str, T],
+        read: Callable[[str, object], T],
+        module: str | None = None,
+    ) -> None:
+        self._group, self._read, self._module = group, read, module
         self._entries = dict(shipped)
         self._packages: dict[str, str] = {}
         self._looked = False
@@ -78,7 +85,10 @@ class Table(MutableMapping[str, T]):
             if self._looked:
                 return
             self._looked = True  # first, so that a package which lists the names while it is loaded does not come back
-            found = [(_package(entry), entry) for entry in metadata.entry_points(group=self._group)]
+            if self._module is not None:
+                import_module(self._module)
+            entries = metadata.entry_points(group=self._group) if self._group is not None else ()
+            found = [(_package(entry), entry) for entry in entries]
             for package, entry in sorted(found, key=lambda pair: (pair[0], pair[1].name, pair[1].value)):
                 self._add_or_warn(package, entry)
 

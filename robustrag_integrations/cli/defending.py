@@ -10,8 +10,8 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations.cli.output import UsageError
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Setting, default_method, entry_of
-from robustrag_integrations.defenses.settings_file import VOTES, SavedSettings, SettingsError, load_settings
-from robustrag_integrations.grouping.votes import HASTE, VoteRules
+from robustrag_integrations.defenses.settings_file import SavedSettings, SettingsError, load_settings
+from robustrag_integrations.grouping.votes import HASTE, VOTES, VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.prompts import OPEN_TASKS, Task
 
@@ -48,9 +48,9 @@ def add_task(parser: argparse.ArgumentParser) -> None:
 def threshold_help(of_methods: dict[str, Setting]) -> str:
     """Return the `--help` text of a threshold."""
     settings = of_methods.values()
-    if len({(s.meaning, s.default) for s in settings}) == 1:
-        return f"{', '.join(of_methods)}: {next(iter(settings)).meaning} (default {next(iter(settings)).default})"
-    return "; ".join(f"{name}: {s.meaning} (default {s.default})" for name, s in of_methods.items())
+    if len({(s.help, s.default) for s in settings}) == 1:
+        return f"{', '.join(of_methods)}: {next(iter(settings)).help} (default {next(iter(settings)).default})"
+    return "; ".join(f"{name}: {s.help} (default {s.default})" for name, s in of_methods.items())
 
 
 def value_of(of_methods: dict[str, Setting]) -> dict[str, Any]:

@@ -11,8 +11,9 @@ from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
 from robustrag_integrations.attacks import inject, planted_texts
 from robustrag_integrations.cli.output import UsageError
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import METHODS, VANILLA
-from robustrag_integrations.defenses.settings_file import SavedSettings, from_settings
+from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.defenses.settings_file import SavedSettings
+from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.models.base import DecodingModel, TextModel
@@ -115,7 +116,9 @@ def defenses_of(model: TextModel, *, choices: bool, saved: SavedSettings | None 
             made[method.name] = method.build(model)
     if saved is not None and saved.aggregation not in made:
         raise UsageError(f"--settings {saved.path}: this model and question do not allow {saved.aggregation}")
-    return made if saved is None else {**made, saved.aggregation: from_settings(model, replace(saved, top_k=None))}
+    if saved is not None:
+        made[saved.aggregation] = saved.method.build(model, settings=replace(saved, top_k=None))
+    return made
 
 
 def demonstrate(

@@ -24,8 +24,9 @@ from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import with_settings
 from robustrag_integrations.cli.output import UsageError, add_latex
 from robustrag_integrations.cli.running import add_how
-from robustrag_integrations.defenses.registry import METHODS, VANILLA, methods_that
+from robustrag_integrations.defenses.registry import METHODS, methods_that
 from robustrag_integrations.defenses.settings_file import SavedSettings
+from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.evaluation.run.config import (
     DEFAULTS,
     TASK_OF,

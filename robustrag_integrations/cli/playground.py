@@ -58,8 +58,8 @@ def run(args: argparse.Namespace) -> int:
     """Serve the page until interrupted; see the module's help text."""
     named = _models(args)
     try:
+        from robustrag_integrations.defenses.keyword import KEYWORD
         from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-        from robustrag_integrations.defenses.registry import KEYWORD
         from robustrag_integrations.evaluation.run.cache import CallCache
         from robustrag_integrations.playground.app import create_app
         from robustrag_integrations.playground.example import example

@@ -27,7 +27,8 @@ from robustrag_integrations.cli.defending import (
 from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
 from robustrag_integrations.cli.models import load_model, named_model, note_probe
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
+from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.errors import ModelError, RobustRAGError
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.prompts import Task

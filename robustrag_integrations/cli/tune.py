@@ -130,7 +130,7 @@ def _add_swept(group: Any) -> None:
         said = []
         for method, setting in of_methods.items():
             tried = " ".join(map(str, setting.tries or (setting.default,)))
-            said.append(f"{method}: {setting.meaning} (default {tried})")
+            said.append(f"{method}: {setting.help} (default {tried})")
         group.add_argument(f"--{name.replace('_', '-')}", nargs="+", **takes, **named, help="; ".join(said))
     group.add_argument(
         "--group-by",

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from inspect import signature
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from robustrag_integrations._util.checks import check_at_least, check_flag, nearest_of
@@ -16,10 +15,11 @@ from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.defenses.registry import METHODS, methods_that
+from robustrag_integrations.defenses.registry import METHODS, Method, described, methods_that
 from robustrag_integrations.defenses.rehearsal import CHOICES, QUESTION, made_up_groups, rehearse, said_by_no_model
+from robustrag_integrations.defenses.settings_file import SettingsLike, load_settings, saved_under
 from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGroup, as_passages
-from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.grouping.votes import VOTES, VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import Model, TextModel, TokenCodec, repeats_of
 from robustrag_integrations.plans.asking import are_short
@@ -47,6 +47,16 @@ if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
 
     from robustrag_integrations.grouping.votes import VoteOptions
+    from robustrag_integrations.prompts import Task
+
+    class DefenseArguments(VoteOptions, total=False):
+        """The keyword arguments of every defence besides its settings: vote rules, and what goes with any method."""
+
+        task: Task | None
+        prompts: PromptSet | None
+        settings: SettingsLike | None
+        accept_sampling: bool
+        prime: bool | int
 
     class CertifyOptions(TypedDict, total=False):
         """The keyword arguments of `Defense.certify` besides the corruption size."""
@@ -59,6 +69,9 @@ if TYPE_CHECKING:
         sample: int
         seed: int
         answer: RobustAnswer | None
+
+
+_OPTIONS = "        options: the settings of the method:"
 
 
 class MethodSettings(Protocol):
@@ -139,6 +152,7 @@ class Defense(ABC):
     """A defence: isolate, ask, aggregate, answer. Subclasses say how with settings, a plan and what performs it.
 
     Attributes:
+        method: its entry of the registry, which has its settings.
         promise: what the method's radius fixes in a run whose model draws at random; None promises nothing then.
         takes_weights: whether groups may have more votes than one.
         begins_at_once: whether it writes the groups' prompts and asks, with nothing before that.
@@ -146,6 +160,7 @@ class Defense(ABC):
         rules: the rules of voting.
     """
 
+    method: ClassVar[Method]
     settings_type: ClassVar[type[MethodSettings]]
     promise: ClassVar[Promise | None] = None
     begins_at_once: ClassVar[bool] = False
@@ -153,25 +168,27 @@ class Defense(ABC):
     decides_early: ClassVar[bool] = False
     settings: Any  # of `settings_type`
 
-    def __init__(
-        self, *, accept_sampling: bool = False, prime: bool | int = False, **rules: Unpack[VoteOptions]
-    ) -> None:
+    def __init_subclass__(cls) -> None:
+        """Name the method's settings in the class's docstring."""
+        if "method" in vars(cls) and cls.__doc__:
+            cls.__doc__ = cls.__doc__.replace(_OPTIONS, f"{_OPTIONS}\n{described(cls.method, 12)}")
+
+    def __init__(self, **given: Any) -> None:
+        saved = given.pop("settings", None)
+        arguments = given if saved is None else saved_under(given, saved, self.method)
+        accept_sampling, prime = arguments.pop("accept_sampling", False), arguments.pop("prime", False)
         check_flag(accept_sampling=accept_sampling)
-        self._check_known(rules)
-        self.rules = VoteRules(**rules)
+        known = [*VOTES, "task", "prompts", *(s.name for s in self.method.settings)]
+        for name in arguments:
+            if name not in known:
+                near = nearest_of(name, known)
+                hint = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
+                raise TypeError(f"{type(self).__name__} has no argument {name!r:.60}; {hint}")
+        self.rules = VoteRules(**{name: arguments.pop(name) for name in VOTES if name in arguments})
         self.check_rules(self.rules)
+        self.settings = self.settings_type.of(**arguments)
         self.prime = prime_from(prime)
         self.accept_sampling = accept_sampling
-
-    def _check_known(self, options: Collection[str]) -> None:
-        """Raise TypeError at an argument that this method does not take, and name the nearest one that it does."""
-        rules = [each.name for each in fields(VoteRules) if each.init]
-        for name in options:
-            if name not in rules:
-                own = [p.name for p in signature(type(self)).parameters.values() if p.kind is not p.VAR_KEYWORD]
-                near = nearest_of(name, [*own, *rules])
-                hint = f"did you mean {near}?" if near else f"it has {', '.join([*own, *rules])}"
-                raise TypeError(f"{type(self).__name__} has no argument {name!r:.60}; {hint}")
 
     @classmethod
     def takes(cls, settings: object) -> bool:
@@ -489,8 +506,7 @@ class Defense(ABC):
                 nothing.
         """
         check_at_least(1, passages=passages)
-        known = next((method for method in METHODS.values() if method.class_name == cls.__name__), None)
-        if perform is None and known is not None and known.needs_probabilities:
+        if perform is None and cls.method.needs_probabilities:
             return
         choices = CHOICES if settings.as_dict().get("task") == "multiple_choice" else None
         inputs = PlanInput(QUESTION, made_up_groups(passages), choices, codec=getattr(perform, "codec", None))
@@ -565,7 +581,7 @@ class Defense(ABC):
         Raises:
             TypeError, ValueError: choices that are missing or invalid, or that the method does not take.
         """
-        name = next((method.name for method in METHODS.values() if method.class_name == cls.__name__), cls.__name__)
+        name = cls.method.name
         cls.check_rules(inputs.rules)
         settings = cls.settings_under(inputs.rules, settings)
         groups, notes = inputs.rules.counted(inputs.groups)
@@ -622,18 +638,32 @@ def _is_one(corruption_size: object) -> bool:
     return isinstance(corruption_size, (int, str, bytes)) or not hasattr(corruption_size, "__iter__")
 
 
+def from_settings(model: Any, settings: SettingsLike, **given: Any) -> Defense:
+    """Build the defence that a settings file describes, around a model.
+
+    Args:
+        model: the model to ask; for decoding one that gives probabilities.
+        settings: the file, or what `load_settings` gave.
+        given: arguments of the method's class, such as `alpha` or `group_by`; they win over the file.
+
+    Raises:
+        SettingsError: the file cannot be used.
+        ValueError, TypeError: an invalid argument, or a model that does not give what the method needs.
+
+    Example:
+        >>> defense = from_settings(CallableModel(my_llm), "settings.yaml")
+        >>> defense.answer("Who won?", passages)
+    """
+    saved = load_settings(settings)
+    made: Defense = saved.method.build(model, settings=saved, **given)
+    return made
+
+
 class TextDefense(Defense):
     """A defence that needs only text from the model."""
 
-    def __init__(
-        self,
-        model: TextModel,
-        *,
-        accept_sampling: bool = False,
-        prime: bool | int = False,
-        **rules: Unpack[VoteOptions],
-    ) -> None:
-        super().__init__(accept_sampling=accept_sampling, prime=prime, **rules)
+    def __init__(self, model: TextModel, **given: Any) -> None:
+        super().__init__(**given)
         if not isinstance(model, TextModel):
             raise TypeError(
                 f"the model must be a CallableModel, a LocalModel or another TextModel, got {type(model).__name__}; "

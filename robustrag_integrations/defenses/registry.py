@@ -1,16 +1,25 @@
-"""The registry of aggregation methods: the name, settings, needs and module of each.
+"""The registry of aggregation methods: the name, settings, needs and class of each.
 
-The command line, evaluation configs, both integrations and the reports read this table. An entry names its code by a
-dotted name, so that reading the table loads neither numpy nor torch. A new method is a folder and an entry here.
+A setting is declared once: a key of a method's options, annotated with its type and a `Setting`. Constructors, checks,
+settings files, command-line flags, evaluation configurations, both integrations and the reference are derived from it.
+
+1. The package of a method (`defenses/NAME/__init__.py`) declares its options and registers a `Method`.
+2. Its class is a dotted name, so that reading the tables loads neither numpy nor torch.
+3. `Method.checked` turns user arguments into values: every setting, checked against its declaration.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from textwrap import fill
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
+from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.entry_points import Table
 
 if TYPE_CHECKING:
@@ -21,31 +30,37 @@ Need = Literal["text", "probabilities"]
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of a method.
+    """The declaration of a setting, beside its type.
 
     Attributes:
-        name: the keyword argument.
-        default: what it is when nothing is given; None where that depends on the task.
-        kind: `float` or `int` for numbers and `str` for one of `values`, which configs and flags can hold; `object` for
-            anything else.
-        meaning: in a few words, for `--help`.
-        threshold: whether it is a threshold, or says which ones there are. Those are flags of their own, and every row
+        default: its value when nothing is given; None where that depends on the task, or is nothing.
+        help: its meaning, for `--help` and docstrings.
+        least: its minimum, if it is a number.
+        most: its maximum.
+        below: an upper bound that is itself excluded.
+        threshold: True for a threshold, or what chooses between thresholds. These are flags of their own, and every row
             of an evaluation records them.
-        values: the values that a `str` may have.
-        is_function: whether it is a function, which configs and flags name as `module:function`.
-        where: another setting and the value of it that this one goes with; None if it goes with all.
-        tries: what `robustrag tune` tries when it is not told; empty to leave the setting as it is.
+        is_function: True for a function that configurations and flags name as `module:function`.
+        where: another setting and the value of it that this one goes with; None if it goes with all. It holds in
+            methods that have the other setting.
+        tries: the values that `robustrag tune` tries when it is not told; empty to leave the setting as it is.
+        name: the key; read from the options.
+        kind: `int`, `float`, `str` for one of `values`, `object` for anything else; read from the type.
+        values: the words of its `Literal` type.
     """
 
-    name: str
     default: Any
-    kind: type
-    meaning: str
+    help: str
+    least: float | None = None
+    most: float | None = None
+    below: float | None = None
     threshold: bool = False
-    values: tuple[str, ...] = ()
     is_function: bool = False
     where: tuple[str, str] | None = None
     tries: tuple[Any, ...] = ()
+    name: str = ""
+    kind: type = object
+    values: tuple[str, ...] = ()
 
     @property
     def is_number(self) -> bool:
@@ -56,6 +71,57 @@ class Setting:
     def is_choice(self) -> bool:
         """True if its value is one of a few words, which a config or a flag can hold."""
         return bool(self.values)
+
+    def check(self, value: Any) -> Any:
+        """Return a value that the declaration allows.
+
+        Raises:
+            ValueError: it does not; the message names the value, what is allowed and what it means.
+        """
+        if self.is_choice and value not in self.values and (isinstance(value, str) or self.kind is str):
+            raise ValueError(f"{self.name}={value!r:.60}: use {' or '.join(map(repr, self.values))}")
+        if self.is_number and value is not None and not self._allows(value):
+            raise ValueError(f"{self.name}={value!r:.60} must {self.bounds}: {self.help}")
+        return value
+
+    @property
+    def bounds(self) -> str:
+        """The numbers that are allowed, in words."""
+        if self.kind is int:
+            most = "" if self.most is None else f" and at most {self.most:g}"
+            return f"be a whole number of at least {self.least or 0:g}{most}"
+        end = f"{self.most:g}]" if self.below is None else f"{self.below:g})"
+        return f"lie in [{self.least:g}, {end}"
+
+    def _allows(self, value: Any) -> bool:
+        if self.kind is int:
+            return is_whole_number(value, int(self.least or 0)) and (self.most is None or value <= self.most)
+        if isinstance(value, str):
+            return False
+        try:
+            number = value if isinstance(value, Fraction) else Fraction(str(value))  # True, nan and inf are none
+        except (ValueError, ZeroDivisionError):
+            return False
+        inside = (self.least is None or self.least <= number) and (self.most is None or number <= self.most)
+        return inside and (self.below is None or number < self.below)
+
+
+def settings_in(options: type) -> tuple[Setting, ...]:
+    """Return the settings that a `TypedDict` declares, in order."""
+    return tuple(
+        _named(name, *get_args(annotation))
+        for name, annotation in get_type_hints(options, include_extras=True).items()
+        if get_origin(annotation) is Annotated
+    )
+
+
+def _named(name: str, annotated: Any, setting: Setting) -> Setting:
+    """Return a declaration with its name, and what its type says: kind and words."""
+    kinds = get_args(annotated) if get_origin(annotated) in (Union, UnionType) else (annotated,)
+    kinds = tuple(kind for kind in kinds if kind is not type(None))
+    values = tuple(word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind))
+    chosen = next((kind for kind in (float, int) if kind in kinds), str if values and len(kinds) == 1 else object)
+    return replace(setting, name=name, kind=chosen, values=values)
 
 
 @dataclass(frozen=True)
@@ -68,7 +134,7 @@ class Method:
         tasks: the tasks it answers; the first one is its default.
         needs: `text` for any model, `probabilities` for a model that gives next-token probabilities.
         defense: `module:Class` of its front door, a `Defense`.
-        settings: its settings, besides `task`, `prompts` and the grouping.
+        options: a `TypedDict` of its settings, besides `task`, `prompts` and the grouping.
         prompts: the prompts of a `PromptSet` that it uses besides the isolated one.
     """
 
@@ -77,8 +143,16 @@ class Method:
     tasks: tuple[Task, ...]
     needs: Need
     defense: str
-    settings: tuple[Setting, ...] = ()
+    options: type
     prompts: tuple[str, ...] = ()
+
+    @cached_property
+    def settings(self) -> tuple[Setting, ...]:
+        """Its settings, thresholds first; one that goes with another is free where there is no such other."""
+        found = settings_in(self.options)
+        names = [s.name for s in found]
+        free = (s if s.where is None or s.where[0] in names else replace(s, where=None) for s in found)
+        return tuple(sorted(free, key=lambda s: (not s.threshold, s.where is not None)))
 
     @property
     def takes_choices(self) -> bool:
@@ -109,21 +183,17 @@ class Method:
         """Return the default of a setting."""
         return next(s.default for s in self.settings if s.name == name)
 
-    def value(self, name: str, given: Any) -> Any:
-        """Return a setting as given, or its default for None."""
-        return self.default(name) if given is None else given
-
-    def choice(self, name: str, given: Any) -> Any:
-        """A setting that is one of a few words, or its default for None.
+    def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """Return a value for every setting that applies: the given one, or for None the default.
 
         Raises:
-            ValueError: it is none of them; the message lists them.
+            ValueError: a name that is no setting, a value that its declaration does not allow, or settings that do not
+                go together; the message names them and the fix.
         """
-        chosen = self.value(name, given)
-        values = next(s.values for s in self.settings if s.name == name)
-        if chosen not in values:
-            raise ValueError(f"{name}={chosen!r}: use {' or '.join(map(repr, values))}")
-        return chosen
+        self.check_names(given)
+        others = {s.name: s.default if given.get(s.name) is None else given[s.name] for s in self.settings}
+        others = {s.name: others[s.name] for s in self.settings if not s.threshold} | self.in_force(given)
+        return {s.name: s.check(others[s.name]) for s in self.settings if s.name in others}
 
     def in_force(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the thresholds that decide: those given, and the defaults of the others that go with them.
@@ -134,17 +204,13 @@ class Method:
             ValueError: settings that do not go together; the message names them and the fix.
         """
         chosen = {name: value for name, value in given.items() if value is not None}
-        found: dict[str, Any] = {}
+        free = [s for s in self.thresholds if s.where is None]
+        found: dict[str, Any] = {s.name: s.check(chosen.get(s.name, self._implied(s.name, chosen))) for s in free}
         for setting in self.thresholds:
-            name = setting.name
-            if setting.where is None:
-                found[name] = chosen.get(name, self._implied(name, chosen))
-                if setting.is_choice and found[name] not in setting.values:
-                    raise ValueError(f"{name}={found[name]!r}: use {' or '.join(map(repr, setting.values))}")
-            elif found[setting.where[0]] == setting.where[1]:
-                found[name] = self.value(name, chosen.get(name))
-            elif name in chosen:
-                other, wanted = setting.where
+            name, (other, wanted) = setting.name, setting.where or ("", "")
+            if other and found[other] == wanted:
+                found[name] = chosen.get(name, setting.default)
+            elif other and name in chosen:
                 raise ValueError(
                     f"{name}={chosen[name]!r} goes with {other}={wanted!r}, not {found[other]!r} and its numbers; "
                     f"leave {name} out, or pass {other}={wanted!r} alone"
@@ -222,266 +288,32 @@ def _method(name: str, found: object) -> Method:
     return found
 
 
-_RELATIVE, _ABSOLUTE = ("threshold", "relative"), ("threshold", "absolute")
-_CUT_REPLIES = Setting("cut_replies", "abstain", str, "what a reply that was cut does", values=("abstain", "count"))
-
-_REPLIES = Setting(
-    "replies",
-    "text",
-    str,
-    "whether groups are asked for an object with answer and flag: never, always, where the model is made to give one",
-    values=("text", "structured", "auto"),
-)
-_UNGROUNDED = Setting(
-    "ungrounded",
-    "abstain",
-    str,
-    "what becomes of an answer of which no word stands in the passages of those that give it",
-    values=("abstain", "count"),
-)
-_OPTIONS = Setting(
-    "options",
-    "words",
-    str,
-    "multiple choice asks for an option's words, or for its letter as the paper does",
-    values=("words", "letters"),
-)
-_EXTRACTOR = Setting(
-    "extractor",
-    "runs",
-    str,
-    "what finds a reply's keywords: runs of words, or the paper's spaCy; in Python also a function",
-    values=("runs", "spacy"),
-)
-
-KEYWORD = Method(
-    name="keyword",
-    summary="keep the keywords that enough groups share, answer from those alone; any model",
-    tasks=("short_answer", "long_form", "list"),
-    needs="text",
-    defense="robustrag_integrations.defenses.keyword.defense:KeywordAggregation",
-    settings=(
-        Setting(
-            "threshold",
-            "absolute",
-            str,
-            "what a keyword is held against: the strongest keyword, or alpha and beta",
-            threshold=True,
-            values=("relative", "absolute"),
-            tries=("relative", "absolute"),
-        ),
-        Setting(
-            "share",
-            0.5,
-            float,
-            "share of the strongest keyword's groups that must agree",
-            True,
-            where=_RELATIVE,
-            tries=(0.5, 0.6, 0.7),
-        ),
-        Setting(
-            "min_support", 2, int, "number of groups that must say a keyword", True, where=_RELATIVE, tries=(1, 2, 3)
-        ),
-        Setting(
-            "alpha",
-            0.5,
-            float,
-            "share of answering groups that must agree",
-            True,
-            where=_ABSOLUTE,
-            tries=(0.2, 0.3, 0.4, 0.5),
-        ),
-        Setting(
-            "beta", 5, int, "number of groups that is enough in any case", True, where=_ABSOLUTE, tries=(2, 3, 4, 5)
-        ),
-        Setting(
-            "final",
-            "auto",
-            str,
-            "when the model words the kept keys: where several have to be put together, always, or never",
-            values=("auto", "always", "never"),
-        ),
-        _EXTRACTOR,
-        Setting("min_words", None, int, "keywords of fewer words do not count"),
-        Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
-        Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),
-        _CUT_REPLIES,
-        _REPLIES,
-        _UNGROUNDED,
-    ),
-    prompts=("keyword", "phrases"),
-)
-DECODING = Method(
-    name="decoding",
-    summary="decode from the sum of all groups' next-token probabilities; a model that gives them",
-    tasks=("short_answer", "long_form"),
-    needs="probabilities",
-    defense="robustrag_integrations.defenses.decoding.defense:DecodingAggregation",
-    settings=(
-        Setting(
-            "gamma",
-            0.99,
-            float,
-            "probability of abstaining from which a group is left out",
-            threshold=True,
-            tries=(0.9, 0.99),
-        ),
-        Setting("eta", 0.0, float, "smallest lead of a token, in probability", threshold=True, tries=(0.0, 1.0, 2.0)),
-        Setting("max_new_tokens", None, int, "longest answer"),
-        Setting("stop", None, object, "strings that end the answer"),
-        Setting("slack", 2.0**-10, float, "what comparisons of the radius are widened by, for float noise"),
-    ),
-    prompts=("no_retrieval",),
-)
-VOTING = Method(
-    name="voting",
-    summary="majority vote over the options of a multiple-choice question; any model",
-    tasks=("multiple_choice",),
-    needs="text",
-    defense="robustrag_integrations.defenses.voting.defense:MajorityVoting",
-    settings=(
-        _OPTIONS,
-        Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
-        _CUT_REPLIES,
-    ),
-)
-
-CONSENSUS = Method(
-    name="consensus",
-    summary="one round: what most of the strongest support says, in the groups' own words; any model",
-    tasks=("short_answer", "long_form", "list"),
-    needs="text",
-    defense="robustrag_integrations.defenses.consensus.defense:ConsensusAggregation",
-    settings=(
-        Setting(
-            "share",
-            0.5,
-            float,
-            "share of the strongest keyword's groups that must agree",
-            threshold=True,
-            tries=(0.5, 0.6, 0.7),
-        ),
-        Setting(
-            "min_support",
-            2,
-            int,
-            "number of groups that must say the strongest keyword",
-            threshold=True,
-            tries=(1, 2, 3),
-        ),
-        _EXTRACTOR,
-        Setting("quorum", 0.5, float, "share of groups that must have been asked with success"),
-        Setting("abstention", None, object, "from one response to whether it abstains, or phrases that do"),
-        _CUT_REPLIES,
-        _REPLIES,
-        _UNGROUNDED,
-    ),
-)
-
-VANILLA = Method(
-    name="vanilla",
-    summary="no defence: one prompt with all passages, to compare with",
-    tasks=("short_answer", "multiple_choice", "long_form", "list"),
-    needs="text",
-    defense="robustrag_integrations.defenses.vanilla:VanillaRAG",
-    settings=(_OPTIONS, _CUT_REPLIES),
-)
-
-_BASELINES = "robustrag_integrations.evaluation.baselines"
-_ANY_TASK: tuple[Task, ...] = ("short_answer", "multiple_choice", "long_form")
-_CONTRADICTS = Setting(
-    "contradicts", None, object, "whether two answers contradict each other; None compares words", is_function=True
-)
-
-MIS = Method(
-    name="mis",
-    summary="baseline (ReliabilityRAG): read the largest set of passages whose answers do not contradict each other",
-    tasks=("short_answer", "multiple_choice"),
-    needs="text",
-    defense=f"{_BASELINES}.mis:IndependentSet",
-    settings=(_CONTRADICTS, _OPTIONS, _CUT_REPLIES),
-)
-MIS_SAMPLING = Method(
-    name="mis-sampling",
-    summary="baseline (ReliabilityRAG, for many passages): the same over small random draws of passages",
-    tasks=("short_answer", "multiple_choice"),
-    needs="text",
-    defense=f"{_BASELINES}.mis:SampledIndependentSet",
-    settings=(
-        _CONTRADICTS,
-        Setting("samples", 20, int, "how many draws are asked"),
-        Setting("sample_size", 2, int, "how many passages a draw holds"),
-        Setting("decay", 0.9, float, "weight of a rank relative to the one above it"),
-        Setting("seed", 0, int, "of the draws"),
-        _OPTIONS,
-        _CUT_REPLIES,
-    ),
-)
-RADAR = Method(
-    name="radar",
-    summary="baseline (RADAR): read the passages that a smallest cut leaves on the side of those that agree",
-    tasks=("short_answer", "multiple_choice"),
-    needs="text",
-    defense=f"{_BASELINES}.radar:MinCut",
-    settings=(
-        _CONTRADICTS,
-        Setting("entails", None, object, "whether an answer implies another; None compares words", is_function=True),
-        _OPTIONS,
-        _CUT_REPLIES,
-    ),
-)
-TRUSTRAG = Method(
-    name="trustrag",
-    summary="baseline (TrustRAG): drop passages that were written alike, add what the model knows",
-    tasks=_ANY_TASK,
-    needs="text",
-    defense=f"{_BASELINES}.trustrag:ClusterFilter",
-    settings=(
-        Setting("embed", None, object, "from texts to vectors; None counts words", is_function=True),
-        _OPTIONS,
-        _CUT_REPLIES,
-    ),
-)
-INSTRUCTION = Method(
-    name="instruction",
-    summary="baseline: one prompt with all passages that says to ignore instructions in them",
-    tasks=_ANY_TASK,
-    needs="text",
-    defense=f"{_BASELINES}.filters:InstructionPrompt",
-    settings=(
-        _OPTIONS,
-        _CUT_REPLIES,
-    ),
-)
-DETECTOR = Method(
-    name="detector",
-    summary="baseline: drop the passages in which a detector finds an injection",
-    tasks=_ANY_TASK,
-    needs="text",
-    defense=f"{_BASELINES}.filters:InjectionDetector",
-    settings=(
-        Setting(
-            "detector", None, object, "whether a passage holds an injection; None looks for phrases", is_function=True
-        ),
-        _OPTIONS,
-        _CUT_REPLIES,
-    ),
-)
-
-METHODS: Table[Method] = Table(
-    "robustrag.methods", {method.name: method for method in (KEYWORD, DECODING, VOTING, CONSENSUS)}, _method
-)
+METHODS: Table[Method] = Table("robustrag.methods", {}, _method)
 """The methods with a radius, by name: these and those of other packages."""
 
-BASELINES: Mapping[str, Method] = {
-    method.name: method for method in (VANILLA, MIS, MIS_SAMPLING, RADAR, TRUSTRAG, INSTRUCTION, DETECTOR)
-}
+BASELINES: Table[Method] = Table(None, {}, _method, module="robustrag_integrations.evaluation.baselines")
 """The baselines to compare with, by name; each has the radius 0."""
+
+
+def register(method: Method, table: Table[Method] = METHODS) -> Method:
+    """Add a method that ships to the table, and return it; its package does so."""
+    table[method.name] = method
+    return method
+
+
+def described(method: Method, indent: int) -> str:
+    """Return the settings for a docstring, one a line."""
+    lines = (
+        f"{s.name}: {s.help}{'' if s.default is None else f'; default {s.default!r}'}.".replace("..", ".")
+        for s in method.settings
+    )
+    first, more = " " * indent, " " * (indent + 4)
+    return "\n".join(fill(line, 120, initial_indent=first, subsequent_indent=more) for line in lines)
 
 
 def entry_of(name: str) -> Method:
     """The method or baseline of this name; vanilla RAG for any other."""
-    return BASELINES.get(name) or METHODS.get(name, VANILLA)
+    return BASELINES.get(name) or METHODS.get(name) or BASELINES["vanilla"]
 
 
 def methods_that(trait: str) -> tuple[Method, ...]:
@@ -496,13 +328,13 @@ def default_method(task: Task | None, names: Collection[str] = ()) -> str:
         task: what is to be answered; None for short answers, or what the names say.
         names: the names of given settings and prompts (`keyword_prompt`), `choices` and `final_llm` among them.
     """
-    for method in (CONSENSUS, KEYWORD, VOTING, DECODING):
+    for method in map(METHODS.__getitem__, ("consensus", "keyword", "voting", "decoding")):
         taken = {"task", "prompts", *(s.name for s in method.settings), *(f"{p}_prompt" for p in method.prompts)}
-        taken |= {"final_llm", "final_model", "output_schema", "output_cls"} if method is KEYWORD else set()
+        taken |= {"final_llm", "final_model", "output_schema", "output_cls"} if "keyword" in method.prompts else set()
         taken |= {"choices"} if method.takes_choices else set()
         if (task is None or task in method.tasks) and taken.issuperset(names):
             return method.name
-    return CONSENSUS.name
+    return "consensus"
 
 
 def method_of(name: object) -> Method:

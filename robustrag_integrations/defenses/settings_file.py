@@ -11,36 +11,17 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.sections import Section, shown
-from robustrag_integrations.defenses.registry import METHODS, Method, method_of
+from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import PASSAGE
-from robustrag_integrations.grouping.votes import VoteRules
-
-if TYPE_CHECKING:
-    from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.grouping.votes import VOTES, VoteRules
 
 SCHEMA = "robustrag/settings/1"
-VOTES = (
-    "group_by",
-    "group_size",
-    "copies",
-    "weights",
-    "tiers",
-    "min_groups",
-    "min_radius",
-    "below",
-    "stop_when_decided",
-    "wave_size",
-    "allow_sole_source",
-)
-"""The fields of `VoteRules` that a file can hold."""
-
 _KEYS = ("schema", "aggregation", "task", "settings", "votes", "retrieval")
 _LARGEST = 64 * 1024  # bytes
 _DEEPEST = 4  # weights under votes are at 3
@@ -139,37 +120,15 @@ def load_settings(settings: SettingsLike) -> SavedSettings:
         raise SettingsError(f"{name}: {error}") from error
 
 
-def from_settings(model: Any, settings: SettingsLike, **given: Any) -> Defense:
-    """Build the defence that a settings file describes, around a model.
-
-    Args:
-        model: the model to ask; for decoding one that gives probabilities.
-        settings: the file, or what `load_settings` gave.
-        given: arguments of the method's class, such as `alpha` or `group_by`; they win over the file.
-
-    Raises:
-        SettingsError: the file cannot be used.
-        ValueError, TypeError: an invalid argument, or a model that does not give what the method needs.
-
-    Example:
-        >>> defense = from_settings(CallableModel(my_llm), "settings.yaml")
-        >>> defense.answer("Who won?", passages)
-    """
-    saved = load_settings(settings)
-    saved.note_top_k()
-    arguments = saved.under(given)
-    made: Defense = method_of(arguments.pop("aggregation")).build(model, **arguments)
-    return made
-
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
 def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let a function with a method's keyword arguments take `settings=`: a file that fills in those not given."""
+    """Let a function with a method's keyword arguments, `group_by` and `votes` take `settings=`.
 
-    names = signature(function).parameters
+    The file fills in what is not given, and the fields of `votes` that are left at their defaults.
+    """
 
     @wraps(function)
     def filled(*args: _P.args, **given: _P.kwargs) -> _R:
@@ -177,40 +136,34 @@ def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
         if settings is None:
             return function(*args, **given)
         saved = load_settings(settings)
-        arguments: Any = saved.under(given)
-        for key in saved.votes:
-            if key in arguments and key not in names:
-                raise SettingsError(f"{saved.path}: votes.{key}: cannot be set here; leave it out of the file")
+        explicit: Any = given.pop("votes", None)
+        rules = {n: v for n in VOTES if explicit is not None and (v := getattr(explicit, n)) != getattr(VoteRules, n)}
+        arguments: Any = saved.under({**given, **rules})
+        rules = {name: arguments.pop(name) for name in VOTES if name != "group_by" and name in arguments}
+        if rules:
+            arguments["votes"] = VoteRules(**rules)
         saved.note_top_k()
         return function(*args, **arguments)
 
     return filled
 
 
-def reads_settings(init: Callable[_P, None]) -> Callable[_P, None]:
-    """Let the constructor of a method's class read `settings=`: a file that fills in what is not given.
+def saved_under(given: Mapping[str, Any], settings: SettingsLike, method: Method) -> dict[str, Any]:
+    """Return the arguments of a method's class, with what the file fills in.
 
-    It raises SettingsError where the file cannot be used or is for another method.
+    Raises:
+        SettingsError: the file cannot be used, or is for another method.
     """
-
-    @wraps(init)
-    def filled(*args: _P.args, **given: _P.kwargs) -> None:
-        settings: Any = given.pop("settings", None)
-        if settings is None:
-            return init(*args, **given)
-        saved = load_settings(settings)
-        made, wanted = args[0], saved.method
-        if not isinstance(made, wanted.load()):
-            raise SettingsError(
-                f"{saved.path}: these settings are for {wanted.name!r}, not for {type(made).__name__}; use "
-                f"{wanted.class_name}(model, settings=...) or from_settings(model, ...)"
-            )
-        arguments: Any = saved.under(given)
-        del arguments["aggregation"]
-        saved.note_top_k()
-        return init(*args, **arguments)
-
-    return filled
+    saved = load_settings(settings)
+    if saved.aggregation != method.name:
+        raise SettingsError(
+            f"{saved.path}: these settings are for {saved.aggregation!r}, not for {method.class_name}; use "
+            f"{saved.method.class_name}(model, settings=...) or from_settings(model, ...)"
+        )
+    arguments = saved.under(given)
+    del arguments["aggregation"]
+    saved.note_top_k()
+    return arguments
 
 
 def settings_text(saved: SavedSettings, comments: Iterable[str] = ()) -> str:

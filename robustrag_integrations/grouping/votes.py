@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from robustrag_integrations._util.checks import check_at_least, check_flag, is_whole_number
@@ -270,6 +270,28 @@ def _as_setting(weights: Any) -> Any:
     if isinstance(weights, Mapping):
         return {str(key): votes for key, votes in weights.items()}
     return weights.as_dict() if isinstance(weights, Newest) else "function"
+
+
+VOTES = tuple(each.name for each in fields(VoteRules) if each.init)
+"""The names of the rules."""
+
+
+def rules_of(votes: VoteRules | None, group_by: GroupBy | None) -> VoteRules:
+    """Return the rules that `votes=` and `group_by=` give together.
+
+    Raises:
+        TypeError: `votes` is no `VoteRules`.
+        ValueError: both name a `group_by`.
+    """
+    if votes is None:
+        return VoteRules(group_by=group_by)
+    if not isinstance(votes, VoteRules):
+        raise TypeError(f"votes must be VoteRules(...), got {type(votes).__name__}")
+    if group_by is None:
+        return votes
+    if votes.group_by not in (None, group_by):
+        raise ValueError(f"group_by={group_by!r:.60} and votes.group_by={votes.group_by!r:.60}: give one of them")
+    return replace(votes, group_by=group_by)
 
 
 def _checked(votes: object, key: object) -> int:

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
+from functools import partial
 from typing import Any, TypeAlias
 
 from robustrag_integrations._util.checks import check_at_least
@@ -69,21 +70,20 @@ class CalledModel(TextModel):
         """The model's name."""
         return self._name
 
-    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
-        """Ask all prompts at once, `max_concurrency` at a time over all threads; an interrupt cancels the calls."""
-        return self._ask_all(prompts, None)
+    def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
+        """Ask all prompts at once, `max_concurrency` at a time over all threads; an interrupt cancels the calls.
 
-    async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        With `until`, calls that are under way when the replies are enough are given up, as after a `timeout`.
+        """
+        if self._ask is None:
+            return self._loop.run(self.agenerate(prompts, role, until))
+        return self._caller.ask_all(self._respond, prompts, self._in_words, until, probe=self._probe)
+
+    async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop; each loop has as many calls at a time."""
-        return await self._aask_all(prompts, None)
+        return await self._caller.aask_all(self._arespond, prompts, self._in_words, until, probe=self._aprobe)
 
-    def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`generate` until the replies are enough; calls that are under way then are given up, as after a `timeout`."""
-        return self._ask_all(prompts, until)
-
-    async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`agenerate` until the replies are enough; the other calls are cancelled."""
-        return await self._aask_all(prompts, until)
+    generate_until, agenerate_until = generate, agenerate
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the answer in pieces if there is a streaming function, else in one; closing the iterator hangs up."""
@@ -124,34 +124,17 @@ class CalledModel(TextModel):
 
     def ask_alone(self, prompt: Prompt) -> Response:
         """Ask one prompt; a failed call raises."""
-        if (ask := self._ask) is None:
+        if self._ask is None:
             return self._loop.run(self.aask_alone(prompt))
-        call = RetriedCall(self._probe)
-        return self._caller.call(lambda refused: self._checked(ask(prompt.text, refused)), call)
+        return self._caller.call(partial(self._respond, prompt), RetriedCall(self._probe))
 
     async def aask_alone(self, prompt: Prompt) -> Response:
         """`ask_alone` without blocking the event loop."""
-        return await self._caller.acall(lambda refused: self._arespond(prompt, refused), RetriedCall(self._aprobe))
+        return await self._caller.acall(partial(self._arespond, prompt), RetriedCall(self._aprobe))
 
-    def _ask_all(self, prompts: Sequence[Prompt], until: Until | None) -> list[Response]:
-        if (ask := self._ask) is None:
-            return self._loop.run(self._aask_all(prompts, until))
-        return self._caller.ask_all(
-            lambda i, refused: BLANK if prompts[i].blank else self._checked(ask(prompts[i].text, refused)),
-            len(prompts),
-            self._in_words,
-            until,
-            probe=self._probe,
-        )
-
-    async def _aask_all(self, prompts: Sequence[Prompt], until: Until | None) -> list[Response]:
-        return await self._caller.aask_all(
-            lambda i, refused: self._arespond(prompts[i], refused),
-            len(prompts),
-            self._in_words,
-            until,
-            probe=self._aprobe,
-        )
+    def _respond(self, prompt: Prompt, refused: Refused) -> Response:
+        assert self._ask is not None  # noqa: S101 - the caller has looked
+        return BLANK if prompt.blank else self._checked(self._ask(prompt.text, refused))
 
     async def _arespond(self, prompt: Prompt, refused: Refused) -> Response:
         if prompt.blank:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from concurrent import futures
 from contextlib import aclosing, closing
 from dataclasses import dataclass
@@ -88,9 +88,7 @@ class ModelCaller:
     wait: float = 0.5
     max_wait: float = 20.0
 
-    def call(
-        self, ask: Callable[[Refused], Result], call: RetriedCall | None = None, *, cap: int | None = None
-    ) -> Result:
+    def call(self, ask: Callable[[Refused], Result], call: RetriedCall | None = None, cap: int | None = None) -> Result:
         """Make a call.
 
         Args:
@@ -164,8 +162,8 @@ class ModelCaller:
 
     def ask_all(
         self,
-        ask: Callable[[int, Refused], Response],
-        count: int,
+        ask: Callable[[Item, Refused], Response],
+        items: Sequence[Item],
         shown: Callable[[BaseException], str],
         until: Until | None = None,
         *,
@@ -175,8 +173,8 @@ class ModelCaller:
         """Make several calls concurrently.
 
         Args:
-            ask: makes the call of this number, without the parameters that are refused.
-            count: how many there are.
+            ask: asks about one item, without the parameters that are refused.
+            items: one for each call.
             shown: words an error for a report; raises it if it is not a call's failure.
             until: when the replies so far are enough: the other calls are given up, or not made. None: all are waited
                 for.
@@ -184,17 +182,9 @@ class ModelCaller:
             cap: a lower limit on calls under way.
         """
         stop = Stop(gives_up=until is not None)
-        calls = [RetriedCall(probe, stop) for _ in range(count)]
-        waves, workers = Waves(count, until), self.limits.lowered(cap)
-        replies: list[Response | None] = [None] * count
-
-        def respond(index: int) -> Response:
-            call = calls[index]
-            try:
-                return self.call(partial(ask, index), call, cap=cap)
-            except BaseException as error:
-                return _failed(error, shown, call)
-
+        calls = [RetriedCall(probe, stop) for _ in items]
+        waves, workers = Waves(len(items), until), self.limits.lowered(cap)
+        replies: list[Response | None] = [None] * len(items)
         due: deque[int] = deque()
         under_way: dict[futures.Future[Response], int] = {}
         try:
@@ -202,12 +192,13 @@ class ModelCaller:
                 due.extend(waves.due(waiting=bool(under_way or due)))
                 while due and len(under_way) < workers:
                     index = due.popleft()
-                    under_way[POOL.submit(respond, index)] = index
+                    under_way[POOL.submit(self.call, partial(ask, items[index]), calls[index], cap)] = index
                 if not under_way or waves.over:
                     break
                 done, _ = futures.wait(under_way, waves.patience(), futures.FIRST_COMPLETED)
                 for task in done:
-                    replies[under_way.pop(task)] = task.result()
+                    index, error = under_way.pop(task), task.exception()
+                    replies[index] = task.result() if error is None else _failed(error, shown, calls[index])
                     waves.heard()
                 if until and done and None in replies and until.enough(_heard(replies, calls)):
                     break
@@ -217,8 +208,8 @@ class ModelCaller:
 
     async def aask_all(
         self,
-        ask: Callable[[int, Refused], Awaitable[Response]],
-        count: int,
+        ask: Callable[[Item, Refused], Awaitable[Response]],
+        items: Sequence[Item],
         shown: Callable[[BaseException], str],
         until: Until | None = None,
         *,
@@ -226,13 +217,13 @@ class ModelCaller:
         cap: int | None = None,
     ) -> list[Response]:
         """`ask_all` in an event loop; calls that are not waited for are cancelled."""
-        calls = [RetriedCall(probe) for _ in range(count)]
-        waves, replies = Waves(count, until), list[Response | None]([None] * count)
+        calls = [RetriedCall(probe) for _ in items]
+        waves, replies = Waves(len(items), until), list[Response | None]([None] * len(items))
 
         async def respond(index: int) -> None:
             call = calls[index]
             try:
-                replies[index] = await self.acall(partial(ask, index), call, cap=cap)
+                replies[index] = await self.acall(partial(ask, items[index]), call, cap=cap)
             except asyncio.CancelledError:
                 if given_up:
                     raise

@@ -7,7 +7,8 @@ from typing import Any
 
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import BASELINES, VANILLA, Method, entry_of
+from robustrag_integrations.defenses.registry import BASELINES, Method, entry_of
+from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.metrics import holds_answer
 from robustrag_integrations.models.base import DecodingModel, TextModel

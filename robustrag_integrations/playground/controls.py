@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, Method, Setting
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, Setting
+from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.playground import state
 from robustrag_integrations.playground.certificates import MODES, MOST_CORRUPTED
 from robustrag_integrations.playground.models import Models
@@ -50,7 +51,7 @@ def _setting(setting: Setting) -> dict[str, Any]:
     return {
         "name": setting.name,
         "default": setting.default,
-        "meaning": setting.meaning,
+        "meaning": setting.help,
         "whole": setting.kind is int,
         "values": list(setting.values),
         "where": list(setting.where) if setting.where else None,

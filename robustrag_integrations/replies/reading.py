@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, get_args
+from typing import Literal
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
@@ -47,20 +47,6 @@ _WINDOW = re.compile(
 )
 _TOO_LONG = "of a file that is too long for the model, keep fewer passages (per_origin=)"
 _LINE = re.compile(r"\s*(\S[^\n]*)\n")
-
-
-def check_cut_replies(value: object) -> CutReplies:
-    """Check the setting, and return it.
-
-    Raises:
-        ValueError: it is neither "abstain" nor "count".
-    """
-    if value not in get_args(CutReplies):
-        raise ValueError(
-            f"cut_replies={value!r} must be 'abstain' (a cut reply abstains, a cut final answer raises) or 'count' "
-            "(both count, with a warning)"
-        )
-    return value  # type: ignore[return-value]
 
 
 def counted(

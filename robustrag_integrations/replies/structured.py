@@ -17,7 +17,7 @@ import json
 import threading
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import replace
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.steps import adriven, driven
@@ -45,17 +45,6 @@ _LONGEST = 20_000  # characters of an object
 _CUT = ("length", "content_filter", "tool_calls")
 _MAY_PASS = (408, 409, 425, 429, 502, 503, 504)  # statuses that say nothing about a server's capabilities
 _OF_THE_MODEL = (ModelError, ValueError, TypeError, LookupError, AttributeError, NotImplementedError)
-
-
-def check_replies(value: object) -> Replies:
-    """Check the setting, and return it.
-
-    Raises:
-        ValueError: it is none of its three values.
-    """
-    if value not in get_args(Replies):
-        raise ValueError(f"replies={value!r:.60} must be one of {', '.join(map(repr, get_args(Replies)))}")
-    return value  # type: ignore[return-value]
 
 
 def answer_in(response: Response) -> Response:

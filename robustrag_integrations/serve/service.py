@@ -10,7 +10,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.usage import Prices
 from robustrag_integrations.corpus.retrieval import BM25Index
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import VANILLA
+from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.grouping.passages import ORIGIN, Passage
 from robustrag_integrations.serve.errors import RequestError
 from robustrag_integrations.serve.limits import Limits

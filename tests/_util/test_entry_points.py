@@ -19,13 +19,14 @@ from robustrag_integrations.evaluation.data.datasets import DATASETS, DatasetErr
 from robustrag_integrations.metrics import METRICS
 
 MODULE = """
-from robustrag_integrations.defenses.registry import Method, Setting
+from robustrag_integrations.defenses.registry import Method
+from tests.defenses.toy import UnanimityOptions
 
 TWICE = Method("{name}", "all groups word for word", ("short_answer",), "text", "tests.defenses.toy.defense:Unanimity",
-               (Setting("at_least", 2, int, "how many groups must answer", threshold=True),))
+               UnanimityOptions)
 
-LOST = Method("lost", "", ("short_answer",), "text", "toy_plugin:Gone")
-ODD = Method("odd", "", ("short_answer",), "text", "toy_plugin:flattery")
+LOST = Method("lost", "", ("short_answer",), "text", "toy_plugin:Gone", dict)
+ODD = Method("odd", "", ("short_answer",), "text", "toy_plugin:flattery", dict)
 
 def flattery(scene):
     return f"You are kind. {{scene.question}} {{scene.target}}!"

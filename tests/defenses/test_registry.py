@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import sys
 from dataclasses import fields
@@ -13,36 +12,28 @@ import pytest
 
 from robustrag_integrations import CallableModel, Passage
 from robustrag_integrations.cli import main
-from robustrag_integrations.defenses import registry
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, Setting, method_of
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, method_of
 from robustrag_integrations.prompts import PromptSet, Task
-
-THE_LINE = Method(
-    name="toy",
-    summary="the answer that all groups give word for word",
-    tasks=("short_answer",),
-    needs="text",
-    defense="tests.defenses.toy.defense:Unanimity",
-    settings=(Setting("at_least", 2, int, "how many groups must answer", threshold=True),),
-)
+from tests.defenses.toy import UNANIMITY
+from tests.helpers.scripted import ScriptedDecodingModel
 
 
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> Method:
-    monkeypatch.setitem(METHODS, "toy", THE_LINE)
-    return THE_LINE
+    monkeypatch.setitem(METHODS, "toy", UNANIMITY)
+    return UNANIMITY
 
 
 # --- what the table says
 
 
 @pytest.mark.parametrize("method", [*METHODS.values(), BASELINES["vanilla"]], ids=lambda m: m.name)
-def test_an_entry_names_the_class_and_exactly_the_settings_that_it_takes(method: Method) -> None:
-    given = set(inspect.signature(method.load()).parameters) - {"model", "task", "prompts", "rules"}
-    given -= {"accept_sampling", "prime", "final_model", "settings"}
-    assert given == {setting.name for setting in method.settings}
-    taken = set(inspect.signature(method.load().settings_type.of).parameters) - {"task", "prompts"}
-    assert taken == {setting.name for setting in method.settings}
+def test_a_class_takes_exactly_the_declared_settings(method: Method) -> None:
+    model: Any = ScriptedDecodingModel(lambda text, prefix: []) if method.needs_probabilities else CallableModel(str)
+    assert method.build(model, **{s.name: s.default for s in method.settings if s.where is None})
+    for name in {s.name for m in METHODS.values() for s in m.settings} - {s.name for s in method.settings}:
+        with pytest.raises((TypeError, ValueError), match=rf"has no .*{name}"):
+            method.build(model, **{name: 1})
 
 
 @pytest.mark.parametrize("method", BASELINES.values(), ids=lambda m: m.name)
@@ -55,12 +46,10 @@ def test_an_entry_of_a_baseline_names_exactly_the_settings_that_it_has(method: M
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
-def test_defaults_stand_in_the_registry_alone(method: Method) -> None:
+def test_defaults_are_the_declared_ones(method: Method) -> None:
     own = (s for s in method.settings if not s.threshold or s.name in method.in_force({}))
     written = {s.name: s.default for s in own if s.default is not None}
     assert method.settings_of(written).as_dict() == method.settings_of({}).as_dict()
-    signature = inspect.signature(method.load())
-    assert all(signature.parameters[s.name].default is None for s in method.settings)
 
 
 def test_numbers_say_which_threshold_is_meant_and_do_not_mix() -> None:
@@ -110,9 +99,9 @@ def test_an_unknown_method_or_task_is_named_with_what_there_is() -> None:
     with pytest.raises(ValueError, match=r"'radar' is a baseline of robustrag eval and ask; use one of 'keyword'"):
         method_of("radar")
     with pytest.raises(ValueError, match=r"keyword does .* use MajorityVoting for multiple choice"):
-        registry.KEYWORD.check_task("multiple_choice")
+        METHODS["keyword"].check_task("multiple_choice")
     with pytest.raises(ValueError, match=r"has no gama; it takes gamma"):
-        registry.DECODING.check_names(["gama"])
+        METHODS["decoding"].check_names(["gama"])
 
 
 # --- a fourth method

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from robustrag_integrations.defenses.decoding import DECODING
 from robustrag_integrations.defenses.decoding.token_choice import ONE, choose_token, fixed_point, step_radius
 from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import KeywordRule, keyword_radius, tally_keywords
 from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
-from robustrag_integrations.defenses.registry import DECODING
 
 RULES: dict[str, KeywordRule] = {
     **{f"{a}, {b}": AbsoluteThreshold.of(a, b) for a, b in ((0.2, 3), (0.3, 3), (0.4, 4), (0.5, 5), (0.5, 10))},

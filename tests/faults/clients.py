@@ -13,6 +13,7 @@ import pytest
 
 from robustrag_integrations import OpenAIModel
 from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.grouping.votes import VOTES, VoteRules
 
 QUESTION = "Who runs the mill?"
 GROUPS = 7
@@ -25,6 +26,12 @@ def phrase(response: str) -> set[str]:
 
 
 PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(GROUPS)]
+
+
+def _as_votes(rules: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments as the frameworks' constructors take them: rules of voting are one object."""
+    votes = {name: value for name, value in rules.items() if name in VOTES and name != "group_by"}
+    return {**{n: v for n, v in rules.items() if n not in votes}, "votes": VoteRules(**votes)}
 
 
 class CoreClient:
@@ -72,7 +79,7 @@ class LangChainClient:
         from langchain_core.documents import Document
         from langchain_openai import ChatOpenAI
 
-        from langchain_robustrag import create_robust_documents_chain
+        from langchain_robustrag import CallOptions, create_robust_documents_chain
 
         self.report: dict[str, Any] | None = None
         self._http, self._ahttp = _connections(timeout)
@@ -88,7 +95,11 @@ class LangChainClient:
             stream_usage=False,
         )
         self._chain = create_robust_documents_chain(
-            llm, extractor=phrase, timeout=timeout, attempts=1, return_robustness=True, **rules
+            llm,
+            extractor=phrase,
+            calls=CallOptions(timeout=timeout, attempts=1),
+            return_robustness=True,
+            **_as_votes(rules),
         )
         self._given = {"input": QUESTION, "context": [Document(p) for p in PASSAGES]}
 
@@ -129,7 +140,7 @@ class LlamaIndexClient:
         from llama_index.core.schema import NodeWithScore, TextNode
         from llama_index.llms.openai_like import OpenAILike
 
-        from llamaindex_robustrag import RobustRAGSynthesizer
+        from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
 
         self.report: dict[str, Any] | None = None
         self._http, self._ahttp = _connections(timeout)
@@ -147,10 +158,9 @@ class LlamaIndexClient:
         )
         settings: dict[str, Any] = {
             "group_by": "passage",
-            "timeout": timeout,
-            "attempts": 1,
+            "calls": CallOptions(timeout=timeout, attempts=1),
             "extractor": phrase,
-            **rules,
+            **_as_votes(rules),
         }
         self._whole = RobustRAGSynthesizer(llm=llm, **settings)
         self._streaming = RobustRAGSynthesizer(llm=llm, streaming=True, **settings)

@@ -23,6 +23,7 @@ from pydantic import BaseModel, PrivateAttr
 from langchain_robustrag import (
     IsolationAudit,
     UndefendedError,
+    VoteRules,
     audit_isolation,
     create_robust_documents_chain,
     create_robust_node,
@@ -162,7 +163,7 @@ DEFENDED: dict[str, Callable[[], Any]] = {
         Quoting(documents=DOCUMENTS), LLM, aggregation="keyword", final="always"
     ).invoke(ASKED),
     "group of several": lambda: create_robust_documents_chain(
-        LLM, PROMPT, group_size=2, aggregation="keyword", final="always"
+        LLM, PROMPT, votes=VoteRules(group_size=2), aggregation="keyword", final="always"
     ).invoke({**ASKED, "context": DOCUMENTS}),
     "without sources": lambda: ROBUST.invoke({**ASKED, "context": [Document(d.page_content) for d in DOCUMENTS]}),
     "consensus": lambda: create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="consensus").invoke(ASKED),

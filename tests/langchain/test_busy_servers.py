@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from langchain_robustrag import create_robust_documents_chain
+from langchain_robustrag import CallOptions, create_robust_documents_chain
 from tests.langchain.fakes import PROMPT, Reader, read
 from tests.langchain.test_refused_parameters import GIVEN, STYLES, report
 
@@ -68,7 +68,12 @@ async def test_a_group_that_gave_up_says_so(style: str) -> None:
         return rationed(prompt) if "Guide 4" in prompt else read(prompt)
 
     chain = create_robust_documents_chain(
-        Reader(answer=fifth), PROMPT, attempts=2, return_robustness=True, aggregation="keyword", final="always"
+        Reader(answer=fifth),
+        PROMPT,
+        calls=CallOptions(attempts=2),
+        return_robustness=True,
+        aggregation="keyword",
+        final="always",
     )
     answer = await report(chain, style)
     assert answer.groups[4].error == "gave up after 2 tries: TooMany: Error code: 429"

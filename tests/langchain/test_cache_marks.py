@@ -11,7 +11,7 @@ from langchain_core.prompt_values import ChatPromptValue
 from langchain_core.prompts import ChatPromptTemplate
 from pydantic import PrivateAttr
 
-from langchain_robustrag import create_robust_documents_chain
+from langchain_robustrag import CallOptions, create_robust_documents_chain
 from langchain_robustrag.cache_marks import marked
 from tests.langchain.fakes import QUESTION, Reader, read
 
@@ -52,7 +52,11 @@ def asked_of(llm: Recording, prompt: Any, **more: Any) -> list[list[BaseMessage]
 def test_the_part_before_the_documents_ends_in_a_mark(wrapped: bool) -> None:
     llm = ChatAnthropic(answer=read)
     chain = create_robust_documents_chain(
-        llm.bind(stop=["x"]) if wrapped else llm, ORDERED, prime=1, aggregation="keyword", final="always"
+        llm.bind(stop=["x"]) if wrapped else llm,
+        ORDERED,
+        calls=CallOptions(prime=1),
+        aggregation="keyword",
+        final="always",
     )
     chain.invoke(GIVEN)
     isolated = llm._messages[:5]  # the priming call is marked as well: it is what fills the cache
@@ -66,13 +70,13 @@ def test_the_part_before_the_documents_ends_in_a_mark(wrapped: bool) -> None:
 
 
 def test_a_message_before_that_of_the_documents_is_marked_as_a_whole() -> None:
-    isolated = asked_of(ChatAnthropic(answer=read), SYSTEM_FIRST, prime=1)[1]
+    isolated = asked_of(ChatAnthropic(answer=read), SYSTEM_FIRST, calls=CallOptions(prime=1))[1]
     assert blocks(isolated[0])[0]["cache_control"]
     assert not blocks(isolated[1])
 
 
 def test_the_projects_own_prompt_is_marked() -> None:
-    isolated = asked_of(ChatAnthropic(answer=read), None, prime=1)[1]
+    isolated = asked_of(ChatAnthropic(answer=read), None, calls=CallOptions(prime=1))[1]
     head, tail = blocks(isolated[0])
     assert head["cache_control"]
     assert "Paris" not in head["text"]
@@ -82,7 +86,7 @@ def test_the_projects_own_prompt_is_marked() -> None:
 def test_without_priming_and_for_other_models_nothing_is_marked() -> None:
     for llm, more in ((ChatAnthropic(answer=read), {}), (Recording(answer=read), {"prime": 1})):
         assert not any(blocks(m) for messages in asked_of(llm, ORDERED, **more) for m in messages)
-    too_short = asked_of(ChatAnthropic(answer=read), ORDERED, prime=True)
+    too_short = asked_of(ChatAnthropic(answer=read), ORDERED, calls=CallOptions(prime=True))
     assert not any(blocks(m) for messages in too_short for m in messages)
 
 

@@ -13,6 +13,7 @@ pytest.importorskip("langchain_classic", reason="needs langchain-classic")
 from langchain_classic.chains import RetrievalQA
 from langchain_core.prompts import ChatPromptTemplate
 
+from langchain_robustrag import CallOptions
 from langchain_robustrag.classic import RobustDocumentsChain
 
 QA_PROMPT = ChatPromptTemplate.from_messages([("system", "{context}"), ("human", "{question}")])
@@ -48,7 +49,7 @@ async def test_documents_in_text_and_report_out(poisoned: ListRetriever, asynchr
 
 def test_the_cap_of_the_chain_holds_where_max_concurrency_is_lost(poisoned: ListRetriever) -> None:
     reader = Reader(delay=0.02)
-    retrieval_qa(poisoned, reader, max_concurrency=2).invoke({"query": QUESTION})
+    retrieval_qa(poisoned, reader, calls=CallOptions(max_concurrency=2)).invoke({"query": QUESTION})
     assert reader.peak == 2
 
 

@@ -14,7 +14,7 @@ from langchain_core.tracers.base import BaseTracer
 from langchain_core.tracers.schemas import Run
 from pydantic import Field
 
-from langchain_robustrag import create_robust_documents_chain
+from langchain_robustrag import VoteRules, create_robust_documents_chain
 
 
 class Slow(BaseChatModel):
@@ -58,7 +58,7 @@ async def test_tasks_are_cancelled_and_their_traces_closed(aggregation: str, mor
     chain = create_robust_documents_chain(
         llm,
         aggregation=aggregation,
-        stop_when_decided=True,
+        votes=VoteRules(stop_when_decided=True),
         extractor=None if aggregation == "voting" else lambda text: {text},
         return_robustness=True,
         **more,
@@ -79,4 +79,6 @@ async def test_tasks_are_cancelled_and_their_traces_closed(aggregation: str, mor
 
 def test_methods_that_cannot_stop_early_say_so() -> None:
     with pytest.raises(ValueError, match="KeywordAggregation needs what all groups say"):
-        create_robust_documents_chain(Slow(), stop_when_decided=True, aggregation="keyword", final="always")
+        create_robust_documents_chain(
+            Slow(), votes=VoteRules(stop_when_decided=True), aggregation="keyword", final="always"
+        )

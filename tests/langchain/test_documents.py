@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from langchain_core.documents import Document
 from langchain_core.prompts import PromptTemplate
 
-from langchain_robustrag import create_robust_documents_chain
+from langchain_robustrag import VoteRules, create_robust_documents_chain
 from langchain_robustrag.documents import Isolation
 from tests.helpers.hostile_keys import HOSTILE_KEYS
 from tests.langchain.fakes import PROMPT, QUESTION, Reader, planted, truthful
@@ -102,7 +102,7 @@ def test_sources_made_to_be_unequal_win_no_votes(make: Any, by: Any) -> None:
 
 def test_groups_of_several_documents_carry_a_warning() -> None:
     chain = create_robust_documents_chain(
-        Reader(), PROMPT, group_size=2, return_robustness=True, aggregation="keyword", final="always"
+        Reader(), PROMPT, votes=VoteRules(group_size=2), return_robustness=True, aggregation="keyword", final="always"
     )
     answer = chain.invoke({"input": QUESTION, "context": truthful(6)})["robustness"]
     assert any(w.startswith("groups of 2 adjacent passages") for w in answer.warnings)

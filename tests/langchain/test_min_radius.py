@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from langchain_robustrag import create_robust_documents_chain, create_robust_node, create_robust_retrieval_chain
+from langchain_robustrag import (
+    VoteRules,
+    create_robust_documents_chain,
+    create_robust_node,
+    create_robust_retrieval_chain,
+)
 from langchain_robustrag.calls import NOSTREAM
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, truthful
 
@@ -34,7 +39,12 @@ async def in_every_way(chain: Any) -> list[list[dict[str, Any]]]:
 async def test_too_small_a_radius_gives_an_abstention_in_every_way_of_calling() -> None:
     least = radius() + 1
     chain = create_robust_documents_chain(
-        Reader(), PROMPT, min_radius=least, return_robustness=True, aggregation="keyword", final="always"
+        Reader(),
+        PROMPT,
+        votes=VoteRules(min_radius=least),
+        return_robustness=True,
+        aggregation="keyword",
+        final="always",
     )
     for pieces in await in_every_way(chain):
         answer = next(piece["robustness"] for piece in pieces if "robustness" in piece)
@@ -45,7 +55,12 @@ async def test_too_small_a_radius_gives_an_abstention_in_every_way_of_calling() 
 
 async def test_enough_radius_gives_the_answer_in_one_piece() -> None:
     chain = create_robust_documents_chain(
-        Reader(), PROMPT, min_radius=radius(), return_robustness=True, aggregation="keyword", final="always"
+        Reader(),
+        PROMPT,
+        votes=VoteRules(min_radius=radius()),
+        return_robustness=True,
+        aggregation="keyword",
+        final="always",
     )
     for pieces in await in_every_way(chain):
         [said] = [piece["answer"] for piece in pieces if "answer" in piece]
@@ -54,9 +69,9 @@ async def test_enough_radius_gives_the_answer_in_one_piece() -> None:
 
 def test_a_final_call_that_may_be_withheld_carries_the_tag_that_hides_it() -> None:
     recorder = Recorder()
-    create_robust_documents_chain(Reader(), PROMPT, min_radius=1, aggregation="keyword", final="always").invoke(
-        INPUT, {"callbacks": [recorder]}
-    )
+    create_robust_documents_chain(
+        Reader(), PROMPT, votes=VoteRules(min_radius=1), aggregation="keyword", final="always"
+    ).invoke(INPUT, {"callbacks": [recorder]})
     [final] = recorder.named("final")
     assert NOSTREAM in final["tags"]
     create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always").invoke(
@@ -69,13 +84,18 @@ def test_a_final_call_that_may_be_withheld_carries_the_tag_that_hides_it() -> No
 def test_every_factory_takes_it() -> None:
     least = radius() + 1
     rag = create_robust_retrieval_chain(
-        ListRetriever(documents=truthful(5)), Reader(), PROMPT, min_radius=least, aggregation="keyword", final="always"
+        ListRetriever(documents=truthful(5)),
+        Reader(),
+        PROMPT,
+        votes=VoteRules(min_radius=least),
+        aggregation="keyword",
+        final="always",
     )
     assert rag.invoke({"input": QUESTION})["answer"] == "I don't know"
     assert (
-        create_robust_node(Reader(), PROMPT, min_radius=least, aggregation="keyword", final="always").invoke(INPUT)[
-            "answer"
-        ]
+        create_robust_node(
+            Reader(), PROMPT, votes=VoteRules(min_radius=least), aggregation="keyword", final="always"
+        ).invoke(INPUT)["answer"]
         == "I don't know"
     )
 
@@ -83,4 +103,6 @@ def test_every_factory_takes_it() -> None:
 @pytest.mark.parametrize("least", [-1, 0.5, True, "2"])
 def test_it_is_checked_when_the_chain_is_made(least: Any) -> None:
     with pytest.raises(ValueError, match=r"min_radius=.* must be a whole number of at least 0"):
-        create_robust_documents_chain(Reader(), PROMPT, min_radius=least, aggregation="keyword", final="always")
+        create_robust_documents_chain(
+            Reader(), PROMPT, votes=VoteRules(min_radius=least), aggregation="keyword", final="always"
+        )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from langchain_robustrag import create_robust_documents_chain
+from langchain_robustrag import VoteRules, create_robust_documents_chain
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import TooFewVotesError
 from tests.langchain.fakes import PROMPT, QUESTION, Reader
@@ -52,11 +52,11 @@ def test_one_document_that_fills_the_retrieval_is_said_to_decide_alone() -> None
     found = answer(chunks(10, source="long.pdf"))
     assert found.radius == 0
     assert any("all 10 passages are from one group (long.pdf), which decides alone" in w for w in found.warnings)
-    withheld = answer(chunks(10, source="long.pdf"), min_groups=3)
+    withheld = answer(chunks(10, source="long.pdf"), votes=VoteRules(min_groups=3))
     assert withheld.abstained
     assert withheld.model_calls == 0
     with pytest.raises(TooFewVotesError):
-        answer(chunks(10, source="long.pdf"), min_groups=3, below="raise")
+        answer(chunks(10, source="long.pdf"), votes=VoteRules(min_groups=3, below="raise"))
 
 
 def test_spellings_of_one_address_have_one_vote_or_are_warned_of() -> None:
@@ -69,14 +69,14 @@ def test_spellings_of_one_address_have_one_vote_or_are_warned_of() -> None:
 def test_copies_under_several_names_are_warned_of_and_may_have_one_vote() -> None:
     flood = [Document(EVIL, metadata={"source": f"mirror{i}.example"}) for i in range(6)]
     assert any("hold the same text" in w for w in answer([*flood, *honest(3)]).warnings)
-    once = answer([*flood, *honest(3)], copies="one_vote")
+    once = answer([*flood, *honest(3)], votes=VoteRules(copies="one_vote"))
     assert "Paris" in once.text
     assert [g.status for g in once.groups].count("copy") == 5
 
 
 def test_weights_by_source_decide_and_count() -> None:
     documents = [*honest(2), Document(EVIL, metadata={"source": "https://forum.example/1"})]
-    found = answer(documents, weights={"forum.example/1": 0}, alpha=0.5)
+    found = answer(documents, votes=VoteRules(weights={"forum.example/1": 0}), alpha=0.5)
     assert len(found.groups) == 2
     assert found.radius_unit == "votes"
 
@@ -88,10 +88,10 @@ OLD = ("2019-03-01", "2020-03-01", "2021-03-01")
 def test_three_old_documents_do_not_beat_the_newest_one(aggregation: str) -> None:
     documents = [Document(f"{EVIL} {day}", metadata={"source": f"{day}.md", "date": day}) for day in OLD]
     documents.append(Document(TRUE, metadata={"source": "new.md", "date": "2024-06-01"}))
-    plain = {"final": None, "aggregation": aggregation}
+    plain, tiers = {"final": None, "aggregation": aggregation}, {"new.md": "in force"}
     assert "Berlin" in answer(documents, **plain).text
-    found = answer(documents, **plain, weights="newest", tiers={"new.md": "in force"}, min_radius={"other": 3})
+    found = answer(documents, **plain, votes=VoteRules(weights="newest", tiers=tiers, min_radius={"other": 3}))
     assert "Paris" in found.text
     assert found.radius_by_tier == {"in force": 0, "other": 3}
     assert [d.superseded_by for d in found.dissent] == ["2024-06-01"]
-    assert answer(documents, **plain, tiers={"new.md": "in force"}, min_radius={"other": 3}).abstained
+    assert answer(documents, **plain, votes=VoteRules(tiers=tiers, min_radius={"other": 3})).abstained

@@ -12,7 +12,7 @@ from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOu
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
-from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
+from langchain_robustrag import VoteRules, create_robust_documents_chain, create_robust_retrieval_chain
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truthful
 
 pytest.importorskip("langchain_classic", reason="needs langchain-classic to compare with")
@@ -175,7 +175,12 @@ def test_document_separator_stands_between_documents_of_one_group() -> None:
     given = {**INPUT, "context": truthful(3)}
     create_stuff_documents_chain(plain, PROMPT, document_separator="\n---\n").invoke(given)
     create_robust_documents_chain(
-        robust, PROMPT, document_separator="\n---\n", group_size=3, aggregation="keyword", final="always"
+        robust,
+        PROMPT,
+        document_separator="\n---\n",
+        votes=VoteRules(group_size=3),
+        aggregation="keyword",
+        final="always",
     ).invoke(given)
     assert robust.prompts[0] == plain.prompts[0]
 

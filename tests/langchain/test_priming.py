@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from langchain_core.documents import Document
 
-from langchain_robustrag import create_robust_documents_chain
+from langchain_robustrag import CallOptions, create_robust_documents_chain
 from tests.langchain.fakes import PROMPT, QUESTION, Reader, read
 
 DOCUMENTS = [Document(page_content=f"The capital of France is Paris. ({i})") for i in range(4)]
@@ -17,7 +17,7 @@ GIVEN = {"input": QUESTION, "context": DOCUMENTS}
 async def test_one_run_goes_before_the_groups_and_changes_nothing(prompt: object, style: str) -> None:
     llm = Reader(answer=read)
     chain = create_robust_documents_chain(
-        llm, prompt, prime=1, return_robustness=True, aggregation="keyword", final="always"
+        llm, prompt, calls=CallOptions(prime=1), return_robustness=True, aggregation="keyword", final="always"
     )  # type: ignore[arg-type]
     if style == "invoke":
         result = chain.invoke(GIVEN)

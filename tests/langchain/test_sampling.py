@@ -7,10 +7,15 @@ from typing import Any
 
 import pytest
 
-from langchain_robustrag import create_robust_documents_chain, create_robust_node, create_robust_retrieval_chain
+from langchain_robustrag import (
+    CallOptions,
+    create_robust_documents_chain,
+    create_robust_node,
+    create_robust_retrieval_chain,
+)
 from robustrag_integrations.answers.determinism import PREMISES
 from robustrag_integrations.defenses.registry import METHODS
-from tests.defenses.test_registry import THE_LINE
+from tests.defenses.toy import UNANIMITY
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truthful
 
 INPUT = {"input": QUESTION, "context": truthful(5)}
@@ -39,7 +44,7 @@ def test_the_report_says_what_holds_of_a_run_that_was_drawn() -> None:
 
 def test_sampling_can_be_accepted_so_that_no_answer_warns_of_it() -> None:
     assert any("the model samples" in w for w in report(Warm()).warnings)
-    accepted = report(Warm(), accept_sampling=True)
+    accepted = report(Warm(), calls=CallOptions(accept_sampling=True))
     assert not any("the model samples" in w for w in accepted.warnings)
     assert accepted.determinism.acknowledged
     assert accepted.determinism.promise == report(Warm()).determinism.promise
@@ -60,18 +65,20 @@ def test_other_factories_take_the_setting() -> None:
         ListRetriever(documents=truthful(5)),
         Warm(),
         PROMPT,
-        accept_sampling=True,
+        calls=CallOptions(accept_sampling=True),
         aggregation="keyword",
         final="always",
     )
     assert rag.invoke({"input": QUESTION})["robustness"].determinism.acknowledged
-    node = create_robust_node(Warm(), PROMPT, accept_sampling=True, aggregation="keyword", final="always")
+    node = create_robust_node(
+        Warm(), PROMPT, calls=CallOptions(accept_sampling=True), aggregation="keyword", final="always"
+    )
     assert node.invoke(INPUT)["robustness"]["determinism"]["acknowledged"]
 
 
 def test_a_method_that_states_its_own_promise_is_read_and_one_that_does_not_promises_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(METHODS, "toy", THE_LINE)
+    monkeypatch.setitem(METHODS, "toy", UNANIMITY)
     chain = create_robust_documents_chain(Warm(), PROMPT, aggregation="toy", return_robustness=True)
     assert chain.invoke(INPUT)["robustness"].determinism.promise == "nothing is promised: the radius is 0"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from langchain_core.documents import Document
 
-from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
+from langchain_robustrag import CallOptions, create_robust_documents_chain, create_robust_retrieval_chain
 from tests.helpers.serving import free_port
 from tests.langchain.library import FACTS, GIVEN, planted, questions, retriever
 
@@ -26,7 +26,7 @@ def served(reader_server: str, reader_folder: Path) -> Any:
 
 async def test_answers_come_from_the_server_in_every_style(served: Any) -> None:
     chain = create_robust_documents_chain(
-        served, max_concurrency=2, return_robustness=True, aggregation="keyword", final="always"
+        served, calls=CallOptions(max_concurrency=2), return_robustness=True, aggregation="keyword", final="always"
     )
     result = chain.invoke(GIVEN)
     assert "tilen marosk" in result["answer"].casefold()
@@ -55,9 +55,9 @@ def test_a_server_that_is_gone_is_an_error_with_its_cause(served: Any) -> None:
         base_url=f"http://127.0.0.1:{free_port()}/v1", api_key="none", model="none", temperature=0, max_retries=0
     )
     with pytest.raises(QuorumError, match="ConnectionError"):
-        create_robust_documents_chain(gone, attempts=1, aggregation="keyword", final="always").invoke(
-            {**GIVEN, "context": [Document(page_content=FACTS[0])]}
-        )
+        create_robust_documents_chain(
+            gone, calls=CallOptions(attempts=1), aggregation="keyword", final="always"
+        ).invoke({**GIVEN, "context": [Document(page_content=FACTS[0])]})
 
 
 def test_a_temperature_that_is_not_zero_is_warned_of(served: Any) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from langchain_robustrag import (
+    VoteRules,
     create_robust_documents_chain,
     create_robust_retrieval_chain,
     create_robust_retriever_tool,
@@ -38,7 +39,9 @@ def test_a_chain_from_a_file_answers_as_the_core_does(settings: Path) -> None:
 
 
 def test_what_is_given_wins_over_the_file(settings: Path) -> None:
-    chain = create_robust_documents_chain(Reader(), settings=load_settings(settings), beta=5, group_size=2)
+    chain = create_robust_documents_chain(
+        Reader(), settings=load_settings(settings), beta=5, votes=VoteRules(group_size=2)
+    )
     told = chain.settings.as_dict()
     assert (told["alpha"], told["beta"]) == ("2/5", 5)
     assert (chain.rules.group_size, chain.rules.by) == (2, "passage")

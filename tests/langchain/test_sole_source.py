@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage
 
 from langchain_robustrag import (
+    VoteRules,
     create_robust_documents_chain,
     create_robust_node,
     create_robust_retriever_tool,
@@ -47,7 +48,7 @@ def test_a_tool_withholds_it_unless_it_may(options: dict[str, Any]) -> None:
     report = message.artifact["robustness"]
     assert (report["abstained"], report["radius"]) == (True, 0)
     assert "allow_sole_source=True" in report["warnings"][-1]
-    assert called(allow_sole_source=True).content == "Paris"
+    assert called(votes=VoteRules(allow_sole_source=True)).content == "Paris"
 
 
 def test_two_documents_that_differ_do_not_put_their_words_into_a_prompt() -> None:
@@ -66,5 +67,7 @@ def test_messages_of_a_graph_withhold_it_and_other_keys_show_it() -> None:
     told = create_robust_node(Reader(), PROMPT, answer_key="messages").invoke(state)
     assert told["messages"][0].content == "I don't know"
     assert told["robustness"]["abstained"]
-    allowed = create_robust_node(Reader(), PROMPT, answer_key="messages", allow_sole_source=True).invoke(state)
+    allowed = create_robust_node(
+        Reader(), PROMPT, answer_key="messages", votes=VoteRules(allow_sole_source=True)
+    ).invoke(state)
     assert allowed["messages"][0].content == "Paris"

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from langchain_robustrag import (
     Abstained,
+    CallOptions,
     create_robust_documents_chain,
     create_robust_node,
     create_robust_retriever_tool,
@@ -142,7 +143,12 @@ def test_wrapped_models_keep_their_own_way(wrap: Any) -> None:
 def test_text_models_are_told() -> None:
     model = FakeListLLM(responses=["Paris"] * 6 + ['{"name": "Paris"}'])
     chain = create_robust_documents_chain(
-        model, PROMPT, output_schema=CityDict, max_concurrency=1, aggregation="keyword", final="always"
+        model,
+        PROMPT,
+        output_schema=CityDict,
+        calls=CallOptions(max_concurrency=1),
+        aggregation="keyword",
+        final="always",
     )
     assert chain.invoke(GIVEN) == {"name": "Paris"}
 

@@ -24,7 +24,7 @@ from langchain_core.tools import (
 )
 from pydantic import BaseModel, PrivateAttr
 
-from langchain_robustrag import create_robust_retriever_tool
+from langchain_robustrag import VoteRules, create_robust_retriever_tool
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, records_in
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, planted, truthful
 from tests.langchain.test_agents import QUESTION_MESSAGES, GullibleAgent, last_tool_message, run
@@ -180,7 +180,7 @@ async def test_json_is_answered_from_but_earns_no_radius(shape: str, named: bool
 
 
 async def test_with_min_radius_documents_out_of_text_are_one_group() -> None:
-    state = await state_after(search_tool(TEXTS["json"]), min_radius=1)
+    state = await state_after(search_tool(TEXTS["json"]), votes=VoteRules(min_radius=1))
     assert last_tool_message(state).content == "I don't know"
 
 

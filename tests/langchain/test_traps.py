@@ -15,7 +15,7 @@ from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import RunnableLambda
 from pydantic import ValidationError
 
-from langchain_robustrag import RobustDocuments, create_robust_documents_chain
+from langchain_robustrag import CallOptions, RobustDocuments, VoteRules, create_robust_documents_chain
 from robustrag_integrations import QuorumError
 from tests.langchain.fakes import PROMPT, QUESTION, Reader, Recorder, planted, read, truthful
 
@@ -152,14 +152,18 @@ class TestQuorum:
 class TestConcurrency:
     def test_the_cap_belongs_to_the_chain_whatever_calls_it(self) -> None:
         reader = Reader(delay=0.02)
-        chain = create_robust_documents_chain(reader, PROMPT, max_concurrency=3, aggregation="keyword", final="always")
+        chain = create_robust_documents_chain(
+            reader, PROMPT, calls=CallOptions(max_concurrency=3), aggregation="keyword", final="always"
+        )
         chain.batch([given()] * 4)
         assert reader.peak == 3
         assert len(reader.prompts) == 4 * 6
 
     async def test_the_cap_holds_in_an_event_loop(self) -> None:
         reader = Reader(delay=0.02)
-        chain = create_robust_documents_chain(reader, PROMPT, max_concurrency=3, aggregation="keyword", final="always")
+        chain = create_robust_documents_chain(
+            reader, PROMPT, calls=CallOptions(max_concurrency=3), aggregation="keyword", final="always"
+        )
         await chain.abatch([given()] * 4)
         assert reader.peak == 3
 
@@ -246,7 +250,7 @@ class TestStreaming:
 
     def test_many_open_streams_do_not_block_each_other(self) -> None:
         chain = create_robust_documents_chain(
-            Reader(), PROMPT, max_concurrency=1, aggregation="keyword", final="always"
+            Reader(), PROMPT, calls=CallOptions(max_concurrency=1), aggregation="keyword", final="always"
         )
         streams = [chain.stream(given()) for _ in range(3)]
         assert [next(s) for s in streams] == ["It", "It", "It"]
@@ -344,10 +348,17 @@ class TestFactory:
             create_robust_documents_chain(Reader(), PROMPT, gamma=0.5, aggregation="keyword", final="always")
         with pytest.raises(ValueError, match="exclude each other"):
             create_robust_documents_chain(
-                Reader(), PROMPT, group_by="source", group_size=2, aggregation="keyword", final="always"
+                Reader(),
+                PROMPT,
+                group_by="source",
+                votes=VoteRules(group_size=2),
+                aggregation="keyword",
+                final="always",
             )
         with pytest.raises(ValueError, match="max_concurrency=0"):
-            create_robust_documents_chain(Reader(), PROMPT, max_concurrency=0, aggregation="keyword", final="always")
+            create_robust_documents_chain(
+                Reader(), PROMPT, calls=CallOptions(max_concurrency=0), aggregation="keyword", final="always"
+            )
         with pytest.raises(ValueError, match="the name of a metadata entry"):
             create_robust_documents_chain(Reader(), PROMPT, group_by=["author"], aggregation="keyword", final="always")  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="prompt template"):

@@ -13,7 +13,7 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.prompts import PromptTemplate
 
-from llamaindex_robustrag import RobustRAGSynthesizer
+from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
 from llamaindex_robustrag.llm_calls import PlainCalls, blocks_the_loop
 from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, FactReader, nodes_of, truthful
 
@@ -44,7 +44,7 @@ async def test_trap_call_settings_reach_the_model_which_predict_takes_for_templa
     assert "temperature" not in stock.kwargs[0]
     for llm in (FactReader(chat_model=chat_model), AsyncFactReader(chat_model=chat_model)):
         synthesizer = RobustRAGSynthesizer(
-            llm=llm, llm_kwargs={"temperature": 0.0}, aggregation="keyword", final="always"
+            llm=llm, calls=CallOptions(llm_kwargs={"temperature": 0.0}), aggregation="keyword", final="always"
         )
         synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
         await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3)))
@@ -111,7 +111,9 @@ async def test_the_loop_goes_on_while_a_slow_blocking_llm_answers() -> None:
 @pytest.mark.parametrize("style", ["sync", "async"])
 async def test_no_more_calls_are_under_way_than_num_workers(workers: int, style: str) -> None:
     llm = FactReader(delay=0.02)
-    synthesizer = RobustRAGSynthesizer(llm=llm, num_workers=workers, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(
+        llm=llm, calls=CallOptions(num_workers=workers), aggregation="keyword", final="always"
+    )
     if style == "sync":
         synthesizer.synthesize(QUESTION, nodes_of(truthful(8)))
     else:
@@ -122,7 +124,7 @@ async def test_no_more_calls_are_under_way_than_num_workers(workers: int, style:
 @pytest.mark.parametrize("style", ["sync", "async"])
 async def test_a_call_that_fails_once_is_tried_again(style: str) -> None:
     llm = failing(FactReader(), "number 0", times=1)
-    synthesizer = RobustRAGSynthesizer(llm=llm, attempts=2, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=2), aggregation="keyword", final="always")
     nodes = nodes_of(truthful(4))
     response = (
         synthesizer.synthesize(QUESTION, nodes) if style == "sync" else await synthesizer.asynthesize(QUESTION, nodes)
@@ -144,9 +146,9 @@ def test_other_exceptions_are_tried_again_when_named(llm: FactReader) -> None:
         QUESTION, nodes_of(truthful(4))
     )
     assert given_up.metadata["robustrag"]["groups"][0]["error"] == "Busy: 429"
-    tried = RobustRAGSynthesizer(llm=Flaky(), retry_on=(Busy,), aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful(4))
-    )
+    tried = RobustRAGSynthesizer(
+        llm=Flaky(), calls=CallOptions(retry_on=(Busy,)), aggregation="keyword", final="always"
+    ).synthesize(QUESTION, nodes_of(truthful(4)))
     assert tried.metadata["robustrag"]["groups"][0]["status"] == "supports"
 
 
@@ -160,7 +162,9 @@ async def test_a_call_without_an_answer_in_time_is_a_failed_group(style: str) ->
                 over.wait(60)
             return super()._said(prompt)
 
-    synthesizer = RobustRAGSynthesizer(llm=Stuck(), timeout=2.0, attempts=1, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(
+        llm=Stuck(), calls=CallOptions(timeout=2.0, attempts=1), aggregation="keyword", final="always"
+    )
     nodes = nodes_of([EVIL, *truthful()])
     try:
         response = (
@@ -277,7 +281,8 @@ def test_something_else_as_llm_is_refused() -> None:
         ({"gamma": 0.9}, TypeError, "unknown arguments gamma; keyword aggregation takes threshold, share"),
         ({"alhpa": 0.9}, TypeError, "unknown arguments alhpa; did you mean alpha"),
         ({"alpha": 2}, ValueError, "alpha=2 must lie in"),
-        ({"num_workers": 0}, ValueError, "num_workers=0"),
+        ({"num_workers": 2}, TypeError, r"pass calls=CallOptions\(num_workers=...\)"),
+        ({"calls": 3}, TypeError, r"calls must be CallOptions\(...\), got int"),
         ({"aggregation": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),
         ({"choices": ["a", "b"]}, ValueError, "does not take choices; use MajorityVoting"),
         ({"response_mode": "compact"}, TypeError, "every document is asked alone, in one way; leave it out"),
@@ -287,7 +292,6 @@ def test_something_else_as_llm_is_refused() -> None:
         ({"supporting_only": "no"}, TypeError, "supporting_only='no' must be True or False"),
         ({"citation_markers": "no"}, TypeError, "citation_markers='no' must be True or False"),
         ({"output_cls": dict}, TypeError, "output_cls must be a pydantic class, got <class 'dict'>"),
-        ({"llm_kwargs": [1]}, TypeError, r"llm_kwargs must be a mapping such as .*, got \[1\]"),
         ({"callback_manager": 3}, TypeError, "callback_manager must be a CallbackManager, got 3"),
         (
             {"local_model": object()},
@@ -318,8 +322,8 @@ def test_a_sampling_llm_is_warned_of_on_every_answer_and_once_in_the_log(caplog:
     with caplog.at_level(logging.WARNING, logger="llamaindex_robustrag"):
         assert any("the model samples (temperature 0.7; set temperature=0)" in w for w in warnings_of())
     assert [r.message for r in caplog.records if "temperature 0.7" in r.message]
-    assert not any("samples" in w for w in warnings_of(llm_kwargs={"temperature": 0.0}))
-    assert not any("samples" in w for w in warnings_of(accept_sampling=True))
+    assert not any("samples" in w for w in warnings_of(calls=CallOptions(llm_kwargs={"temperature": 0.0})))
+    assert not any("samples" in w for w in warnings_of(calls=CallOptions(accept_sampling=True)))
 
 
 @pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])
@@ -365,8 +369,9 @@ def test_a_streaming_default_holds_in_every_thread(llm: FactReader) -> None:
         ({"timeout": "x"}, "timeout='x'"),
         ({"attempts": 0}, "attempts=0"),
         ({"retry_on": [5]}, "retry_on="),
+        ({"llm_kwargs": [1]}, r"llm_kwargs must be a mapping such as .*, got \[1\]"),
     ],
 )
-def test_a_policy_that_makes_no_sense_is_refused_by_name(llm: FactReader, given: dict[str, Any], said: str) -> None:
+def test_call_options_that_make_no_sense_are_refused_by_name(given: dict[str, Any], said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said):
-        RobustRAGSynthesizer(llm=llm, **given)
+        CallOptions(**given)

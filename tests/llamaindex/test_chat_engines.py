@@ -12,6 +12,7 @@ from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.response_synthesizers import get_response_synthesizer
 
 from llamaindex_robustrag import (
+    CallOptions,
     RobustCondensePlusContextChatEngine,
     RobustContextChatEngine,
     RobustRAGSynthesizer,
@@ -188,7 +189,7 @@ def test_a_structured_final_answer_keeps_the_conversation(poisoned: VectorStoreI
 async def test_too_many_failures_raise_at_once_and_leave_no_half_turn(
     poisoned: VectorStoreIndex, engine_class: type, method: str
 ) -> None:
-    engine = engine_of(engine_class, poisoned, FactReader(fails_on="Text:"), attempts=1)
+    engine = engine_of(engine_class, poisoned, FactReader(fails_on="Text:"), calls=CallOptions(attempts=1))
     with pytest.raises(QuorumError):
         await say(engine, method, QUESTION)
     assert engine.chat_history == []
@@ -204,7 +205,7 @@ def test_a_reset_forgets_the_conversation(poisoned: VectorStoreIndex, engine_cla
 
 def test_conversations_with_one_synthesizer_share_its_workers(clean: VectorStoreIndex) -> None:
     llm = FactReader(delay=0.02)
-    synthesizer = RobustRAGSynthesizer(llm=llm, num_workers=2, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(num_workers=2), aggregation="keyword", final="always")
     engines = [engine_of(RobustContextChatEngine, clean, llm, response_synthesizer=synthesizer) for _ in range(3)]
     turns = [threading.Thread(target=engine.chat, args=(QUESTION,)) for engine in engines]
     for turn in turns:

@@ -6,7 +6,7 @@ import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.llms.types import ChatMessage
 
-from llamaindex_robustrag import RobustContextChatEngine, robust_answer
+from llamaindex_robustrag import CallOptions, RobustContextChatEngine, VoteRules, robust_answer
 from robustrag_integrations.prompts import ABSTENTION
 from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, index_of, truthful
 from tests.llamaindex.test_chat_engines import ENGINES, METHODS, engine_of, say
@@ -109,7 +109,7 @@ def test_it_can_be_turned_off_and_leaves_structures_alone(engine_class: type) ->
 @pytest.mark.parametrize("engine_class", ENGINES)
 def test_a_withheld_answer_stays_withheld(engine_class: type) -> None:
     llm = Sociable()
-    engine = engine_of(engine_class, index_of(truthful(2)), llm, min_radius=5)
+    engine = engine_of(engine_class, index_of(truthful(2)), llm, votes=VoteRules(min_radius=5))
     reply = engine.chat(QUESTION)
     assert reply.metadata.robust_answer.abstained
     assert not any("No document answers" in prompt for prompt in llm.seen)
@@ -118,7 +118,7 @@ def test_a_withheld_answer_stays_withheld(engine_class: type) -> None:
 @pytest.mark.parametrize("method", METHODS)
 async def test_a_conversation_that_cannot_be_asked_leaves_the_abstention(method: str) -> None:
     llm = Sociable(fails_on="No document answers")
-    engine = engine_of(RobustContextChatEngine, index_of(["Rain falls."]), llm, attempts=1)
+    engine = engine_of(RobustContextChatEngine, index_of(["Rain falls."]), llm, calls=CallOptions(attempts=1))
     if "stream" in method:
         pytest.skip("a stream that breaks raises, as for every final call")
     text, reply = await say(engine, method, "Hello there")

@@ -12,7 +12,7 @@ from llama_index.core.base.llms.types import CompletionResponse, LLMMetadata
 from llama_index.core.llms import CustomLLM
 from llama_index.core.prompts import PromptTemplate
 
-from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
+from llamaindex_robustrag import CallOptions, RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
 from tests.llamaindex.fakes import QUESTION, Capital, index_of, nodes_of, truthful
 
 
@@ -41,7 +41,10 @@ def pickled(thing: Any) -> Any:
         {},
         {"streaming": True},
         {"output_cls": Capital},
-        {"text_qa_template": PromptTemplate("{context_str} {query_str}"), "num_workers": 3, "timeout": 5.0},
+        {
+            "text_qa_template": PromptTemplate("{context_str} {query_str}"),
+            "calls": CallOptions(num_workers=3, timeout=5.0),
+        },
         {"final_llm": Says()},
     ],
     ids=["plain", "streaming", "structured", "own prompt", "two models"],

@@ -14,7 +14,7 @@ from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.response_synthesizers import get_response_synthesizer
 
-from llamaindex_robustrag import RobustRAGSynthesizer
+from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
 from tests.llamaindex.fakes import QUESTION, AsyncFactReader, FactReader, nodes_of, truthful
 
 
@@ -119,7 +119,7 @@ async def test_callbacks_of_the_synthesis_and_of_each_call_are_made(style: str) 
 def test_a_failed_call_ends_its_callback_with_the_exception() -> None:
     debug = LlamaDebugHandler(print_trace_on_end=False)
     llm = FactReader(callback_manager=CallbackManager([debug]), fails_on="number 0")
-    RobustRAGSynthesizer(llm=llm, attempts=1, aggregation="keyword", final="always").synthesize(
+    RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1), aggregation="keyword", final="always").synthesize(
         QUESTION, nodes_of(truthful(4))
     )
     starts, ends = len(debug.get_events(CBEventType.LLM)), len(debug.get_event_pairs(CBEventType.LLM))

@@ -12,7 +12,7 @@ from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore
 
-from llamaindex_robustrag import RobustRAGSynthesizer
+from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
 from llamaindex_robustrag.grouping import group_nodes, source_of
 from tests.helpers.hostile_keys import HOSTILE_KEYS
 from tests.llamaindex.fakes import EVIL, QUESTION, FactReader, WordEmbedding, nodes_of, truthful
@@ -59,7 +59,7 @@ def test_a_group_is_cut_at_its_end_and_the_others_are_left_alone(llm: FactReader
     helper = PromptHelper(context_window=400, num_output=50)
     texts = [*truthful(2), "start " + "filler " * 3000 + "the end"]
     RobustRAGSynthesizer(
-        llm=llm, prompt_helper=helper, num_workers=1, aggregation="keyword", final="always"
+        llm=llm, prompt_helper=helper, calls=CallOptions(num_workers=1), aggregation="keyword", final="always"
     ).synthesize(QUESTION, nodes_of(texts))
     short, same, long = isolated(llm)
     assert texts[0] in short

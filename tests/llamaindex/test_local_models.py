@@ -12,7 +12,7 @@ pytest.importorskip("llama_index.llms.huggingface", reason="llama-index-llms-hug
 
 from llama_index.llms.huggingface import HuggingFaceLLM
 
-from llamaindex_robustrag import RobustRAGSynthesizer, TextModelLLM, local_model_of
+from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, TextModelLLM, local_model_of
 from robustrag_integrations import DecodingAggregation, LocalModel
 from robustrag_integrations.prompts import prompts_for
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
@@ -63,7 +63,7 @@ async def answer(synthesizer: RobustRAGSynthesizer, style: str, texts: list[str]
 @pytest.mark.parametrize("style", STYLES)
 async def test_keyword_aggregation_through_huggingface(reader: HuggingFaceLLM, style: str) -> None:
     synthesizer = RobustRAGSynthesizer(
-        llm=reader, streaming="stream" in style, num_workers=1, aggregation="keyword", final="always"
+        llm=reader, streaming="stream" in style, calls=CallOptions(num_workers=1), aggregation="keyword", final="always"
     )
     text, report = await answer(synthesizer, style)
     assert "tarsk" in text.casefold()
@@ -103,7 +103,7 @@ def test_decoding_aggregation_takes_a_local_model(loaded: tuple[Any, Any], as_ll
 async def test_a_local_model_is_an_llm_for_keywords_too(loaded: tuple[Any, Any], style: str) -> None:
     local = LocalModel(*loaded, max_new_tokens=16, max_context_tokens=48)
     synthesizer = RobustRAGSynthesizer(
-        llm=local, streaming="stream" in style, num_workers=1, aggregation="keyword", final="always"
+        llm=local, streaming="stream" in style, calls=CallOptions(num_workers=1), aggregation="keyword", final="always"
     )
     text, report = await answer(synthesizer, style)
     assert "tarsk" in text.casefold()
@@ -142,7 +142,7 @@ def test_trap_huggingface_writes_two_bos_and_the_local_model_one(chat: bool) -> 
         return forward(*arguments, **named)
 
     llm._model.forward = spy
-    synthesizer = RobustRAGSynthesizer(llm=llm, num_workers=1, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(num_workers=1), aggregation="keyword", final="always")
     synthesizer.synthesize(ASKED, nodes_of(TEXTS[:2]))
     assert {ids.count(tokenizer.bos_token_id) for ids in read} == {2 if chat else 1}
     doubled = [w for w in synthesizer._caveats() if "the model reads two" in w]
@@ -200,7 +200,7 @@ def test_both_ways_to_ask_the_reader_give_the_same_isolated_answers(
     prompts = [prompts_for("short_answer").isolated.render(context=text, query=ASKED) for text in TEXTS]
     ours = [r.text for r in LocalModel(*loaded, max_new_tokens=16, max_context_tokens=48).generate(prompts, "isolated")]
     report = (
-        RobustRAGSynthesizer(llm=reader, num_workers=1, aggregation="keyword", final="always")
+        RobustRAGSynthesizer(llm=reader, calls=CallOptions(num_workers=1), aggregation="keyword", final="always")
         .synthesize(ASKED, nodes_of(TEXTS))
         .metadata["robustrag"]
     )

@@ -9,7 +9,7 @@ import pytest
 from llama_index.core import SimpleDirectoryReader
 from llama_index.core.schema import Document, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 
-from llamaindex_robustrag import RobustRAGQueryEngine, RobustRAGSynthesizer, find_undefended
+from llamaindex_robustrag import RobustRAGQueryEngine, RobustRAGSynthesizer, VoteRules, find_undefended
 from robustrag_integrations.errors import TooFewVotesError
 from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, FactReader, index_of
 
@@ -69,9 +69,9 @@ def test_one_document_that_fills_the_retrieval_is_said_to_decide_alone() -> None
     found = report(flood)
     assert found["radius"] == 0
     assert any("from one group (long.pdf), which decides alone" in w for w in found["warnings"])
-    assert report(flood, min_groups=2)["abstained"]
+    assert report(flood, votes=VoteRules(min_groups=2))["abstained"]
     with pytest.raises(TooFewVotesError):
-        report(flood, min_groups=2, below="raise")
+        report(flood, votes=VoteRules(min_groups=2, below="raise"))
 
 
 def test_spellings_of_one_address_have_one_vote_or_are_warned_of() -> None:
@@ -89,8 +89,8 @@ def test_what_is_defended_by_default_answers_so() -> None:
 
 def test_weights_and_copies_are_taken() -> None:
     flood = [node(EVIL, f"m{i}", url=f"http://mirror{i}.example") for i in range(5)]
-    assert report([*flood, *honest(3)], copies="one_vote")["text"] == "Paris"
-    trusted = report([*flood[:1], *honest(2)], weights={"http://mirror0.example/": 0})
+    assert report([*flood, *honest(3)], votes=VoteRules(copies="one_vote"))["text"] == "Paris"
+    trusted = report([*flood[:1], *honest(2)], votes=VoteRules(weights={"http://mirror0.example/": 0}))
     assert (trusted["text"], trusted["radius_unit"], len(trusted["groups"])) == ("Paris", "votes", 2)
 
 
@@ -99,9 +99,9 @@ def test_three_old_documents_do_not_beat_the_newest_one(aggregation: str) -> Non
     days = ("2019-03-01", "2020-03-01", "2021-03-01")
     nodes = [node(f"{EVIL} {day}", day, file_path=f"{day}.md", date=day) for day in days]
     nodes.append(node(TRUE, "new", file_path="new.md", date="2024-06-01"))
-    plain = {"aggregation": aggregation}
+    plain, tiers = {"aggregation": aggregation}, {"new.md": "in force"}
     assert report(nodes, **plain)["text"] != "Paris"
-    found = report(nodes, **plain, weights="newest", tiers={"new.md": "in force"}, min_radius={"other": 3})
+    found = report(nodes, **plain, votes=VoteRules(weights="newest", tiers=tiers, min_radius={"other": 3}))
     assert (found["text"], found["radius_by_tier"]) == ("Paris", {"in force": 0, "other": 3})
     assert [d["superseded_by"] for d in found["dissent"]] == ["2024-06-01"]
-    assert report(nodes, **plain, tiers={"new.md": "in force"}, min_radius={"other": 3})["abstained"]
+    assert report(nodes, **plain, votes=VoteRules(tiers=tiers, min_radius={"other": 3}))["abstained"]

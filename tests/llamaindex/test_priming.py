@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from llamaindex_robustrag import RobustRAGSynthesizer
+from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
 from robustrag_integrations import CallableModel
 
 CHUNKS = ["Anna Lind runs the mill.", "The mill is run by Anna Lind.", "It is Anna Lind's mill."]
@@ -18,7 +18,9 @@ async def test_one_call_goes_before_the_groups(synchronous: bool) -> None:
         prompts.append(prompt)
         return "Anna Lind"
 
-    synthesizer = RobustRAGSynthesizer(llm=CallableModel(fn), prime=1, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(
+        llm=CallableModel(fn), calls=CallOptions(prime=1), aggregation="keyword", final="always"
+    )
     if synchronous:
         text = synthesizer.get_response("Who runs the mill?", CHUNKS)
     else:

@@ -12,7 +12,7 @@ pytest.importorskip("torch", reason="the extra local is not installed")
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.node_parser import TokenTextSplitter
 
-from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, assert_defended
+from llamaindex_robustrag import CallOptions, RobustContextChatEngine, RobustRAGQueryEngine, assert_defended
 from robustrag_integrations import LocalModel
 from tests.llamaindex.fakes import WordEmbedding
 from tests.llamaindex.library import ASKED, FACTS, OTHER, PLANTED
@@ -40,7 +40,9 @@ def bm25() -> Any:
 @pytest.mark.parametrize("aggregation", ["keyword", "decoding"])
 @pytest.mark.parametrize("retriever", [vectors, bm25])
 async def test_a_planted_document_among_honest_ones_loses(local: LocalModel, retriever: Any, aggregation: str) -> None:
-    engine = RobustRAGQueryEngine.from_args(retriever(), llm=local, aggregation=aggregation, num_workers=1)
+    engine = RobustRAGQueryEngine.from_args(
+        retriever(), llm=local, aggregation=aggregation, calls=CallOptions(num_workers=1)
+    )
     assert_defended(engine)
     response = engine.query(ASKED)
     report = response.metadata["robustrag"]
@@ -52,6 +54,6 @@ async def test_a_planted_document_among_honest_ones_loses(local: LocalModel, ret
 
 
 def test_the_robust_chat_engine_holds_a_conversation_with_the_reader(local: LocalModel) -> None:
-    engine = RobustContextChatEngine.from_defaults(vectors(), llm=local, num_workers=1)
+    engine = RobustContextChatEngine.from_defaults(vectors(), llm=local, calls=CallOptions(num_workers=1))
     assert "tarsk" in str(engine.chat(ASKED)).casefold()
     assert len(engine.chat_history) == 2

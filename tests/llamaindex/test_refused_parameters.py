@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from llamaindex_robustrag import RobustRAGSynthesizer
+from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
 from robustrag_integrations import QuorumError
 from robustrag_integrations.models.capabilities import PROBE
 from tests.helpers.openai_server import LoopbackServer, Reply
@@ -78,7 +78,9 @@ async def test_a_model_that_thinks_works_without_a_warning_that_cannot_be_follow
 ) -> None:
     llm = kind(chat_model=chat_model, temperature=0.0 if asked == "field" else None)
     kwargs = {} if asked == "field" else {"temperature": 0.0}
-    synthesizer = RobustRAGSynthesizer(llm=llm, llm_kwargs=kwargs, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(
+        llm=llm, calls=CallOptions(llm_kwargs=kwargs), aggregation="keyword", final="always"
+    )
     for _ in range(2):
         answer = await report(synthesizer, style)
         assert answer["text"] == "Paris"
@@ -226,7 +228,10 @@ async def test_the_tries_of_a_client_are_not_multiplied_and_a_group_that_gave_up
         await report(RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"), "aquery")
     assert len(llm.seen) == 5
     with pytest.raises(QuorumError) as caught:
-        await report(RobustRAGSynthesizer(llm=Stuck(), attempts=2, aggregation="keyword", final="always"), "aquery")
+        await report(
+            RobustRAGSynthesizer(llm=Stuck(), calls=CallOptions(attempts=2), aggregation="keyword", final="always"),
+            "aquery",
+        )
     assert caught.value.causes[0] == "gave up after 2 tries: TooMany: Error code: 429"
 
 

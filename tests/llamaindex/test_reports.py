@@ -26,6 +26,7 @@ from llama_index.core.schema import NodeWithScore
 from llama_index.core.tools import QueryEngineTool
 
 from llamaindex_robustrag import (
+    CallOptions,
     RobustAnswerEvent,
     RobustContextChatEngine,
     RobustRAGQueryEngine,
@@ -277,7 +278,11 @@ async def test_every_answer_is_sent_as_an_event(sent: list[Any], llm: FactReader
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_a_missed_quorum_is_sent_and_carried(sent: list[Any], streaming: bool) -> None:
     synthesizer = RobustRAGSynthesizer(
-        FactReader(fails_on="Text:"), attempts=1, streaming=streaming, aggregation="keyword", final="always"
+        FactReader(fails_on="Text:"),
+        calls=CallOptions(attempts=1),
+        streaming=streaming,
+        aggregation="keyword",
+        final="always",
     )
     with pytest.raises(QuorumError) as raised:
         synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
@@ -300,7 +305,12 @@ class Mumbles(FactReader):
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_an_answer_that_does_not_parse_is_sent_and_carried(sent: list[Any], streaming: bool) -> None:
     synthesizer = RobustRAGSynthesizer(
-        Mumbles(), output_cls=Capital, attempts=1, streaming=streaming, aggregation="keyword", final="always"
+        Mumbles(),
+        output_cls=Capital,
+        calls=CallOptions(attempts=1),
+        streaming=streaming,
+        aggregation="keyword",
+        final="always",
     )
     with pytest.raises(ModelError) as raised:
         synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
@@ -313,7 +323,11 @@ async def test_an_answer_that_does_not_parse_is_sent_and_carried(sent: list[Any]
 
 def test_a_final_call_that_fails_while_it_streams_carries_the_report(sent: list[Any]) -> None:
     synthesizer = RobustRAGSynthesizer(
-        FactReader(fails_on="Keywords:"), attempts=1, streaming=True, aggregation="keyword", final="always"
+        FactReader(fails_on="Keywords:"),
+        calls=CallOptions(attempts=1),
+        streaming=True,
+        aggregation="keyword",
+        final="always",
     )
     with pytest.raises(ModelError) as raised:
         list(synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).response_gen)
@@ -331,7 +345,9 @@ class Breaks(FactReader):
 
 async def test_a_stream_that_breaks_is_sent_and_carried(sent: list[Any]) -> None:
     llm = Breaks(fails_on="Keywords:")  # the call that makes up for it fails, too
-    synthesizer = RobustRAGSynthesizer(llm, attempts=1, streaming=True, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(
+        llm, calls=CallOptions(attempts=1), streaming=True, aggregation="keyword", final="always"
+    )
     pieces = synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).response_gen
     assert next(pieces) == "Par"
     with pytest.raises(ModelError):

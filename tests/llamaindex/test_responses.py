@@ -9,7 +9,7 @@ import pytest
 from llama_index.core.base.response.schema import PydanticResponse, StreamingResponse
 from llama_index.core.schema import QueryBundle, TextNode
 
-from llamaindex_robustrag import Abstained, RobustRAGSynthesizer
+from llamaindex_robustrag import Abstained, CallOptions, RobustRAGSynthesizer
 from robustrag_integrations import ModelError, QuorumError
 from robustrag_integrations.answers.answer import SCHEMA
 from robustrag_integrations.prompts import ABSTENTION
@@ -260,7 +260,7 @@ def test_too_many_failures_raise_before_a_stream_begins(llm: FactReader) -> None
     for streaming in (False, True):
         with pytest.raises(QuorumError, match="content filter"):
             RobustRAGSynthesizer(
-                llm=llm, streaming=streaming, attempts=1, aggregation="keyword", final="always"
+                llm=llm, streaming=streaming, calls=CallOptions(attempts=1), aggregation="keyword", final="always"
             ).synthesize(QUESTION, nodes_of(truthful()))
 
 
@@ -269,7 +269,7 @@ async def test_a_failed_group_abstains_and_says_why(style: str, llm: FactReader)
     llm.fails_on = "right answer"
     response = await synthesize(
         style,
-        RobustRAGSynthesizer(llm=llm, attempts=1, aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1), aggregation="keyword", final="always"),
         QUESTION,
         nodes_of([EVIL, *truthful()]),
     )
@@ -284,7 +284,7 @@ async def test_a_failed_final_call_is_an_error(style: str, llm: FactReader) -> N
     with pytest.raises(ModelError, match="the final call failed: ConnectionError"):
         await synthesize(
             style,
-            RobustRAGSynthesizer(llm=llm, attempts=1, aggregation="keyword", final="always"),
+            RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1), aggregation="keyword", final="always"),
             QUESTION,
             nodes_of(truthful()),
         )

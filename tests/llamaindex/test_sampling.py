@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from llamaindex_robustrag import RobustRAGSynthesizer
+from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
 from robustrag_integrations import CallableModel
 from robustrag_integrations.answers.determinism import PREMISES
 from tests.llamaindex.fakes import FactReader, nodes_of, truthful
@@ -40,7 +40,7 @@ def test_the_report_says_what_holds_of_a_run_that_was_drawn(streaming: bool) -> 
 
 
 def test_sampling_can_be_accepted_so_that_no_answer_warns_of_it() -> None:
-    found = report(Warm(), accept_sampling=True)
+    found = report(Warm(), calls=CallOptions(accept_sampling=True))
     assert not any("the model samples" in w for w in found["warnings"])
     assert found["determinism"]["acknowledged"]
     assert found["determinism"]["model"] == "samples"

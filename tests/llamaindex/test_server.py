@@ -10,7 +10,12 @@ import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.chat_engine.types import BaseChatEngine
 
-from llamaindex_robustrag import RobustCondensePlusContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
+from llamaindex_robustrag import (
+    CallOptions,
+    RobustCondensePlusContextChatEngine,
+    RobustRAGQueryEngine,
+    RobustRAGSynthesizer,
+)
 from tests.helpers.serving import free_port
 from tests.llamaindex.fakes import index_of
 from tests.llamaindex.library import ASKED, FACTS, PLANTED
@@ -42,7 +47,9 @@ def poisoned() -> VectorStoreIndex:
 @pytest.mark.parametrize("style", ["query", "aquery", "stream", "astream"])
 async def test_answers_come_from_the_server_in_every_style(poisoned: VectorStoreIndex, served: Any, style: str) -> None:
     retriever = poisoned.as_retriever(similarity_top_k=6)
-    engine = RobustRAGQueryEngine.from_args(retriever, llm=served, num_workers=2, streaming="stream" in style)
+    engine = RobustRAGQueryEngine.from_args(
+        retriever, llm=served, calls=CallOptions(num_workers=2), streaming="stream" in style
+    )
     response = await engine.aquery(ASKED) if style.startswith("a") else engine.query(ASKED)
     if style == "astream":
         pieces = [piece async for piece in response.async_response_gen()]
@@ -58,7 +65,9 @@ async def test_answers_come_from_the_server_in_every_style(poisoned: VectorStore
 
 async def test_a_chat_engine_talks_to_the_server(poisoned: VectorStoreIndex, served: Any) -> None:
     retriever = poisoned.as_retriever(similarity_top_k=6)
-    engine: BaseChatEngine = RobustCondensePlusContextChatEngine.from_defaults(retriever, llm=served, num_workers=2)
+    engine: BaseChatEngine = RobustCondensePlusContextChatEngine.from_defaults(
+        retriever, llm=served, calls=CallOptions(num_workers=2)
+    )
     reply = await engine.astream_chat(ASKED)
     assert "tarsk" in "".join([piece async for piece in reply.async_response_gen()]).casefold()
 
@@ -75,6 +84,8 @@ def test_a_server_that_is_gone_fails_groups_and_not_the_process(poisoned: Vector
     from robustrag_integrations import QuorumError
 
     gone = served.model_copy(update={"api_base": f"http://127.0.0.1:{free_port()}/v1", "max_retries": 0})
-    engine = RobustRAGQueryEngine.from_args(poisoned.as_retriever(similarity_top_k=2), llm=gone, attempts=1)
+    engine = RobustRAGQueryEngine.from_args(
+        poisoned.as_retriever(similarity_top_k=2), llm=gone, calls=CallOptions(attempts=1)
+    )
     with pytest.raises(QuorumError, match="only 0 of 2 groups could be asked"):
         engine.query(ASKED)

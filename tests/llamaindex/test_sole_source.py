@@ -13,6 +13,7 @@ from llamaindex_robustrag import (
     RobustContextChatEngine,
     RobustRAGQueryEngine,
     RobustRAGSynthesizer,
+    VoteRules,
 )
 from tests.llamaindex.fakes import QUESTION, TRUE, FactReader, WordEmbedding
 from tests.llamaindex.test_chat_engines import METHODS, say
@@ -57,7 +58,7 @@ async def test_so_it_does_without_blocking_the_loop(index: VectorStoreIndex, llm
 def test_a_tool_over_such_an_engine_tells_an_agent_nothing_of_it(index: VectorStoreIndex, llm: FactReader) -> None:
     tool = QueryEngineTool.from_defaults(engine_of(index, llm).for_prompts(), name="facts", description="facts")
     assert tool.call(QUESTION).content == "I don't know"
-    allowed = engine_of(index, llm, allow_sole_source=True).for_prompts()
+    allowed = engine_of(index, llm, votes=VoteRules(allow_sole_source=True)).for_prompts()
     assert QueryEngineTool.from_defaults(allowed, name="facts", description="facts").call(QUESTION).content == "Paris"
 
 
@@ -67,7 +68,7 @@ async def test_later_turns_of_a_chat_do_not_read_it(index: VectorStoreIndex, eng
     for allowed in (False, True):
         llm = FactReader()
         engine: Any = engine_class.from_defaults(  # type: ignore[attr-defined]
-            index.as_retriever(similarity_top_k=5), llm=llm, allow_sole_source=allowed
+            index.as_retriever(similarity_top_k=5), llm=llm, votes=VoteRules(allow_sole_source=allowed)
         )
         text, _ = await say(engine, method, QUESTION)
         assert text == "Paris"

@@ -10,10 +10,11 @@ import pytest
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import PREMISES, UNKNOWN, Determinism, Promise, Repeats
-from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method
-from robustrag_integrations.defenses.vanilla import VanillaRAG
+from robustrag_integrations.defenses.registry import METHODS, Method
+from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.vanilla.defense import VanillaRAG
 from robustrag_integrations.grouping.passages import Passage
-from tests.defenses.test_registry import THE_LINE
+from tests.defenses.toy import UNANIMITY
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
 PASSAGES = [Passage(text, source=f"{i}.txt") for i, text in enumerate([f"p{i}" for i in range(7)])]
@@ -109,7 +110,7 @@ def test_a_method_that_states_no_promise_is_taken_to_promise_nothing() -> None:
     assert Determinism.of(GREEDY, None, radius=3, whole=7).scope == "every_run"
 
 
-@pytest.mark.parametrize("method", [*METHODS.values(), THE_LINE], ids=lambda m: m.name)
+@pytest.mark.parametrize("method", [*METHODS.values(), UNANIMITY], ids=lambda m: m.name)
 def test_every_method_of_the_registry_states_its_own_promise(method: Method) -> None:
     assert isinstance(method.load().promise, Promise)
     assert VANILLA.load().promise is None

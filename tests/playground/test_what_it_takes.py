@@ -11,7 +11,8 @@ import pytest
 
 from robustrag_integrations import CallableModel, Passage
 from robustrag_integrations.attacks import inject
-from robustrag_integrations.defenses.registry import METHODS, VANILLA
+from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.playground.state import Row, State, StateError
 from robustrag_integrations.playground.what_it_takes import MOST_COPIES, Ask, Tried, most_copies, tries, with_copies

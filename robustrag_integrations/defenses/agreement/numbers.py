@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from robustrag_integrations._util.checks import is_whole_number
 
-
-def exact_number(name: str, given: float | Fraction, allowed: str) -> Fraction:
-    """Return the decimal number as written: 0.3 is three tenths, so that no count is lost to a rounding error.
-
-    Raises:
-        ValueError: it is none; the message says what is `allowed`.
-    """
-    try:
-        return given if isinstance(given, Fraction) else Fraction(str(given))
-    except (ValueError, ZeroDivisionError):
-        raise ValueError(f"{name}={given!r} must be a number in {allowed}") from None
+def exact_number(given: float | Fraction) -> Fraction:
+    """Return the decimal number as written: 0.3 is three tenths, so that no count is lost to a rounding error."""
+    return given if isinstance(given, Fraction) else Fraction(str(given))
 
 
 def among_counts(share: Fraction, most: int) -> Fraction:
@@ -41,14 +32,3 @@ def among_counts(share: Fraction, most: int) -> Fraction:
     d = most - (most + side * pow(a, -1, b)) % b
     c = (a * d + side) // b
     return Fraction(a + c, b + d)
-
-
-def support_of(given: int) -> int:
-    """`min_support` from user arguments.
-
-    Raises:
-        ValueError: it is no whole number of at least 1.
-    """
-    if not is_whole_number(given, 1):
-        raise ValueError(f"min_support={given!r} must be a whole number of at least 1: how many groups must agree")
-    return given

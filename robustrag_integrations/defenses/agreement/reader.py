@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
-from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.abstention import Abstention, is_abstention
 from robustrag_integrations.defenses.agreement.claims.reader import ClaimReader
+from robustrag_integrations.defenses.shared_options import Ungrounded
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor, extractor_fingerprint
@@ -20,11 +20,8 @@ from robustrag_integrations.keywords.runs import ReplyKeys, RunReader, find_writ
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import ABSTENTION, CLAIM_TASKS, Task
-from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
-from robustrag_integrations.replies.structured import Replies, answer_in, check_replies
-
-EXTRACTORS = ("runs", "spacy")
-Ungrounded = Literal["abstain", "count"]
+from robustrag_integrations.replies.reading import CutReplies
+from robustrag_integrations.replies.structured import Replies, answer_in
 
 
 @dataclass(frozen=True)
@@ -52,34 +49,25 @@ class ReplyReader:
     ungrounded: Ungrounded = "abstain"
 
     @classmethod
-    def of(
-        cls,
-        extractor: KeywordExtractor | str | None,
-        min_words: int,
-        abstention: Callable[[str], bool] | Sequence[str] | None,
-        cut_replies: CutReplies,
-        replies: Replies,
-        ungrounded: Ungrounded = "abstain",
-    ) -> ReplyReader:
-        """Build the reader from user arguments; None stands for the default.
+    def of(cls, given: Mapping[str, Any], min_words: int = 1) -> ReplyReader:
+        """Build the reader from checked settings, the `KeywordReplyOptions` and `cut_replies` among them.
 
         Raises:
-            ValueError, TypeError: an invalid argument; the message names it and the fix.
+            TypeError: an extractor or abstention that is no function; the message names it and the fix.
+            ImportError: the extractor is `spacy`, which is not installed.
         """
+        extractor = given["extractor"]
         if isinstance(extractor, str):
-            if extractor not in EXTRACTORS:
-                raise ValueError(f"extractor={extractor!r} must be {' or '.join(map(repr, EXTRACTORS))}, or a function")
             extractor = SpacyKeywordExtractor() if extractor == "spacy" else None
         if extractor is not None and not callable(extractor):
             raise TypeError(f"extractor must be a function from text to a set of str, got {type(extractor).__name__}")
-        check_at_least(1, min_words=min_words)
         return cls(
             extractor,
             min_words,
-            _abstention_of(abstention),
-            check_cut_replies(cut_replies),
-            replies=check_replies(replies),
-            ungrounded=ungrounded,
+            _abstention_of(given["abstention"]),
+            given["cut_replies"],
+            replies=given["replies"],
+            ungrounded=given["ungrounded"],
         )
 
     def for_question(self, query: str) -> ReplyReader:

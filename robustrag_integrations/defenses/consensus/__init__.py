@@ -1,1 +1,27 @@
 """Consensus: one round of calls, and an answer made of the commonest key and what most of its groups say with it."""
+
+from __future__ import annotations
+
+from robustrag_integrations.defenses.registry import Method, register
+from robustrag_integrations.defenses.shared_options import (
+    CutReplyOptions,
+    KeywordReplyOptions,
+    QuorumOptions,
+    ShareOptions,
+)
+
+
+class ConsensusOptions(ShareOptions, KeywordReplyOptions, QuorumOptions, CutReplyOptions, total=False):
+    """The settings of consensus aggregation; its `share` is at least 0.5."""
+
+
+CONSENSUS = register(
+    Method(
+        name="consensus",
+        summary="one round: what most of the strongest support says, in the groups' own words; any model",
+        tasks=("short_answer", "long_form", "list"),
+        needs="text",
+        defense="robustrag_integrations.defenses.consensus.defense:ConsensusAggregation",
+        options=ConsensusOptions,
+    )
+)

@@ -13,21 +13,24 @@ from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.base import Defense, PlanInput, refuse_choices
+from robustrag_integrations.defenses.decoding import DECODING
 from robustrag_integrations.defenses.decoding.certifier import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
-from robustrag_integrations.defenses.decoding.settings import DecodingSettings, check_eta
-from robustrag_integrations.defenses.settings_file import SettingsLike, reads_settings
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.prompts import PromptSet, Task
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from robustrag_integrations.grouping.votes import VoteOptions
+    from robustrag_integrations.defenses.base import DefenseArguments
+    from robustrag_integrations.defenses.decoding import DecodingOptions
+
+    class DecodingArguments(DecodingOptions, DefenseArguments, total=False):
+        """The keyword arguments of `DecodingAggregation` besides the model."""
 
 
 class DecodingAggregation(Defense):
@@ -38,26 +41,21 @@ class DecodingAggregation(Defense):
 
     Args:
         model: a `LocalModel`, or another `DecodingModel`.
-        gamma: a group is left out when the probability of its whole "I don't know" reaches gamma, in [0, 1]; default
-            0.99.
-        eta: when the best token's sum leads by at most eta, the no-retrieval token is taken; 0 (the default) for short
-            answers, above 0 for long ones.
-        max_new_tokens: T_max; default 30, for long form 500.
-        stop: strings that end the answer; default a line break, for long form an empty line.
         task: `short_answer` (default) or `long_form`.
         prompts: your own `PromptSet`; None for the project's.
-        slack: the margin added to every comparison of the radius, for float noise between runs; default 2**-10.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.
         rules: the rules of voting: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; see `VoteRules`.
+        options: the settings of the method:
 
     Examples:
         >>> defense = DecodingAggregation(LocalModel.from_pretrained("my-model"), eta=0.0)
         >>> answer = defense.answer("Who won?", passages)
     """
 
+    method = DECODING
     settings_type = DecodingSettings
     settings: DecodingSettings
     promise = Promise(
@@ -66,38 +64,14 @@ class DecodingAggregation(Defense):
         given="given the probabilities of the other groups",
     )
 
-    @reads_settings
-    def __init__(
-        self,
-        model: DecodingModel,
-        *,
-        gamma: float | None = None,
-        eta: float | None = None,
-        max_new_tokens: int | None = None,
-        stop: Sequence[str] | None = None,
-        task: Task | None = None,
-        prompts: PromptSet | None = None,
-        slack: float | None = None,
-        accept_sampling: bool = False,
-        settings: SettingsLike | None = None,
-        **rules: Unpack[VoteOptions],
-    ) -> None:
-        super().__init__(accept_sampling=accept_sampling, **rules)
+    def __init__(self, model: DecodingModel, **given: Unpack[DecodingArguments]) -> None:
+        super().__init__(**given)
         if not isinstance(model, DecodingModel):
             raise TypeError(
                 f"decoding aggregation needs next-token probabilities, which {type(model).__name__} does not give; "
                 "use a LocalModel, or KeywordAggregation, which works with any text model"
             )
         self.model = model
-        self.settings = DecodingSettings.of(
-            gamma=gamma,
-            eta=eta,
-            max_new_tokens=max_new_tokens,
-            stop=stop,
-            task=task,
-            prompts=prompts,
-            slack=slack,
-        )
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: DecodingSettings) -> Plan:
@@ -153,9 +127,8 @@ class DecodingAggregation(Defense):
             TypeError, ValueError: bad input; named in the message.
         """
         listed = tuple(etas)
-        for eta in listed:
-            check_eta(eta)
-        values = tuple(dict.fromkeys(listed))
+        fixed = {eta: DecodingSettings.of(eta=eta).eta for eta in listed}
+        values = tuple(fixed)
         if not values:
             raise ValueError("no eta was given; name at least one, such as etas=[0.0, 1.0]")
         question = self._question(
@@ -171,8 +144,7 @@ class DecodingAggregation(Defense):
             seed=seed,
         )
         question = self._with_kept(question, answer, None)
-        fixed = [DecodingSettings.of(eta=eta).eta for eta in values]
-        found = decoding_run(question, self.settings, self.model, metric, etas=fixed).run()
+        found = decoding_run(question, self.settings, self.model, metric, etas=list(fixed.values())).run()
         count = len(question.sizes)
         return {eta: found[i * count : (i + 1) * count] for i, eta in enumerate(values)}
 

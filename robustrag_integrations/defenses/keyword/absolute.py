@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.subset_sums import bits, smallest_from, subset_sums
 from robustrag_integrations.defenses.agreement.numbers import among_counts, exact_number
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan, Reach
@@ -35,17 +34,8 @@ class AbsoluteThreshold:
 
     @classmethod
     def of(cls, alpha: float | Fraction, beta: int) -> AbsoluteThreshold:
-        """Build the threshold from user settings.
-
-        Raises:
-            ValueError: alpha is outside [0, 1], or beta is not a whole number of at least 1.
-        """
-        exact = exact_number("alpha", alpha, "[0, 1]")
-        if not 0 <= exact <= 1:
-            raise ValueError(f"alpha={alpha!r} must lie in [0, 1]: it is the share of answering groups that must agree")
-        if not is_whole_number(beta, 1):
-            raise ValueError(f"beta={beta!r} must be a whole number of at least 1: how many groups must agree at most")
-        return cls(exact, beta)
+        """Build the threshold from checked settings."""
+        return cls(exact_number(alpha), beta)
 
     @property
     def in_words(self) -> str:

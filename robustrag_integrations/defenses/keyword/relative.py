@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.defenses.agreement.numbers import exact_number, support_of
+from robustrag_integrations.defenses.agreement.numbers import exact_number
 from robustrag_integrations.defenses.keyword.spans import KeywordSpan, Reach
 
 if TYPE_CHECKING:
@@ -27,18 +27,8 @@ class RelativeThreshold:
 
     @classmethod
     def of(cls, share: float | Fraction, min_support: int) -> RelativeThreshold:
-        """Build the threshold from user settings.
-
-        Raises:
-            ValueError: share is outside [0, 1), or min_support is not a whole number of at least 1.
-        """
-        exact = exact_number("share", share, "[0, 1)")
-        if not 0 <= exact < 1:
-            raise ValueError(
-                f"share={share!r} must lie in [0, 1): what more than this share of the strongest keyword's groups say "
-                "is kept"
-            )
-        return cls(exact, support_of(min_support))
+        """Build the threshold from checked settings."""
+        return cls(exact_number(share), min_support)
 
     @property
     def in_words(self) -> str:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings, counts_claims
-from robustrag_integrations.defenses.agreement.reader import ReplyReader, Ungrounded
+from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.keyword import KEYWORD, Final, KeywordOptions
 from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.counting import KeywordRule
 from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
-from robustrag_integrations.defenses.registry import KEYWORD
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.keywords import KeywordExtractor
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import (
     Prompt,
@@ -26,11 +24,9 @@ from robustrag_integrations.prompts import (
     final_is_ours,
     structured_prompts,
 )
-from robustrag_integrations.replies.reading import CutReplies
-from robustrag_integrations.replies.structured import Replies
 
-Threshold = Literal["relative", "absolute"]
-Final = Literal["auto", "always", "never"]
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -44,7 +40,7 @@ class KeywordSettings:
         prompts: the prompts for the model.
         quorum: how many groups must have been asked with success.
         final: when the model is asked to word the kept keys.
-        is_default_rule: whether the user has chosen no threshold.
+        is_default_rule: True if the user has chosen no threshold.
     """
 
     rule: KeywordRule
@@ -57,66 +53,34 @@ class KeywordSettings:
 
     @classmethod
     def of(
-        cls,
-        *,
-        threshold: Threshold | None = None,
-        share: float | Fraction | None = None,
-        min_support: int | None = None,
-        alpha: float | Fraction | None = None,
-        beta: int | None = None,
-        extractor: KeywordExtractor | Literal["runs", "spacy"] | None = None,
-        task: Task | None = None,
-        prompts: PromptSet | None = None,
-        min_words: int | None = None,
-        quorum: float | None = None,
-        abstention: Callable[[str], bool] | Sequence[str] | None = None,
-        cut_replies: CutReplies | None = None,
-        replies: Replies | None = None,
-        ungrounded: Ungrounded | None = None,
-        final: Final | None = None,
+        cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[KeywordOptions]
     ) -> KeywordSettings | ClaimSettings:
-        """Build the settings from user arguments, explained at `KeywordAggregation`. None stands for the default.
+        """Build the settings from user arguments; None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
         chosen_task = KEYWORD.check_task(task)
-        if counts_claims(chosen_task, extractor):
-            return ClaimSettings.of(
-                chosen_task,
-                min_support=KEYWORD.value("min_support", min_support),
-                prompts=prompts,
-                quorum=KEYWORD.value("quorum", quorum),
-                abstention=abstention,
-                cut_replies=KEYWORD.value("cut_replies", cut_replies),
-                others={
-                    **{"threshold": threshold, "share": share, "alpha": alpha, "beta": beta, "min_words": min_words},
-                    "final": None if final in ("auto", "never") else final,
-                    "replies": None if replies in ("auto", "text") else replies,
-                    "ungrounded": ungrounded,
-                },
-            )
-        words = min_words if min_words is not None else (2 if chosen_task == "long_form" else 1)
+        if counts_claims(chosen_task, options.get("extractor")):
+            return ClaimSettings.of(KEYWORD, chosen_task, prompts, options)
+        given = KEYWORD.checked(options)
+        long_form = chosen_task == "long_form"
+        if long_form:  # long answers are lists of phrases, which stay text
+            if given["replies"] == "structured":
+                raise ValueError("replies='structured' is for short answers; use replies='text' with task='long_form'")
+            given["replies"] = "text"
         chosen = chosen_prompts(prompts, chosen_task)
         worded = chosen.keyword or agreed_prompt(chosen.isolated, chosen_task)
         if unknown := set(worded.fields) - {"keywords", "query"}:
             raise ValueError(f"the final prompt asks for {sorted(unknown)}; it is given keywords and query alone")
-        chosen_rule = {"threshold": threshold, "share": share, "min_support": min_support, "alpha": alpha, "beta": beta}
         return cls(
-            _rule_of(**chosen_rule),
-            ReplyReader.of(
-                KEYWORD.value("extractor", extractor),
-                words,
-                abstention,
-                KEYWORD.value("cut_replies", cut_replies),
-                _replies_for(chosen_task, KEYWORD.value("replies", replies)),
-                KEYWORD.choice("ungrounded", ungrounded),
-            ),
+            _rule_of(given),
+            ReplyReader.of(given, given["min_words"] or (2 if long_form else 1)),
             chosen_task,
             replace(chosen, keyword=worded),
-            Quorum(KEYWORD.value("quorum", quorum)),
-            KEYWORD.choice("final", final),
-            all(given is None for given in chosen_rule.values()),
+            Quorum(given["quorum"]),
+            given["final"],
+            all(options.get(s.name) is None for s in KEYWORD.thresholds),
         )
 
     def under(self, rules: VoteRules) -> KeywordSettings:
@@ -127,7 +91,7 @@ class KeywordSettings:
         """
         if rules.weights is None or not self.is_default_rule:
             return self
-        return replace(self, rule=_rule_of(threshold="relative"))
+        return replace(self, rule=_rule_of(KEYWORD.in_force({"threshold": "relative"})))
 
     @property
     def as_counted(self) -> bool:
@@ -178,16 +142,7 @@ class KeywordSettings:
         }
 
 
-def _replies_for(task: Task, replies: Replies) -> Replies:
-    """Return the form of replies; long answers are lists of phrases, which stay text."""
-    if task == "long_form" and replies == "structured":
-        raise ValueError("replies='structured' is for short answers; use replies='text' with task='long_form'")
-    return "text" if task == "long_form" else replies
-
-
-def _rule_of(**given: Any) -> KeywordRule:
-    """Return the rule that the given numbers are for, or the default one."""
-    found = KEYWORD.in_force(given)
-    if found["threshold"] == "relative":
-        return RelativeThreshold.of(found["share"], found["min_support"])
-    return AbsoluteThreshold.of(found["alpha"], found["beta"])
+def _rule_of(given: Mapping[str, Any]) -> KeywordRule:
+    if given["threshold"] == "relative":
+        return RelativeThreshold.of(given["share"], given["min_support"])
+    return AbsoluteThreshold.of(given["alpha"], given["beta"])

@@ -9,7 +9,7 @@ from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.base import PlanInput, TextDefense
-from robustrag_integrations.defenses.settings_file import SettingsLike, reads_settings
+from robustrag_integrations.defenses.voting import VOTING
 from robustrag_integrations.defenses.voting.certificate import voting_certification_plan
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.defenses.voting.plan import voting_plan
@@ -17,13 +17,15 @@ from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.prompts import Options, PromptSet, Task
-from robustrag_integrations.replies.reading import CutReplies
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from robustrag_integrations.grouping.votes import VoteOptions
+    from robustrag_integrations.defenses.base import DefenseArguments
+    from robustrag_integrations.defenses.voting import VotingOptions
+
+    class VotingArguments(VotingOptions, DefenseArguments, total=False):
+        """The keyword arguments of `MajorityVoting` besides the model."""
 
 
 class MajorityVoting(TextDefense):
@@ -39,12 +41,6 @@ class MajorityVoting(TextDefense):
         model: the model to ask, once per group.
         task: `multiple_choice`, the only one.
         prompts: your own `PromptSet`; None for the project's.
-        options: `"words"` (default) shows the options without letters, in an order that differs from group to group,
-            and reads replies by their words, or a letter as a place in the question; `"letters"` is the paper's:
-            lettered, in the order of the question.
-        quorum: share of the groups that must have been asked with success, in [0, 1]; default 0.5.
-        cut_replies: the effect of a reply that was cut at its limit of tokens or by a content filter: `"abstain"`
-            (default: unless its first line was complete by then) or `"count"` (as far as it goes, with a warning).
         prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
             with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
@@ -52,12 +48,14 @@ class MajorityVoting(TextDefense):
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.
         rules: the rules of voting: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
             `min_radius`, `below`; and whether all are waited for: `stop_when_decided`, `wave_size`; see `VoteRules`.
+        options: the settings of the method:
 
     Examples:
         >>> answer = MajorityVoting(model).answer("Capital of France?", passages, choices=["Lyon", "Paris"])
         >>> answer.text, answer.choice, answer.radius
     """
 
+    method = VOTING
     begins_at_once = True
     takes_weights = True
     decides_early = True
@@ -65,25 +63,8 @@ class MajorityVoting(TextDefense):
     settings: VotingSettings
     promise = Promise("the option that won this run")
 
-    @reads_settings
-    def __init__(
-        self,
-        model: TextModel,
-        *,
-        task: Task | None = None,
-        prompts: PromptSet | None = None,
-        options: Options | None = None,
-        quorum: float | None = None,
-        cut_replies: CutReplies | None = None,
-        accept_sampling: bool = False,
-        prime: bool | int = False,
-        settings: SettingsLike | None = None,
-        **rules: Unpack[VoteOptions],
-    ) -> None:
-        super().__init__(model, accept_sampling=accept_sampling, prime=prime, **rules)
-        self.settings = VotingSettings.of(
-            task=task, prompts=prompts, options=options, quorum=quorum, cut_replies=cut_replies
-        )
+    def __init__(self, model: TextModel, **given: Unpack[VotingArguments]) -> None:
+        super().__init__(model, **given)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VotingSettings) -> Plan:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.defenses.registry import VOTING
+from robustrag_integrations.defenses.voting import VOTING, VotingOptions
 from robustrag_integrations.defenses.voting.options import parse_option, shown_options
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Quorum, Reading, read_response
-from robustrag_integrations.prompts import Options, Prompt, PromptSet, Task, chosen_prompts
-from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
+from robustrag_integrations.replies.reading import CutReplies
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 @dataclass(frozen=True)
@@ -25,23 +28,18 @@ class VotingSettings:
 
     @classmethod
     def of(
-        cls,
-        *,
-        task: Task | None = None,
-        prompts: PromptSet | None = None,
-        options: Options | None = None,
-        quorum: float | None = None,
-        cut_replies: CutReplies | None = None,
+        cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[VotingOptions]
     ) -> VotingSettings:
-        """Build the settings from user arguments, explained at `MajorityVoting`. None stands for the default.
+        """Build the settings from user arguments; None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
+        given = VOTING.checked(options)
         return cls(
-            chosen_prompts(prompts, VOTING.check_task(task), options),
-            Quorum(VOTING.value("quorum", quorum)),
-            check_cut_replies(VOTING.value("cut_replies", cut_replies)),
+            chosen_prompts(prompts, VOTING.check_task(task), options.get("options")),
+            Quorum(given["quorum"]),
+            given["cut_replies"],
         )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str]) -> list[Prompt]:

@@ -15,7 +15,7 @@ from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.registry import Method
-from robustrag_integrations.defenses.vanilla import ask_once, in_one_prompt
+from robustrag_integrations.defenses.vanilla.defense import ask_once, in_one_prompt
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option, shown_options
 from robustrag_integrations.evaluation.score.intervals import check_installed
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -36,7 +36,7 @@ from robustrag_integrations.prompts import (
     Task,
     chosen_prompts,
 )
-from robustrag_integrations.replies.reading import CutReplies, check_cut_replies, reply_warnings
+from robustrag_integrations.replies.reading import CutReplies, reply_warnings
 
 Function = Callable[..., Any]
 Own = TypeVar("Own", bound="BaselineSettings")
@@ -65,13 +65,10 @@ class BaselineSettings:
         Raises:
             ValueError, TypeError: an invalid argument.
         """
-        cls.method.check_names(given)
-        chosen = cls.method.check_task(task)
-        values = {s.name: cls.method.value(s.name, given.get(s.name)) for s in cls.method.settings}
+        chosen, values = cls.method.check_task(task), cls.method.checked(given)
         shown = chosen_prompts(prompts, chosen, given.get("options"))
         del values["options"]  # the prompts say it
         values |= {name: function_of(name, values[name], own) for name, own in cls.functions.items()}
-        check_cut_replies(values["cut_replies"])
         return cls(task=chosen, prompts=shown, **values)
 
     def as_dict(self) -> dict[str, Any]:
@@ -92,10 +89,15 @@ class Baseline(TextDefense):
 
     settings_type: ClassVar[type[BaselineSettings]]
 
+    def __init_subclass__(cls) -> None:
+        """Take the method from the settings."""
+        cls.method = cls.settings_type.method
+        super().__init_subclass__()
+
     def __init__(self, model: TextModel, **given: Any) -> None:
         check_installed()
-        super().__init__(model, group_by="passage")
-        self.settings = self.settings_type.of(**given)
+        self.method.check_names(given, ("task", "prompts"))
+        super().__init__(model, group_by="passage", **given)
 
     @classmethod
     def options_of(cls, inputs: PlanInput, settings: BaselineSettings) -> Sequence[str] | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from robustrag_integrations.defenses.base import PlanInput
-from robustrag_integrations.defenses.registry import DETECTOR, INSTRUCTION
+from robustrag_integrations.evaluation.baselines import DETECTOR, INSTRUCTION
 from robustrag_integrations.evaluation.baselines.base import Baseline, BaselineSettings, Function, probability, reread
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.prompts import PromptTemplate

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustrag_integrations.defenses.base import PlanInput
-from robustrag_integrations.defenses.registry import RADAR
+from robustrag_integrations.evaluation.baselines import RADAR
 from robustrag_integrations.evaluation.baselines.base import (
     Baseline,
     BaselineSettings,

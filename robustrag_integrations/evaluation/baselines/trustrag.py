@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.base import PlanInput
-from robustrag_integrations.defenses.registry import TRUSTRAG
 from robustrag_integrations.defenses.voting.options import shown_options
+from robustrag_integrations.evaluation.baselines import TRUSTRAG
 from robustrag_integrations.evaluation.baselines.base import Baseline, BaselineSettings, Function, reread
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.plans.asking import ask_final

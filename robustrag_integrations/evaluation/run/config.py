@@ -33,11 +33,12 @@ from robustrag_integrations._util.sections import shown
 from robustrag_integrations.answers.usage import Prices, prices_of
 from robustrag_integrations.attacks.planning import several_ranks
 from robustrag_integrations.certification.cases import AttackMode
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
+from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.score.rows import AttackSpec
-from robustrag_integrations.grouping.votes import HASTE, VoteRules
+from robustrag_integrations.grouping.votes import HASTE, VOTES, VoteRules
 from robustrag_integrations.models.determinism_probe import read_summary
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.prompts import Task, check_exemplars
@@ -60,7 +61,7 @@ RANKS = ("first", "middle", "last", "random", "sweep")
 
 NO_RAG = "no-rag"  # a baseline of evaluations alone: the model without passages
 TASK_OF: Mapping[str, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
-RULES = ("group_size", "group_by", "copies", "min_groups", "min_radius", *HASTE)  # of `VoteRules`, for any method
+RULES = tuple(name for name in VOTES if name not in ("weights", "below", "allow_sole_source"))  # what a config can hold
 
 
 def defense_names() -> tuple[str, ...]:
@@ -586,7 +587,7 @@ def _check_together(config: EvalConfig) -> None:
 
 def _check_certifiable(defense: DefenseSpec) -> None:
     """Refuse, before the first row is made, settings that no certificate covers."""
-    limits = ("copies", "min_groups", "min_radius")
+    limits = [name for name in RULES if name not in ("group_by", "group_size", *HASTE)]
     try:
         for name in limits:
             for value in defense.settings.get(name, ()):

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
-from robustrag_integrations.defenses.vanilla import VanillaSettings, ask_once
+from robustrag_integrations.defenses.vanilla import VANILLA, VanillaOptions
+from robustrag_integrations.defenses.vanilla.defense import VanillaSettings, ask_once
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.prompts import Options, Task
-from robustrag_integrations.replies.reading import CutReplies
+from robustrag_integrations.prompts import Task
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 class NoRetrieval(TextDefense):
@@ -19,10 +25,10 @@ class NoRetrieval(TextDefense):
     Args:
         model: the model to ask.
         task: `short_answer` (default), `multiple_choice` (then give `choices`) or `long_form`.
-        options: of multiple choice, as for `VanillaRAG`.
-        cut_replies: what an answer that was cut does, as for `VanillaRAG`.
+        options: the settings of `VanillaRAG`.
     """
 
+    method = replace(VANILLA, name="no-rag")
     settings_type = VanillaSettings
     settings: VanillaSettings
 
@@ -31,11 +37,9 @@ class NoRetrieval(TextDefense):
         model: TextModel,
         *,
         task: Task | None = None,
-        options: Options | None = None,
-        cut_replies: CutReplies | None = None,
+        **options: Unpack[VanillaOptions],
     ) -> None:
-        super().__init__(model)
-        self.settings = VanillaSettings.of(task=task, options=options, cut_replies=cut_replies)
+        super().__init__(model, task=task, **options)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:

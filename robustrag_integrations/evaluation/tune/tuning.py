@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from robustrag_integrations.defenses.registry import METHODS
-from robustrag_integrations.defenses.settings_file import VOTES, SavedSettings
+from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.evaluation.run.config import TASK_OF, ConfigError, EvalConfig
 from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
 from robustrag_integrations.evaluation.run.runner import Engine, Finished, Watcher, run_plan
@@ -17,7 +17,7 @@ from robustrag_integrations.evaluation.score.warned import warnings_of
 from robustrag_integrations.evaluation.tune.choice import Candidate, Measure, Prefer, candidate_of, choose, front_of
 from robustrag_integrations.evaluation.tune.halves import halves_of, text_key
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
-from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.grouping.votes import VOTES, VoteRules
 
 
 @dataclass(frozen=True)

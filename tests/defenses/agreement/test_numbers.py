@@ -16,7 +16,7 @@ FINE = [1 / 3, 2 / 3, 1 / 30, 0.07 / 7.3, Fraction(0.3), Fraction(1, 10**30), 1 
 
 def shares() -> list[Fraction]:
     rng = random.Random(0)
-    found = [exact_number("share", share, "[0, 1)") for share in FINE]
+    found = [exact_number(share) for share in FINE]
     for _ in range(300):
         of = rng.randrange(1, 30)
         near = Fraction(rng.randrange(of), of)

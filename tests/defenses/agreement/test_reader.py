@@ -13,7 +13,7 @@ REPLIES = [Response(text) for text in ("Bo Ek built the bridge.", "I don't know"
 
 
 def reader(extractor: object = None, question: str = QUESTION) -> ReplyReader:
-    return ReplyReader.of(extractor, 1, None, "abstain", "text").for_question(question)  # type: ignore[arg-type]
+    return ReplyReader(extractor).for_question(question)  # type: ignore[arg-type]
 
 
 def test_a_reply_is_read_alike_whatever_was_read_before_it() -> None:
@@ -69,8 +69,6 @@ def test_keywords_with_null_characters_or_of_nothing_do_not_count() -> None:
 
 
 def test_keywords_of_too_few_words_count_where_they_are_items_of_a_list() -> None:
-    read = ReplyReader.of(lambda text: set(text.replace(",", " ").split()), 2, None, "abstain", "text").for_question(
-        QUESTION
-    )
+    read = ReplyReader(lambda text: set(text.replace(",", " ").split()), 2).for_question(QUESTION)
     assert read.keys_of("Bo, Ek, Ida").keys == {"Bo", "Ek", "Ida"}  # type: ignore[union-attr]
     assert read.keys_of("Bo Ek built it").keys == frozenset()  # type: ignore[union-attr]

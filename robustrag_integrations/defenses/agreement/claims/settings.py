@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from robustrag_integrations.defenses.agreement.claims.rule import ClaimRule
-from robustrag_integrations.defenses.agreement.numbers import support_of
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.registry import Method
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import CLAIM_TASKS, Prompt, PromptSet, Task, chosen_prompts
-from robustrag_integrations.replies.reading import CutReplies
+
+_OWN = ("min_support", "quorum", "abstention", "cut_replies")
+_IDLE = {"extractor": ("runs",), "final": ("auto", "never"), "replies": ("auto", "text")}  # what changes nothing here
 
 
 @dataclass(frozen=True)
@@ -34,39 +36,36 @@ class ClaimSettings:
     quorum: Quorum
 
     @classmethod
-    def of(
-        cls,
-        task: Task,
-        *,
-        min_support: int,
-        prompts: PromptSet | None,
-        quorum: float,
-        abstention: Callable[[str], bool] | Sequence[str] | None,
-        cut_replies: CutReplies,
-        others: Mapping[str, Any],
-    ) -> ClaimSettings:
+    def of(cls, method: Method, task: Task, prompts: PromptSet | None, options: Mapping[str, Any]) -> ClaimSettings:
         """Build the settings from user arguments.
 
         Args:
+            method: the entry that the arguments are of.
             task: `long_form` or `list`.
-            others: settings of the method that mean nothing here, by their names: each must be None.
+            prompts: the user's; None for the project's.
+            options: settings of the method; None for a default. Those that mean nothing here must be left out.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
-        if idle := [f"{name}={value!r}" for name, value in others.items() if value is not None]:
+        method.check_names(options)
+        idle = {n: v for n, v in options.items() if v is not None and n not in _OWN and v not in _IDLE.get(n, ())}
+        if idle:
+            named = ", ".join(f"{name}={value!r}" for name, value in idle.items())
             paper = "; the paper's long form is KeywordAggregation(extractor='spacy')" if task == "long_form" else ""
             raise ValueError(
-                f"{', '.join(idle)[:200]} does nothing with task={task!r}, which counts claims by min_support; leave "
-                f"it out{paper}"
+                f"{named[:200]} does nothing with task={task!r}, which counts claims by min_support; leave it out"
+                f"{paper}"
             )
+        own = {name: method.default(name) if options.get(name) is None else options[name] for name in _OWN}
+        given = {**method.checked(own), "extractor": "runs", "replies": "text", "ungrounded": "abstain"}
         chosen = chosen_prompts(prompts, task)
         return cls(
-            ClaimRule(support_of(min_support)),
-            replace(ReplyReader.of("runs", 1, abstention, cut_replies, "text"), task=task),
+            ClaimRule(given["min_support"]),
+            replace(ReplyReader.of(given), task=task),
             task,
             replace(chosen, isolated=chosen.claims or chosen.isolated, claims=None, phrases=None, keyword=None),
-            Quorum(quorum),
+            Quorum(given["quorum"]),
         )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:

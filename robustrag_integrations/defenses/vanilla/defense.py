@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
-from robustrag_integrations.defenses.registry import VANILLA
+from robustrag_integrations.defenses.vanilla import VANILLA, VanillaOptions
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option, shown_options
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response, TextModel
@@ -17,13 +17,15 @@ from robustrag_integrations.plans.asking import ask_final, report, truncation_wa
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
 from robustrag_integrations.prompts import (
     ABSTENTION,
-    Options,
     PromptSet,
     PromptTemplate,
     Task,
     chosen_prompts,
 )
-from robustrag_integrations.replies.reading import CutReplies, check_cut_replies
+from robustrag_integrations.replies.reading import CutReplies
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 
 def vanilla_plan(
@@ -92,17 +94,11 @@ class VanillaSettings:
 
     @classmethod
     def of(
-        cls,
-        *,
-        task: Task | None = None,
-        prompts: PromptSet | None = None,
-        options: Options | None = None,
-        cut_replies: CutReplies | None = None,
+        cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[VanillaOptions]
     ) -> VanillaSettings:
-        """Build the settings from user arguments, explained at `VanillaRAG`."""
-        chosen = VANILLA.check_task(task)
-        cut = check_cut_replies(VANILLA.value("cut_replies", cut_replies))
-        return cls(chosen, chosen_prompts(prompts, chosen, options), cut)
+        """Build the settings from user arguments; None stands for the default."""
+        chosen, given = VANILLA.check_task(task), VANILLA.checked(options)
+        return cls(chosen, chosen_prompts(prompts, chosen, options.get("options")), given["cut_replies"])
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""
@@ -116,11 +112,10 @@ class VanillaRAG(TextDefense):
         model: the model to ask.
         task: `short_answer` (default), `multiple_choice` (then give `choices`) or `long_form`.
         prompts: your own `PromptSet`; None for the project's, the same as the defences use.
-        options: of multiple choice: `"words"` (default) or `"letters"`, as for `MajorityVoting`.
-        cut_replies: whether an answer that was cut raises (`"abstain"`, the default) or is given with a warning
-            (`"count"`).
+        options: the settings of the method:
     """
 
+    method = VANILLA
     begins_at_once = True
     settings_type = VanillaSettings
     settings: VanillaSettings
@@ -131,11 +126,10 @@ class VanillaRAG(TextDefense):
         *,
         task: Task | None = None,
         prompts: PromptSet | None = None,
-        options: Options | None = None,
-        cut_replies: CutReplies | None = None,
+        **options: Unpack[VanillaOptions],
     ) -> None:
-        super().__init__(model, group_by="passage")
-        self.settings = VanillaSettings.of(task=task, prompts=prompts, options=options, cut_replies=cut_replies)
+        VANILLA.check_names(options)
+        super().__init__(model, group_by="passage", task=task, prompts=prompts, **options)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:

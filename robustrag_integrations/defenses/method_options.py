@@ -1,0 +1,14 @@
+"""The settings of all methods that ship, as one type of keyword arguments; the method decides which of them apply."""
+
+from __future__ import annotations
+
+from robustrag_integrations.defenses.decoding import DecodingOptions
+from robustrag_integrations.defenses.keyword import KeywordOptions
+from robustrag_integrations.defenses.shared_options import ChoiceOptions
+from robustrag_integrations.prompts import Task
+
+
+class MethodOptions(KeywordOptions, DecodingOptions, ChoiceOptions, total=False):
+    """What frameworks take for their `aggregation`; consensus and voting take a part of the same settings."""
+
+    task: Task | None
