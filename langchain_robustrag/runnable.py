@@ -1,4 +1,10 @@
-"""The Runnable that answers from documents, robustly."""
+"""The Runnable that answers from documents, robustly.
+
+1. `_call` finds the question, isolates the documents into groups, and sets up the method's plan (`Defense.whole_plan`)
+   with the chain's prompts, and what performs it: `CallPerformer`, or a model of the core past LangChain.
+2. `_answer`, `_aanswer`, `_pieces` and `_apieces` run the plan (`plans/drivers.py`); only the final call is streamed.
+3. Each sends the report to callbacks, and gives the answer to the output parser.
+"""
 
 from __future__ import annotations
 

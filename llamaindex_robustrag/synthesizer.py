@@ -1,4 +1,10 @@
-"""A response synthesizer that a few planted documents cannot take over."""
+"""A response synthesizer that a few planted documents cannot take over.
+
+1. `synthesize` and its like put the nodes into groups (`grouping.py`) and make the method's plan
+   (`Defense.whole_plan`), with the user's prompts in it (`user_prompts.py`).
+2. The plan is run by `plans/drivers.py` with `LlamaIndexModel`, which asks the LLM, or with a model that decodes.
+3. The report goes into the response's metadata, to each source node, and out as an event (`reports.py`).
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""A certification that is ready to run, assembled alike for every method."""
+"""A certification that is ready to run, assembled alike for every method.
+
+1. A method's certification plan yields requests: isolated replies, responses to a final prompt, or rows of a tree.
+2. It returns `Findings` per corruption size: the responses that an attacker can cause, and which of them are scored.
+3. `CertificationRun` runs it and makes a `Certification` of each: tau is the least score among those responses.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""The front door of all defences: check the input, isolate, run the plan."""
+"""The front door of all defences: check the input, isolate, run the plan.
+
+1. `__init__` splits its arguments into vote rules and settings of the method (`registry.Method.checked`).
+2. `plan` puts the passages into groups (`VoteRules.isolate`); `whole_plan` counts votes and copies, wraps the method's
+   own `plan_of` in what all methods end with (`plans/endings.py`), and is what every driver and framework runs.
+3. `answer`, `aanswer`, `stream` and `astream` run it with a `Performer`; `certify` runs `certification_run`.
+"""
 
 from __future__ import annotations
 

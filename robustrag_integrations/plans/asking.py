@@ -1,4 +1,9 @@
-"""The steps that all plans share: ask every group in isolation, count failures as abstentions, hold the quorum."""
+"""The steps that all plans share: ask every group in isolation, count failures as abstentions, hold the quorum.
+
+1. `ask_groups` yields one `Ask` with a prompt per group (Algorithm 1, line 5); with `Early`, replies may be missing.
+2. `read_response` reads each reply for itself: whatever it makes a reader raise costs its own group alone.
+3. Too few successes raise `QuorumError`; of groups that share a text and a reply, the first one counts.
+"""
 
 from __future__ import annotations
 

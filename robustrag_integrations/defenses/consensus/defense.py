@@ -41,6 +41,9 @@ class ConsensusAggregation(TextDefense):
     punctuation at its ends, and of any `answer.radius_verbatim` groups the same letters; those of this run, if the
     model samples (`answer.determinism`).
 
+    Theorem (`counting.py`): the answer stays if, whatever r groups say, every other key either remains behind an agreed
+    one, or as the strongest has the same keys on either side of the share, and is said by `min_support` groups.
+
     Args:
         model: the model to ask, once per group.
         task: `short_answer` (default); `long_form` and `list` are counted claim by claim (`agreement/claims/rule.py`),

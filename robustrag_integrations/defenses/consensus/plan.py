@@ -1,4 +1,10 @@
-"""The plan of consensus aggregation: one round of isolated calls, no final one."""
+"""The plan of consensus aggregation: one round of isolated calls, no final one.
+
+ask every group alone                                 `agreement/asking.py`
+read the keys of each reply                           `agreement/reader.py`
+count, and find what most of the strongest say        `counting.py`
+show these keys as most groups write them             `agreement/agreed.py`
+"""
 
 from __future__ import annotations
 

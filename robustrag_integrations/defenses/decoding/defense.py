@@ -39,6 +39,11 @@ class DecodingAggregation(Defense):
     Guarantee: replacing the content of any `answer.radius` groups leaves the answer as it is, given the probabilities
     of the other groups. Float noise between runs is covered up to `slack`.
 
+    Theorem (`token_choice.py`): r groups take at most D_u(r) from the lead of the most probable token a over u, and add
+    r. The token of a step stays if for every u the lead that is left exceeds eta; or if no lead can exceed eta
+    on the other side, and the token without retrieval is the one that comes either way. The radius is the smallest of
+    all steps, and below the number of answering groups.
+
     Args:
         model: a `LocalModel`, or another `DecodingModel`.
         task: `short_answer` (default) or `long_form`.

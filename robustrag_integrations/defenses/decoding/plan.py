@@ -1,4 +1,11 @@
-"""The plan of decoding aggregation (paper, section III-C, Algorithm 2)."""
+"""The plan of decoding aggregation (paper, section III-C, Algorithm 2).
+
+score every group's prompt, and the question alone    `OpenSession`
+leave out groups that abstain                         line 3, `step.who_answers`
+sum the others' distributions, choose a token         lines 8-14, `token_choice.py`
+append it to every prompt, until the answer ends      `Append`, `step.extend`
+The radius is the smallest of the steps' (`_radius`).
+"""
 
 from __future__ import annotations
 

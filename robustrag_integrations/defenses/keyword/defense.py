@@ -39,6 +39,12 @@ class KeywordAggregation(TextDefense):
     deterministic, and the kept keywords of this run if it samples (`answer.determinism`). Where the model is asked at
     the end, the radius counts the letters that it is shown (`evidence["retained"]`).
 
+    Theorem (`absolute.py`): c(w) of n answering groups say w, which is kept if c(w) >= mu(n). Of r replaced groups z
+    abstained before. A kept w stays if c(w) - s >= mu(n + z), where s of the replaced groups said it; another one
+    stays away if c(w) + t + z < mu(n + z), where t answered without it. The radius is the largest r for which this
+    holds of every word, one that nobody said (c = 0) included. Under a relative threshold (`relative_radius.py`) mu
+    follows the strongest keyword, and every pair of keywords is compared.
+
     Args:
         model: the model to ask, once per group and once with the retained keywords.
         final_model: asked with the retained keywords in its place; the guarantee needs both to be deterministic.

@@ -1,4 +1,9 @@
-"""The plan of majority voting (paper, section III-B on short answers with predefined options)."""
+"""The plan of majority voting (paper, section III-B on short answers with predefined options).
+
+ask every group alone for an option                   `settings.isolated_prompts`
+read the option of each reply                         `options.parse_option`
+count; the most votes win, the first among equals     `counting.py`
+"""
 
 from __future__ import annotations
 
