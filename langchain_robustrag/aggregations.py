@@ -70,7 +70,7 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
 
     Args:
         method: the method.
-        settings: what was given, by name; None for the default.
+        settings: the given settings, by name; None for the default.
         others: the names of what else was given that not every method takes: `choices` and prompts.
 
     Raises:

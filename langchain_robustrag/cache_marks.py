@@ -23,7 +23,7 @@ def marked(asked: str | PromptValue, shared: int) -> list[BaseMessage]:
 
     Args:
         asked: a text, or messages.
-        shared: how many characters all groups' prompts have in common, counted over the messages as one text.
+        shared: number of characters that all groups' prompts have in common, counted over the messages as one text.
     """
     messages: list[BaseMessage] = [HumanMessage(asked)] if isinstance(asked, str) else asked.to_messages()
     start = 0

@@ -91,13 +91,13 @@ class ModelCalls:
 
     Attributes:
         llm: the model.
-        limits: how many calls may be under way, and how long each may take.
+        limits: number of calls that may be under way, and how long each may take.
         capabilities: what it was found to refuse.
         attempts: tries in all where the server says that it is busy. A model that tries again by itself is left to it.
         structured: the schema of its answers; None for text.
         marks_from: from how many shared characters on an API that wants marks is told what to cache; 0 for never.
         caller: makes the calls.
-        synchronous: whether its asynchronous calls are not implemented.
+        synchronous: True if its asynchronous calls are not implemented.
     """
 
     llm: Runnable[Any, Any]

@@ -75,7 +75,7 @@ def create_robust_documents_chain(
         aggregation: the method: `consensus` (any model, short answers from one round of calls), `keyword` (any model,
             long answers, too), `decoding` (needs next-token probabilities) or `voting` (multiple choice). None: the
             first of these that does the task and takes what is given here.
-        group_by: what has one vote: `"origin"` (default: one file or page, as `metadata` says under `file_path`,
+        group_by: the unit of one vote: `"origin"` (default: one file or page, as `metadata` says under `file_path`,
             `source`, `url`, ...), `"site"` (one registrable domain), `"passage"` (each document), any other name of a
             metadata entry (`"author"`), or a function from a `Passage` (`text`, `source`, `metadata`) to a key.
             Documents without one share a vote; where none has an origin, each has its own, and a warning says so.

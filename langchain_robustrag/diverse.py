@@ -50,8 +50,8 @@ class DiverseRetriever(BaseRetriever):
             or `top_k`, and wrappers around such ones (ensembles, query rewriters, rerankers, `with_config`, ...).
             Each round calls it once, with all that it calls: put a `DiverseRetriever` inside of a reranker or a query
             rewriter that asks a model, rather than around it.
-        sources: how many origins are wanted.
-        per_origin: how many documents of one origin are kept at most.
+        sources: number of origins that are wanted.
+        per_origin: maximum number of documents of one origin.
         group_by: what an origin is; the same as the chain's `group_by`.
         max_passages: the retriever is never asked for more documents than this at once.
         fetch: for a retriever whose number cannot be set: a function from the query and a number to that many

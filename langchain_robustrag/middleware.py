@@ -48,7 +48,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         prompt: see there; its variables besides the documents are `input`, `question` or `query`.
         tools: tools, or names of them, whose results are retrieved text whatever they look like.
         trusted: tools, or names of them, whose results nobody else writes; they pass unread.
-        strict: whether tools that are in neither list are refused when no documents are found in their result.
+        strict: True if tools that are in neither list are refused when no documents are found in their result.
         supporting_only: artifacts show those documents alone that support the answer, since UIs show them.
         options: the keyword arguments of `create_robust_documents_chain`.
 

@@ -54,7 +54,7 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
     Attributes:
         retriever: where documents come from.
         answering: the robust chain over them.
-        supporting_only: whether those documents alone are given that support the answer.
+        supporting_only: True if those documents alone are given that support the answer.
     """
 
     name: str | None = "robust_retrieval_chain"
@@ -70,7 +70,7 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
         """Load what the first answer would load, as `warm_up` of the robust chain does; nothing is retrieved.
 
         Args:
-            passages: how many groups there will be; the isolation probe is made for that number.
+            passages: number of groups; the isolation probe is made for that number.
 
         Raises:
             ModelError: the model in this process failed, or the server that is decoded on cannot be reached.

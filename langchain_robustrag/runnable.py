@@ -133,7 +133,7 @@ class RobustDocuments(OneRun[Any]):
         A model of the core that is in this process is asked a made-up question; no other model is asked one.
 
         Args:
-            passages: how many groups there will be; the isolation probe is made for that number.
+            passages: number of groups; the isolation probe is made for that number.
 
         Raises:
             ModelError: the model in this process failed, or the server that is decoded on cannot be reached.

@@ -37,7 +37,7 @@ class Structured:
 
     Attributes:
         schema: a pydantic class, a `TypedDict`, or a JSON schema as a dict.
-        native: whether the model is given the schema by its own `with_structured_output`; else it is told in words.
+        native: True if the model is given the schema by its own `with_structured_output`; else it is told in words.
     """
 
     schema: Any

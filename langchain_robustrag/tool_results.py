@@ -86,9 +86,9 @@ class ToolResults:
     Attributes:
         named: tools whose results are retrieved text whatever they look like.
         trusted: tools whose results pass unread.
-        strict: whether unknown tools are refused when no documents are found in what they return.
-        one_group: whether documents that were read out of text share a group.
-        supporting_only: whether artifacts show those documents alone that support the answer.
+        strict: True if unknown tools are refused when no documents are found in what they return.
+        one_group: True if documents that were read out of text share a group.
+        supporting_only: True if artifacts show those documents alone that support the answer.
         passed: the unknown tools whose results have passed.
     """
 

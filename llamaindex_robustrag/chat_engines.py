@@ -110,7 +110,7 @@ class ReportingChatEngine(BaseChatEngine):
 
         Args:
             conversation: messages in front of every prompt.
-            streaming: whether the answer is streamed.
+            streaming: True if the answer is streamed.
             unread: earlier messages that are not in front of every prompt.
         """
         talk = _TALK.get()

@@ -42,8 +42,8 @@ class DiverseRetriever(BaseRetriever):
     Args:
         retriever: any retriever whose number of nodes can be set (`similarity_top_k` and its like), and wrappers around
             such ones (fusion, transforms, routers, auto-merging). Each round calls it once, with all that it calls.
-        sources: how many origins are wanted.
-        per_origin: how many nodes of one origin are kept at most.
+        sources: number of origins that are wanted.
+        per_origin: maximum number of nodes of one origin.
         group_by: what an origin is; the same as the synthesizer's `group_by`.
         max_passages: the retriever is never asked for more nodes than this at once.
         fetch: for a retriever whose number cannot be set: a function from the query and a number to that many nodes,

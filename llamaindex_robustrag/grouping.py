@@ -65,7 +65,7 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> Group
     """Put ranked nodes into isolation groups.
 
     Args:
-        nodes: what was retrieved, best first. Their text is what the model reads: `get_content(MetadataMode.LLM)`.
+        nodes: the retrieved passages, best first. Their text is what the model reads: `get_content(MetadataMode.LLM)`.
         group_by: as for the core's `isolate`. `"origin"`: nodes of one file or page share a group, as their metadata
             says (`file_path`, `source`, `url`, ...), else those of one source document (`node.source_node`), however
             many documents a file was loaded as. `"passage"`: every node is a group. A function takes the

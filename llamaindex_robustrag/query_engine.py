@@ -77,7 +77,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             response_synthesizer: in place of `llm` and `settings`.
             node_postprocessors: applied to the nodes before they are grouped.
             callback_manager: gets the query's events.
-            streaming: whether responses are streamed. It reaches a given synthesizer, too, as a copy.
+            streaming: True if responses are streamed. It reaches a given synthesizer, too, as a copy.
             settings: the other arguments of `RobustRAGSynthesizer`.
 
         Raises:

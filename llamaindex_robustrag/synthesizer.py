@@ -125,7 +125,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             vote rules, for what is not given here.
         aggregation: `"consensus"`, `"keyword"`, `"decoding"`, `"voting"`, or finished settings of the core. None: the
             first of these that does the task and takes what is given here.
-        streaming: whether `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
+        streaming: True if `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
         text_qa_template: your own prompt, of any kind that LlamaIndex has (text, messages, selector,
             `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every group, and with
             keyword aggregation once more at the end, with the agreed keywords in the place of the documents. Passages
@@ -135,7 +135,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         output_cls: the pydantic class of the final answer; an abstention is an `Abstained` in its place.
         callback_manager: gets the synthesis events. The LLM keeps its own.
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
-        group_by: what has one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
+        group_by: the unit of one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
             the name of a metadata entry, or a function from a `NodeWithScore` to a key.
         votes: the other rules of voting: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
             below=..., stop_when_decided=..., wave_size=..., allow_sole_source=...)`.
@@ -323,11 +323,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """Return a copy that streams or does not, or that puts a conversation in front of every prompt.
 
         Args:
-            streaming: whether it streams; None for what this one does.
+            streaming: True if it streams; None for what this one does.
             conversation: these messages; None for what this one has.
             aside: asked where no document answers, and so without documents; None: an abstention.
             condensed: earlier messages that are no part of prompts, but that the question was made from.
-            for_prompts: whether answers are for other prompts (`RobustRAGQueryEngine.for_prompts`).
+            for_prompts: True if answers are for other prompts (`RobustRAGQueryEngine.for_prompts`).
         """
         changed = copy.copy(self)
         changed._flag = StreamingFlag(self.streams if streaming is None else streaming)
@@ -352,7 +352,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         that decoding aggregation reads; to a server a connection is opened. Other LLMs are not called.
 
         Args:
-            passages: how many groups there will be; the isolation probe is made for that number.
+            passages: number of groups; the isolation probe is made for that number.
 
         Raises:
             ModelError: the model in this process failed, or the server cannot be reached.
@@ -376,7 +376,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
         Args:
             query: the question; trusted.
-            nodes: what was retrieved, best first; not trusted. None at all gives an abstention.
+            nodes: the retrieved passages, best first; not trusted. None at all gives an abstention.
             additional_source_nodes: listed among the sources, not read.
             response_kwargs: `choices`, for voting.
 

@@ -9,8 +9,8 @@ def shown_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
     """Return warnings where every prompt shows a conversation.
 
     Args:
-        answers: how many earlier answers are in it.
-        tool_results: how many messages are what a tool returned.
+        answers: number of earlier answers that are in it.
+        tool_results: number of messages that are what a tool returned.
     """
     found = []
     if answers:

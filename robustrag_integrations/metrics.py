@@ -143,7 +143,7 @@ class LLMJudge:
         model: the judge.
         query: the question that the responses answer; it is shown to the judge.
         prompt: a template with the fields `query`, `references` and `response`.
-        attempts: how often a judge is asked for one score.
+        attempts: number of times a judge is asked for one score.
     """
 
     highest = 100.0

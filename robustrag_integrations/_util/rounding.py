@@ -29,7 +29,7 @@ def significant(value: float, figures: int = 3) -> str:
 
     Args:
         value: finite; what 12 significant digits tell of it.
-        figures: how many digits count. All of a whole part are shown: 12345 stays 12345.
+        figures: number of digits that count. All of a whole part are shown: 12345 stays 12345.
     """
     exact = Decimal(f"{value:.12g}")
     shown = decimals(value, max(figures - 1 - exact.adjusted(), 0) if exact else 0)

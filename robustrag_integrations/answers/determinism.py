@@ -105,7 +105,7 @@ class Determinism:
             the last call of this run is asked, which draws on its own; or `nothing`, where nothing is promised.
         promise: the promise in words, for this answer.
         premises: what it rests on; empty where it is about every run, or where nothing is promised.
-        acknowledged: whether the user accepted that the model may sample, so that no warning repeats it.
+        acknowledged: True if the user accepted that the model may sample, so that no warning repeats it.
         probe: what a repeat probe of this model found; None without one.
     """
 
@@ -137,7 +137,7 @@ class Determinism:
             radius: the answer's.
             whole: of how many.
             unit: what the radius counts, `groups` or `votes`.
-            acknowledged: whether the user accepted sampling.
+            acknowledged: True if the user accepted sampling.
             min_radius: below which an answer becomes an abstention.
         """
         scope, words = _said(repeats.model, promise, radius, whole, unit)

@@ -65,7 +65,7 @@ class Spending:
 
     Attributes:
         calls: prompts that were sent; of decoding aggregation one per row and step, and what its abstentions took.
-        rounds: how often it waited for replies: calls of one round do not wait for each other. A wave is a round.
+        rounds: number of times it waited for replies: calls of one round do not wait for each other. A wave is a round.
         silent: of the calls, how many did not tell the tokens of their prompt or of their reply. Failed calls are
             among them, though a server may have charged for them.
         total: tokens of all calls; a kind that some call did not tell is None.

@@ -20,8 +20,8 @@ def prompt_injection(query: str, target: str, repeat: int = REPEAT) -> str:
 
     Args:
         query: the question under attack.
-        target: what the attacker wants to be answered.
-        repeat: how often the instruction is repeated.
+        target: the answer that the attacker wants.
+        repeat: number of times the instruction is repeated.
 
     Raises:
         ValueError: `repeat` is below 1.
@@ -35,7 +35,7 @@ def poisoning(statements: str | Iterable[str], repeat: int = REPEAT) -> str:
 
     Args:
         statements: what it claims; `false_statement` makes one.
-        repeat: how often all of them are repeated.
+        repeat: number of times all of them are repeated.
 
     Raises:
         ValueError: `repeat` is below 1, or there is no statement.

@@ -40,9 +40,9 @@ class AttackedRetrieval:
     Attributes:
         passages: the corrupted retrieval, best first.
         planted: for each passage, whether the attacker wrote it.
-        target: what the attacker wants to be answered; the words of an abstention for an attacker who wants none.
+        target: the answer that the attacker wants; the words of an abstention for an attacker who wants none.
             None where that is not known. For a goal of `link` the host of the link.
-        goal: what counts as the attacker's success.
+        goal: the criterion of the attacker's success.
     """
 
     passages: tuple[Passage, ...]
@@ -71,7 +71,7 @@ def plan_attack(
 
     Args:
         name: a name of `ATTACKS`, `module:function`, `file.py:function`, or a function (see `plugins.attack_of`).
-        question: what is attacked.
+        question: the target of the attack.
         shown: the clean retrieval, best first.
         rank: where the planted passages stand: together at the top (`first`), in the `middle`, at the end (`last`), or
             from a rank on (1 is the top; beyond the end means last); `random` draws a place for each of them, by seed
@@ -80,9 +80,9 @@ def plan_attack(
         corruption_size: k', how many passages are planted; no more than there is room for.
         mode: `injection` or `modification` (planted passages replace those at their ranks).
         seed: of what is drawn at random.
-        repeat: how often the malicious content is repeated in a passage; None for the attack's own number.
-        top_k: how many passages the retrieval returns when it finds enough; None: as many as are shown. In a list that
-            is not full, injection ejects nothing.
+        repeat: number of times the malicious content is repeated in a passage; None for the attack's own number.
+        top_k: number of passages that the retrieval returns when it finds enough; None: as many as are shown. In a list
+            that is not full, injection ejects nothing.
         defense: what `adaptive` tries its texts on; every try is one of its answers.
         choices: what `defense.answer` needs as choices.
         metric: what `adaptive` tries to bring down.
@@ -122,10 +122,10 @@ def planted_texts(
 
     Args:
         name: as for `plan_attack`; none of the attacks that search or do nothing.
-        question: what is attacked.
+        question: the target of the attack.
         shown: the clean retrieval, best first.
-        repeat: how often the malicious content is repeated in a passage; None for the attack's own number.
-        corruption_size: how many texts the attacker has use for; it may write fewer or more.
+        repeat: number of times the malicious content is repeated in a passage; None for the attack's own number.
+        corruption_size: number of texts that the attacker has use for; it may write fewer or more.
         seed: of what is drawn at random.
 
     Raises:

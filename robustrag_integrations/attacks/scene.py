@@ -50,12 +50,12 @@ class Scene:
     Attributes:
         question: the question under attack.
         answers: the right answers.
-        target: what the attacker wants to be answered.
+        target: the answer that the attacker wants.
         choices: the options of a multiple-choice question; empty when there are none.
         poisoned: false texts about the question that others have written already.
         passages: the clean retrieval, best first.
         corruption_size: k', how many passages may be planted.
-        repeat: how often the malicious content is repeated in a passage.
+        repeat: number of times the malicious content is repeated in a passage.
         seed: for attacks that draw at random.
     """
 
@@ -87,10 +87,10 @@ class Attack:
         name: in configurations and reports.
         summary: what it does, in a few words.
         write: writes the planted passages. None for no attack, or for one that searches (`needs_defense`).
-        repeat: how often the malicious content is repeated in a passage by default.
-        target: what it wants to be answered; None where a question does not say.
+        repeat: number of times the malicious content is repeated in a passage by default.
+        target: the answer that it wants; None where a question does not say.
         needs_defense: it tries out the defence that it attacks, and puts its passages where they work best.
-        goal: what counts as success.
+        goal: the criterion of success.
     """
 
     name: str

@@ -32,9 +32,9 @@ class AdaptiveAttack:
         text: the answer then; None when the defence gave none at all.
         passages: the retrieval that leads to it.
         clean: the answer without an attack.
-        tries: how many retrievals were put to the defence.
+        tries: number of retrievals that were put to the defence.
         strategies: how the passages that lead to it were made (`strategies.Strategy`), one name per passage.
-        tried: how many corrupted passages of each strategy were put to the defence.
+        tried: number of corrupted passages of each strategy that were put to the defence.
         obeyed: in how many tries a corrupted group said just what the attacker had made its passage for.
     """
 
@@ -66,7 +66,7 @@ def adaptive(
     """Search for corrupted passages that bring the answer's score down.
 
     Args:
-        defense: what is attacked; every try is one of its answers.
+        defense: the target of the attack; every try is one of its answers.
         query: the question.
         passages: the clean retrieval, best first.
         reference: the right answer, or several.
@@ -75,8 +75,8 @@ def adaptive(
         attack: `injection` or `modification`.
         metric: what is to be brought down; an answer that it fails on scores 0, as in certificates.
         choices: the options of a multiple-choice question.
-        top_k: how many passages the retrieval returns when it finds enough; None: as many as given.
-        tries: how many retrievals to try.
+        top_k: number of passages that the retrieval returns when it finds enough; None: as many as given.
+        tries: number of retrievals to try.
         seed: what the search starts from.
 
     Raises:

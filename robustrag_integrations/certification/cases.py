@@ -74,7 +74,7 @@ def benign_group_cases(
         by: what passages are grouped by (`isolate`). The attacker is taken to choose the origin or key of every passage
             of theirs: each joins (and corrupts) a group, or stands for a new one. Only where no clean passage names an
             origin, theirs are taken to name none either: each passage is a group.
-        top_k: how many passages the retrieval returns when it finds enough; None: as many as there are here.
+        top_k: number of passages that the retrieval returns when it finds enough; None: as many as there are here.
 
     Raises:
         ValueError: an invalid argument, or there are more than 100,000 ways to attack.

@@ -71,7 +71,7 @@ def ask_cases(
         read: what inference makes of a response.
         ledger: where the calls are counted.
         placed: holds what was read against the group's own passages.
-        same_batches: whether to ask as many groups in one batch as inference does, the last ones filled up.
+        same_batches: True to ask as many groups in one batch as inference does, the last ones filled up.
 
     Returns:
         Readings by (groups in all where batches matter, else 0; ranks of the group's passages).
@@ -118,12 +118,12 @@ def certify_sizes(
 
     Args:
         question: the question to certify.
-        quorum: how many groups must be asked with success.
+        quorum: number of groups that must be asked with success.
         prompts_of: groups to prompts.
         read: what inference makes of a response.
         certify_case: adds what can be answered next to one case's untouched groups to the findings.
         placed: holds what was read against the group's own passages.
-        same_batches: whether to ask as many groups in one batch as inference does.
+        same_batches: True to ask as many groups in one batch as inference does.
     """
     sizes = [Findings(size, question.cases(size)) for size in question.sizes]
     ledger = Ledger(question.max_model_calls)

@@ -37,7 +37,7 @@ class Estimate:
 
     Attributes:
         value: the lowest score that was met.
-        sample_size: how many responses were drawn.
+        sample_size: number of responses that were drawn.
         seed: what the draw started from.
     """
 
@@ -52,7 +52,7 @@ class Certification:
 
     Attributes:
         tau: whatever the attacker writes, the answer scores at least this. 0 guarantees nothing.
-        certified: whether tau is what the whole analysis gives. False when a limit cut it short: tau is then 0 for
+        certified: True if tau is what the whole analysis gives. False when a limit cut it short: tau is then 0 for
             want of a proof, not since an attack is known.
         corruption_size: k', passages among the retrieved that are under the attacker's control.
         attack: `injection` or `modification`.
@@ -61,12 +61,12 @@ class Certification:
         metric: the metric's name.
         defense: the defence's name.
         responses: R, the responses found that an attacker can cause, worst first.
-        complete: whether these are all of them.
-        unbounded: whether the attacker can cause responses without limit, since they alone decide a keyword, a token,
+        complete: True if these are all of them.
+        unbounded: True if the attacker can cause responses without limit, since they alone decide a keyword, a token,
             or everything.
         stopped: why R is not complete; None when it is.
         estimate: from sampled responses, where that was asked for and tau could not be proven.
-        cases: how many cases of untouched groups there were.
+        cases: number of cases of untouched groups.
         model_calls: how much was asked of the model. For keywords and votes, prompts: isolated ones (those that fill up
             a batch included) and final ones, however many went into one forward pass. For decoding, prefixes: reading
             a session's prompts counts 1, and every prefix scored in a session 1, all rows together; a prefix that is

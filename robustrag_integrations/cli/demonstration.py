@@ -51,8 +51,8 @@ class Outcome:
         attack: the attack's name.
         defense: the defence's name.
         answer: what was answered.
-        correct: whether the right answer is in it; None when that is not known.
-        hijacked: whether the attacker's answer is in it.
+        correct: True if the right answer is in it; None when that is not known.
+        hijacked: True if the attacker's answer is in it.
     """
 
     attack: str
@@ -103,7 +103,7 @@ def defenses_of(model: TextModel, *, choices: bool, saved: SavedSettings | None 
 
     Args:
         model: what is asked.
-        choices: whether the question has options.
+        choices: True if the question has options.
         saved: a settings file, for the defence that it is about.
 
     Raises:

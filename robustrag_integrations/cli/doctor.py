@@ -92,7 +92,7 @@ def diagnosis(*, quick: bool = False) -> dict[str, Any]:
     """Return all findings as data.
 
     Args:
-        quick: whether to leave the isolation probe out, which loads the bundled reader.
+        quick: True to leave the isolation probe out, which loads the bundled reader.
 
     Returns:
         What JSON holds. No value of an environment variable is in it but numbers of threads.

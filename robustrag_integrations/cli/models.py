@@ -41,8 +41,8 @@ def load_model(
     Args:
         name: a model's name, as `PROVIDERS` has them.
         base_url: the server of a served model.
-        max_context_tokens: how many tokens of passages a group may have; local models only.
-        max_concurrency: how many calls may be under way; None for the model's default. Local models run batches.
+        max_context_tokens: number of tokens of passages that a group may have; local models only.
+        max_concurrency: number of calls that may be under way; None for the model's default. Local models run batches.
 
     Raises:
         UsageError: `base_url` with a model that has no server, or one that is not an address.

@@ -47,7 +47,7 @@ def run_evaluation(
         args: with the options of `add_how`.
         mapping: the configuration; see `evaluation.run.config`.
         output: the file of the rows; None for none.
-        cached: whether model calls are kept where nothing is said about it.
+        cached: True if model calls are kept where nothing is said about it.
 
     Raises:
         UsageError: something that was typed, or a file, cannot be used.

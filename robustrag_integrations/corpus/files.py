@@ -43,7 +43,7 @@ class SourceFile:
         root: the descriptor of the folder that was searched; None for a file that the user named, which must be
             readable, while others may be skipped.
         below: the names that lead from there to the file.
-        is_link: whether the user named a link.
+        is_link: True if the user named a link.
     """
 
     path: str
@@ -98,7 +98,7 @@ class Found:
 
     Attributes:
         files: those to read.
-        unread: how many files of folders are left out, by what they are: a suffix that is not read, or what else.
+        unread: number of files of folders that are left out, by what they are: a suffix that is not read, or what else.
         skipped: folders that could not be searched, and why.
     """
 

@@ -30,7 +30,7 @@ class PDFLimits:
     Attributes:
         seconds: of processor time, and several times as much by the clock.
         characters: of text.
-        pages: how many there may be.
+        pages: maximum number of pages.
         memory: bytes of memory, on systems that can limit it.
     """
 

@@ -43,7 +43,7 @@ class BM25Index:
 
         Args:
             query: what to look for.
-            k: how many passages at most; with `per_source`, how many different sources.
+            k: maximum number of passages; with `per_source`, how many different sources.
             per_source: at most this many passages of one source, so that one long file cannot crowd out all others.
                 None: no such limit.
             by: what a source is, as for `isolate`.

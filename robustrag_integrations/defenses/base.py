@@ -160,9 +160,9 @@ class Defense(ABC):
     Attributes:
         method: its entry of the registry, which has its settings.
         promise: what the method's radius fixes in a run whose model draws at random; None promises nothing then.
-        takes_weights: whether groups may have more votes than one.
-        begins_at_once: whether it writes the groups' prompts and asks, with nothing before that.
-        decides_early: whether it can prove an answer before all groups have said something.
+        takes_weights: True if groups may have more votes than one.
+        begins_at_once: True if it writes the groups' prompts and asks, with nothing before that.
+        decides_early: True if it can prove an answer before all groups have said something.
         rules: the rules of voting.
     """
 
@@ -248,7 +248,7 @@ class Defense(ABC):
 
         Args:
             query: the question; trusted.
-            passages: what was retrieved, best first; not trusted. None at all gives an abstention.
+            passages: the retrieved passages, best first; not trusted. None at all gives an abstention.
             choices: the options of a multiple-choice question, for defences that vote.
             keep: keep what the model says, so that `certify(answer=...)` need not ask it again. It stays in memory as
                 long as the answer does; for decoding, a probability per group, token of the answer and of the
@@ -346,9 +346,9 @@ class Defense(ABC):
             metric: scores the responses.
             attack: `"injection"` or `"modification"`.
             choices: the options of a multiple-choice question, for defences that vote.
-            top_k: how many passages the retrieval returns when it finds enough; default as many as given.
+            top_k: number of passages that the retrieval returns when it finds enough; default as many as given.
             max_model_calls: how much may be asked of the model; beyond it nothing is certified.
-            sample: how many responses to sample for an estimate where tau cannot be proven.
+            sample: number of responses to sample for an estimate where tau cannot be proven.
             seed: the seed of the sampling.
             answer: this defence's answer to the same question from the same passages, asked for with `keep=True`. What
                 the model said for it is not asked again. The certificate is the same, and `model_calls` and
@@ -480,7 +480,7 @@ class Defense(ABC):
         called, but a keyword extractor is.
 
         Args:
-            passages: how many groups there will be; the probe of a model in this process is made for that number.
+            passages: number of groups; the probe of a model in this process is made for that number.
 
         Raises:
             ModelError: the server cannot be reached, or the model in this process failed.
@@ -507,7 +507,7 @@ class Defense(ABC):
 
         Args:
             settings: of `settings_type`.
-            passages: how many passages to make up.
+            passages: number of passages to make up.
             perform: what asks a model in this process; None to ask none. Methods that need probabilities then load
                 nothing.
         """

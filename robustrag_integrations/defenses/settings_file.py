@@ -42,7 +42,7 @@ class SavedSettings:
         aggregation: the method's name.
         options: its task and settings, by their names.
         votes: fields of `VoteRules`, by their names.
-        top_k: how many passages were retrieved when these were chosen; None where it is not said. Commands that
+        top_k: number of passages that were retrieved when these were chosen; None where it is not said. Commands that
             retrieve use it; nothing else can, since a retriever belongs to the program.
     """
 

@@ -17,7 +17,7 @@ def counts_table(evidence: Mapping[str, Any], groups: int, most: int) -> Element
     Args:
         evidence: `counts`, and where there are any `threshold`, `retained` and `corrupted_groups` (what an attacker
             can add to each count).
-        groups: how many groups there were; the length of a full bar.
+        groups: number of groups; the length of a full bar.
         most: rows that are shown.
 
     Returns:

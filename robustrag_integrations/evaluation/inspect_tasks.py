@@ -64,7 +64,7 @@ def attacked(
         attack: a name of `robustrag eval --attack`, or a function of yours as `file.py:function`.
         rank: where planted passages stand: first, middle, last, random, a rank from 1, or several such as `1+2`.
         corruption_size: how many passages are planted; None for as many as `rank` names, which is one but for several.
-        top_k: how many passages are retrieved.
+        top_k: number of passages that are retrieved.
         seed: of what attacks draw at random.
         reader: a model of this project, such as `bundled`, in place of Inspect's (give `--model none` then).
         base_url: the server of `reader`.

@@ -38,7 +38,7 @@ class Origin:
             `NO_HOST` for an address whose host URL libraries refuse or read in different ways.
         host: of an address, "" with `NO_HOST`; None for anything else.
         given: as metadata spells it.
-        is_document: whether it is a framework's id of a document, as metadata names nothing.
+        is_document: True if it is a framework's id of a document, as metadata names nothing.
     """
 
     name: str
@@ -57,7 +57,7 @@ def origin_named(text: str, *, is_file: bool = False) -> Origin | None:
 
     Args:
         text: as metadata has it.
-        is_file: whether it is known to be a path, so that "x.com/a" is a folder.
+        is_file: True if it is known to be a path, so that "x.com/a" is a folder.
     """
     given = text.lstrip(_BEFORE_ADDRESSES).strip()
     name, host = _name(given, is_file)

@@ -69,8 +69,8 @@ def choose(places: Sequence[int], sources: int, per_origin: int) -> list[int]:
 
     Args:
         places: per passage, best first, the number of its origin; equal numbers are one origin.
-        sources: how many origins at most.
-        per_origin: how many passages of one origin at most.
+        sources: maximum number of origins.
+        per_origin: maximum number of passages of one origin.
 
     Returns:
         Ranks from 0, in order.
@@ -96,7 +96,7 @@ def gather(
     Args:
         quota: the quota to meet.
         places_of: per item the number of its origin.
-        exact: whether fewer passages than were asked for mean that there are no more. Not where a retriever drops or
+        exact: True if fewer passages than were asked for mean that there are no more. Not where a retriever drops or
             merges passages after it has found them: there a flood by one source may hide all others for a while.
     """
     k = min(2 * quota.sources * quota.per_origin, quota.max_passages)
@@ -137,7 +137,7 @@ def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) 
 
     Args:
         groups: those that answer.
-        default: how many passages the framework's retrievers find unless they are told otherwise.
+        default: number of passages that the framework's retrievers find unless they are told otherwise.
         how: how they are told otherwise.
 
     Returns:

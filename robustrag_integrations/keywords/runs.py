@@ -48,8 +48,8 @@ class ReplyKeys:
         whole: the key of the whole answer; None for an echo of the question, which has no keys.
         rest: the tokens that are neither small words nor in the question; units are among them.
         forms: each key as the reply writes it first; for eyes.
-        is_echo: whether it only repeats the question.
-        is_grounded: whether a word of it stands in its group's own passages, as far as that can be told.
+        is_echo: True if it only repeats the question.
+        is_grounded: True if a word of it stands in its group's own passages, as far as that can be told.
     """
 
     keys: frozenset[str]

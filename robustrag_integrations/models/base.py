@@ -32,10 +32,10 @@ class Response(Ending):
     Attributes:
         text: the model's words; None when the call failed. A refusal that the server marks as one has the text "".
         error: the failure in one line, for reports; None when it succeeded.
-        truncated: whether the prompt's passages were cut to fit the model's context window.
-        abstains: whether it counts as an abstention whatever its text says.
+        truncated: True if the prompt's passages were cut to fit the model's context window.
+        abstains: True if it counts as an abstention whatever its text says.
         note: the reason why it does not count, or not in full, in one line, for reports.
-        aloud: whether its text held reasoning. Models leave these last three to `replies.reading`.
+        aloud: True if its text held reasoning. Models leave these last three to `replies.reading`.
         unheard: why there is neither text nor failure: the other replies were enough, so that the call was not made
             (`not_asked`), or was given up under way (`cancelled`).
 
@@ -123,7 +123,7 @@ class Model:
     """The base class of all language models.
 
     Attributes:
-        in_process: whether it computes in this process, so that asking it a made-up question costs nothing but time.
+        in_process: True if it computes in this process, so that asking it a made-up question costs nothing but time.
     """
 
     in_process: bool = False
@@ -318,8 +318,8 @@ class Distributions:
         failures: per group, why it could not be asked (its row is then 0); empty: none failed.
         spent: per row, the question alone last, the tokens of the whole session so far; empty: not counted.
         calls: the number of calls that it took: requests to a server, or rows and steps in this process.
-        rounds: how often replies were waited for; None: once for each request of the plan.
-        ahead: whether some were computed in another shape than that of a request of their own; choices closer than
+        rounds: number of times replies were waited for; None: once for each request of the plan.
+        ahead: True if some were computed in another shape than that of a request of their own; choices closer than
             float noise must then be made from such requests (`DecodingSession.sharpen`).
     """
 

@@ -197,9 +197,9 @@ class CallableModel(CalledModel):
             it ended.
         async_stream_fn: the same as an asynchronous generator function. None: asynchronous streams run `stream_fn` in
             threads. Without either, the final answer comes as one piece.
-        max_concurrency: how many calls of this instance may be under way at a time, over all answers being made: one
-            cap for all threads, and one for each event loop. A stream counts until its first piece: its reader may be
-            slow.
+        max_concurrency: number of calls of this instance that may be under way at a time, over all answers being made:
+            one cap for all threads, and one for each event loop. A stream counts until its first piece: its reader may
+            be slow.
         timeout: seconds for one call (one try, or one whole stream), None for no limit. A synchronous function cannot
             be stopped from outside: its call is given up, and its thread ends when the function returns. While
             `max_concurrency` such threads, and at least 32, still run, further calls fail.
@@ -207,9 +207,9 @@ class CallableModel(CalledModel):
         retry_on: exceptions worth another try. Others fail at once.
         retry_wait: the longest wait before the second try, in seconds; doubled each time, up to `retry_max_wait`.
         retry_max_wait: the longest wait before any try.
-        retry_busy: whether a server that is busy (429, or 500 and above, in an error of any client) is worth another
+        retry_busy: True if a server that is busy (429, or 500 and above, in an error of any client) is worth another
             try too, after as long as its Retry-After says. Clients that try again by themselves multiply the tries.
-        samples: whether the model samples (temperature above 0): two calls may then differ, and `answer.determinism`
+        samples: True if the model samples (temperature above 0): two calls may then differ, and `answer.determinism`
             says what a radius is worth then. None: not declared.
         name: the model's name in reports.
 

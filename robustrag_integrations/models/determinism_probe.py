@@ -45,8 +45,8 @@ class Compared:
     Attributes:
         when: `alone`, or `under load`.
         replies: how many came.
-        failed: how many calls failed; these are not compared.
-        differed: how many replies are not word for word the most frequent one that their prompt got alone.
+        failed: number of calls that failed; these are not compared.
+        differed: number of replies that are not word for word the most frequent one that their prompt got alone.
         first_words: how many begin with another word.
         answers: how many differ in more than case, punctuation and white space.
     """
@@ -65,13 +65,13 @@ class RepeatFindings:
 
     Attributes:
         model: the model's description.
-        prompts: how many different prompts were repeated.
-        repeats: how often each was asked, alone and under load.
+        prompts: number of different prompts that were repeated.
+        repeats: number of times each was asked, alone and under load.
         load: how many other prompts stood beside each under load.
         alone: one at a time, nothing else under way from here.
         under_load: with other prompts in the same call.
         examples: of each prompt that got several replies, two of them, cut to 200 characters.
-        stopped: whether it was stopped before its end.
+        stopped: True if it was stopped before its end.
     """
 
     model: str
@@ -153,7 +153,7 @@ def probe_determinism(
     Args:
         model: any `TextModel`.
         prompts: the prompts to repeat; None for three of the project's own.
-        repeats: how often each is asked in each circumstance; at least 2.
+        repeats: number of times each is asked in each circumstance; at least 2.
         load: how many other prompts, of other lengths, stand beside each under load. Set it to the traffic that you
             expect, and the model's `max_concurrency` above it, or they wait for each other here.
         seed: seeds the other prompts and their order.

@@ -20,12 +20,12 @@ class IncrementalDetokenizer:
     Attributes:
         codec: tokens to text.
         stop: strings that end the text.
-        before_marks: whether a mark of reasoning (`reply_text.reasoning`) ends the text, too.
+        before_marks: True if a mark of reasoning (`reply_text.reasoning`) ends the text, too.
         tokens: the tokens so far.
         shown: their text, as far as it may be shown.
-        stopped: whether a stop string or a mark ended it.
-        ended: whether the model ended it.
-        reasons: whether it was a mark.
+        stopped: True if a stop string or a mark ended it.
+        ended: True if the model ended it.
+        reasons: True if it was a mark.
     """
 
     codec: TokenCodec

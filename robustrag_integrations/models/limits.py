@@ -53,7 +53,7 @@ class Stop:
     """Tells calls that are made together that their replies are no longer wanted.
 
     Args:
-        gives_up: whether it also reaches calls that are under way, which then run in threads of their own.
+        gives_up: True if it also reaches calls that are under way, which then run in threads of their own.
     """
 
     def __init__(self, *, gives_up: bool) -> None:

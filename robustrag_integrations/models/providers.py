@@ -36,8 +36,8 @@ class Provider:
         form: how its names are written, such as `openai:NAME`; what stands before the first capital is the prefix.
         help: a description for the command line.
         takes: which of `SETTINGS` go with it.
-        gives_probabilities: whether it may serve decoding aggregation; true where that is known only once it is loaded.
-        in_process: whether it computes in this process, with torch.
+        gives_probabilities: True if it may serve decoding aggregation; true where that is known only once it is loaded.
+        in_process: True if it computes in this process, with torch.
         load: loads the model, from the name behind the prefix and the given settings.
         parts: everything besides the settings that decides its answers, as bytes, from the same arguments.
         problem: checks the name behind the prefix, and returns what is wrong with it; None if nothing is.

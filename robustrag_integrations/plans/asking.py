@@ -66,7 +66,7 @@ class Reading(Generic[Found]):
         response: the response as it counts: a failure if it could not be read.
         found: its keywords or its vote; None for an abstention, a failure or a copy.
         copy_of: the earlier group with the same text and the same reply; None if there is none, or it counts by itself.
-        is_open: whether it may still say anything: it was not waited for, or it may be a copy of a group that was not.
+        is_open: True if it may still say anything: it was not waited for, or it may be a copy of a group that was not.
     """
 
     response: Response
@@ -82,7 +82,7 @@ class Early(Generic[Found]):
     Attributes:
         radius: of the answer that these readings give, where open ones may say anything; -1 if they may change it.
         least: the radius from which no group is waited for.
-        wave_size: how many groups are asked at once; None for all.
+        wave_size: number of groups that are asked at once; None for all.
     """
 
     radius: Callable[[Sequence[Reading[Found]]], int]
@@ -115,8 +115,8 @@ def read_response(
         response: as it came; `replies.reading.counted` says how it counts.
         read: from the answer's text to what is found in it; None for an abstention.
         cut_replies: the treatment of a reply that was cut.
-        by_line: whether a first line is enough for `read`.
-        by_lines: whether each line counts by itself.
+        by_line: True if a first line is enough for `read`.
+        by_lines: True if each line counts by itself.
     """
     response = counted(response, cut_replies, by_line=by_line, by_lines=by_lines)
     if response.text is None or response.abstains:
@@ -162,12 +162,12 @@ def ask_groups(
     Args:
         groups: the isolated groups.
         prompts: one per group.
-        quorum: how many calls must succeed; those that were not waited for did not.
+        quorum: number of calls that must succeed; those that were not waited for did not.
         read: reads a response.
         early: when to stop before all have answered; None for never.
         placed: holds what was read against the group's own passages.
-        by_letter: whether the answer shows a group's own words, so that copies must agree to the letter.
-        brief: whether reading short replies takes negligible time (`Ask.brief`).
+        by_letter: True if the answer shows a group's own words, so that copies must agree to the letter.
+        brief: True if reading short replies takes negligible time (`Ask.brief`).
 
     Returns:
         One reading per group.
@@ -302,8 +302,8 @@ def ask_final(
     Args:
         prompt: the question.
         cut_replies: the treatment of an answer that was cut.
-        shown: whether the answer is shown word for word.
-        whole: whether it is shown once it is complete, not in pieces.
+        shown: True if the answer is shown word for word.
+        whole: True if it is shown once it is complete, not in pieces.
         brief: as of `ask_groups`.
 
     Returns:

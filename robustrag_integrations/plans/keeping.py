@@ -77,7 +77,7 @@ class Kept:
     Attributes:
         asked: the circumstances of the answer.
         replies: the reply to each isolated prompt; None where equal prompts got different replies.
-        batch: how many isolated prompts were asked together.
+        batch: number of isolated prompts that were asked together.
         finals: the reply to the final prompt.
     """
 

@@ -36,9 +36,9 @@ class Row:
     """A passage in the table.
 
     Attributes:
-        text: what the model reads.
+        text: the text that the model reads.
         source: who says so; empty: nobody else does, so that it has a vote of its own.
-        planted: whether it is marked as the attacker's.
+        planted: True if it is marked as the attacker's.
     """
 
     text: str
@@ -51,17 +51,17 @@ class State:
     """Everything that decides what the page shows.
 
     Attributes:
-        question: what is asked.
+        question: the question.
         rows: the passages, best first.
         answer: the right answer, for verdicts and certificates; may be empty.
-        target: what the attacker wants to be answered; may be empty.
+        target: the answer that the attacker wants; may be empty.
         choices: the options of a multiple-choice question.
-        top_k: how many of the passages are read; those below drop out, as they would of a retrieval.
+        top_k: number of passages that are read; those below drop out, as they would of a retrieval.
         model: a name of those that are offered; empty for the first one.
         method: a method or baseline of the registry.
         task: what is answered, where the method does several things; None for its first.
         settings: of the method: numbers and words; the others keep their defaults.
-        group_by: what has one vote.
+        group_by: the unit of one vote.
     """
 
     question: str

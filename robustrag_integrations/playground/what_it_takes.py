@@ -19,9 +19,9 @@ class Tried:
 
     Attributes:
         defense: whose answer it is.
-        copies: how many copies of the planted passage were among the passages; 0 for none.
+        copies: number of copies of the planted passage that were among the passages; 0 for none.
         text: the answer.
-        changed: whether it says something else than without the planted passage; case, spaces and a full
+        changed: True if it says something else than without the planted passage; case, spaces and a full
             stop at the end do not count.
     """
 

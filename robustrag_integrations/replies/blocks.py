@@ -34,7 +34,7 @@ class Blocks:
         text: of its blocks of text.
         refusals: the words of its refusals.
         reasoning_chars: characters of reasoning.
-        calls_tools: whether a block calls a tool.
+        calls_tools: True if a block calls a tool.
     """
 
     text: list[str] = field(default_factory=list)

@@ -60,8 +60,8 @@ def counted(
     Args:
         response: what came back; a failure stays as it is.
         cut_replies: "count" lets the text of a cut reply count as far as it goes.
-        by_line: whether a first line is enough for the method; it is complete where another one follows.
-        by_lines: whether each line counts by itself. The line before the one that was cut goes, too: what limits it may
+        by_line: True if a first line is enough for the method; it is complete where another one follows.
+        by_lines: True if each line counts by itself. The line before the one that was cut goes, too: what limits it may
             have been cut off.
     """
     if response.text is None and response.refusal is None:

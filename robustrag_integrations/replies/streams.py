@@ -26,7 +26,7 @@ class Shown:
             opened, or a refusal followed. No more is shown then, and `asking.ask_final` emits the answer.
 
     Args:
-        whole: whether everything waits for the end. That is for models that are seen to write reasoning into their
+        whole: True if everything waits for the end. That is for models that are seen to write reasoning into their
             text: where the prompt opens it, the first mark of it is the one that ends it.
     """
 

@@ -98,8 +98,8 @@ class Parts:
 
     Attributes:
         answer: what is left without reasoning and its marks; of unfinished reasoning, what stands before it.
-        reasoning_chars: how many characters were left out.
-        unfinished: whether the reply ends in the middle of its reasoning, or of a mark.
+        reasoning_chars: number of characters that were left out.
+        unfinished: True if the reply ends in the middle of its reasoning, or of a mark.
     """
 
     answer: str
@@ -159,7 +159,7 @@ def clear_of_marks(text: str, *, at_start: bool) -> tuple[int, bool]:
 
     Args:
         text: what is there so far.
-        at_start: whether nothing but white space stands before it in the reply.
+        at_start: True if nothing but white space stands before it in the reply.
     """
     text = plain(text)
     if at_start:

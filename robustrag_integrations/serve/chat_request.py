@@ -105,11 +105,11 @@ class ChatRequest:
     Attributes:
         model: the name of a defence, as `/v1/models` has it.
         question: the last message.
-        streamed: whether the answer is sent in pieces.
-        with_usage: whether a stream ends with the token counts.
+        streamed: True if the answer is sent in pieces.
+        with_usage: True if a stream ends with the token counts.
         choices: the options of a multiple-choice question.
         documents: passages that came with the request.
-        retrieve: whether the server's documents are searched too.
+        retrieve: True if the server's documents are searched too.
         rank: the place (1-based) of the first of `documents` among those found.
         notes: what was ignored, in words.
     """

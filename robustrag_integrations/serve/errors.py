@@ -26,7 +26,7 @@ class RequestError(Exception):
         code: OpenAI's code, for programs.
         param: the parameter that is wrong.
         retry_after: seconds after which another try makes sense.
-        closes: whether the connection ends with the reply.
+        closes: True if the connection ends with the reply.
     """
 
     def __init__(

@@ -25,8 +25,8 @@ class Library:
 
     Attributes:
         index: over their passages.
-        top_k: how many sources are asked; with `per_source` None, how many passages.
-        per_source: how many passages of one source are read at most.
+        top_k: number of sources that are asked; with `per_source` None, how many passages.
+        per_source: maximum number of passages of one source.
         group_by: what a source is.
     """
 
@@ -63,7 +63,7 @@ class Service:
         library: the server's documents.
         models: what is served, by the name that clients ask for.
         limits: bounds.
-        documents_allowed: whether requests may bring documents.
+        documents_allowed: True if requests may bring documents.
         prices: what tokens cost, for reports.
     """
 

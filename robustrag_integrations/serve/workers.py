@@ -95,7 +95,7 @@ class _Place:
         process: the one that is there now.
         line: there is something to read when it serves, and when it has ended.
         since: when it began to serve, by the monotonic clock.
-        failed: how many in a row could not start.
+        failed: number of workers in a row that could not start.
         pause: how many seconds there is none, after the last one.
         due: when the next one starts.
     """

@@ -149,7 +149,7 @@ def possible_forms(key: str, replies: Sequence[ReplyKeys | None], corrupted: int
     Args:
         key: a key that an untouched group says.
         replies: the replies of the untouched groups.
-        corrupted: how many corrupted groups there are.
+        corrupted: number of corrupted groups.
 
     Raises:
         Unbounded: a form that no untouched group writes can be the one that is shown.

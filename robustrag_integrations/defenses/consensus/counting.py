@@ -121,7 +121,7 @@ class ConsensusRadius:
 
         Args:
             most: the largest r.
-            pending: how many votes are not counted yet and may be for anything.
+            pending: number of votes that are not counted yet and may be for anything.
         """
         holds = np.zeros(most + 1, bool)
         if self._inside:

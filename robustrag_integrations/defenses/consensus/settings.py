@@ -28,7 +28,7 @@ class ConsensusSettings:
         rule: which keys make the answer.
         reader: a response to its keys.
         prompts: the prompts for the model.
-        quorum: how many groups must have been asked with success.
+        quorum: number of groups that must have been asked with success.
     """
 
     rule: ConsensusRule

@@ -58,7 +58,7 @@ def certain_tokens(
     Args:
         choice, fallbacks, corrupted, eta, slack: as for `possible_tokens`.
         error: how far the gap of any two sums may be from that of inference, in units of 2**-40.
-        sure: whether the no-retrieval tokens are those of inference.
+        sure: True if the no-retrieval tokens are those of inference.
     """
     span = possible_tokens(choice, fallbacks, corrupted, eta, slack)
     if not error and sure:

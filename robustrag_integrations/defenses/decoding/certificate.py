@@ -174,7 +174,7 @@ def _may_answer(
         found: certified no further if there are too many such sets.
         groups: a case's untouched groups.
         turnouts: per session.
-        exact: whether noise plays no part.
+        exact: True if noise plays no part.
     """
     unsure = [] if exact else [(s, row) for s, row in groups if row in turnouts[s].unsure]
     if len(unsure) > _MOST_UNSURE:

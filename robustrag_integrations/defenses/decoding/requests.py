@@ -23,7 +23,7 @@ class Branch:
     Attributes:
         session: which of the sessions of `OpenTrees`.
         prefix: all tokens of the answer so far, the new one last.
-        only_child: whether nothing else will branch off the prefix before this token, so that its state can be used up.
+        only_child: True if nothing else will branch off the prefix before this token, so that its state can be used up.
     """
 
     session: int
@@ -39,7 +39,7 @@ class Grow:
 
     Attributes:
         branches: the prefixes.
-        exact: whether only the numbers of inference will do: those given before had too much noise.
+        exact: True if only the numbers of inference will do: those given before had too much noise.
     """
 
     branches: tuple[Branch, ...]

@@ -59,7 +59,7 @@ class TokenChoice:
         top: a, the token with the largest sum (the lowest id among equals).
         runner_up: b, the next one.
         gap: A - B, in units of 2**-40.
-        indecisive: whether the no-retrieval token was emitted since A - B <= eta.
+        indecisive: True if the no-retrieval token was emitted since A - B <= eta.
     """
 
     token: int

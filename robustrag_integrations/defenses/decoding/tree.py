@@ -115,7 +115,7 @@ class Rows:
         scores: [rows, V].
         fallbacks: the tokens that may be the no-retrieval token.
         noise: how far each score may be from that of inference.
-        sure: whether inference has the same fallbacks.
+        sure: True if inference has the same fallbacks.
     """
 
     scores: FixedPoint

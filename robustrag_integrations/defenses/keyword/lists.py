@@ -34,8 +34,8 @@ class ListSpan:
     Attributes:
         span: the keywords that can be retained.
         replies: the replies of the untouched groups.
-        corrupted: how many corrupted groups there are.
-        as_counted: whether keys are shown as they are counted, all of them.
+        corrupted: number of corrupted groups.
+        as_counted: True if keys are shown as they are counted, all of them.
     """
 
     span: KeywordSpan
@@ -47,7 +47,7 @@ class ListSpan:
         """Yield the words of each list once, those likeliest to fail first; None, as the last, if there may be more.
 
         Args:
-            budget: how many model calls there are for them.
+            budget: number of model calls for them.
 
         Raises:
             Unbounded: corrupted groups alone can decide how a key is written.

@@ -38,7 +38,7 @@ class KeywordSettings:
         reader: a response to its keys.
         task: `short_answer` or `long_form`.
         prompts: the prompts for the model.
-        quorum: how many groups must have been asked with success.
+        quorum: number of groups that must have been asked with success.
         final: when the model is asked to word the kept keys.
         is_default_rule: True if the user has chosen no threshold.
     """

@@ -43,7 +43,7 @@ class KeywordSpan:
 
     Attributes:
         reaches: the reachable keywords, one for each threshold that the attacker can bring about.
-        unbounded: whether the attacker alone can have any word retained.
+        unbounded: True if the attacker alone can have any word retained.
         mu: the threshold, the lowest of them.
         counts: c(w) over the untouched groups.
     """

@@ -25,7 +25,7 @@ def tally_votes(votes: Sequence[int | None], options: int, weights: Sequence[int
 
     Args:
         votes: per group the index of its option, None for an abstention.
-        options: how many options there are.
+        options: number of options.
         weights: per group how many votes it has, at least 1; None for one each.
     """
     counts = [0] * options
@@ -54,7 +54,7 @@ def vote_radius(
         tally: the votes, counted.
         votes: per group its option; None where every group has one vote.
         weights: per group its votes; 0 for one that does not count.
-        pending: how many more votes there are, not counted yet, which may go anywhere; below 0 if they may decide.
+        pending: number of further votes, not counted yet, which may go anywhere; below 0 if they may decide.
     """
     if tally.winner is None:
         return -1 if pending else 0

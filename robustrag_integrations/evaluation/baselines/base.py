@@ -209,7 +209,7 @@ def reread(
         readings: what the groups said alone, where they were asked.
         template: the prompt; None for the prompt of vanilla RAG.
         groups: what stands in the prompt; None for the groups that were kept.
-        calls: how often the model was asked before.
+        calls: number of times the model was asked before.
         warnings: what the baseline says besides.
         evidence: what decided.
     """

@@ -69,7 +69,7 @@ class Dataset:
         task: `qa` (short answers), `mc` (multiple choice) or `long` (long answers).
         questions: in the order of the file.
         bad_rows: the rows that were left out, as far as the file was read.
-        top_k: how many passages the retrieval returns when it finds enough: what was asked for; None when a file
+        top_k: number of passages that the retrieval returns when it finds enough: what was asked for; None when a file
             gives each question as many as it has.
     """
 
@@ -98,7 +98,7 @@ def load_dataset(
             that name comes first.
         task: what is asked; None for what the first question asks: `long` if it says so, else `qa`.
         top_k: how many passages each question gets; None for all that a file gives, 10 for `demo`.
-        limit: how many questions are read; None for all. Reading stops there.
+        limit: number of questions that are read; None for all. Reading stops there.
         strict: stop at the first bad row, in place of leaving it out.
         layout: how the rows are laid out (`questions.layout_names`); None: they are recognised by their keys.
         contexts: files and folders in which BM25 finds passages for questions that bring none.

@@ -18,7 +18,7 @@ class LocalEngine:
 
     Attributes:
         cache: the folder of the cache of model calls; None for none.
-        concurrency: how many rows are made at a time. Models in this process run one row at a time all the same.
+        concurrency: number of rows that are made at a time. Models in this process run one row at a time all the same.
     """
 
     cache: str | None = None

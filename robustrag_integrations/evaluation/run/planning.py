@@ -49,7 +49,7 @@ class Setup:
         model: the model to ask.
         defense: the defence's name.
         settings: the chosen settings, and the defaults of those that matter most, as (name, value) pairs.
-        top_k: how many passages are retrieved; None for all that a question has.
+        top_k: number of passages that are retrieved; None for all that a question has.
     """
 
     label: str

@@ -34,7 +34,7 @@ class Preset:
     Attributes:
         about: what it shows.
         config: its configuration.
-        cached: whether model calls may come from the cache; not where time is measured.
+        cached: True if model calls may come from the cache; not where time is measured.
     """
 
     about: str

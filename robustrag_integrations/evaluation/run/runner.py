@@ -58,7 +58,7 @@ class Finished:
     Attributes:
         rows: in canonical order.
         made: how many were made by this run.
-        failed: how many rows have an error; running again tries these once more.
+        failed: number of rows that have an error; running again tries these once more.
     """
 
     rows: tuple[Row, ...]

@@ -24,7 +24,7 @@ class ExpectedAccuracy:
 
     Attributes:
         corruption_size: k', how many groups the attacker replaces (substitution).
-        held: how many questions were right with such a radius.
+        held: number of questions that were right with such a radius.
         share: of all, failed ones included, with its 95% Clopper-Pearson interval.
     """
 

@@ -16,7 +16,7 @@ class ListScore:
 
     Attributes:
         right: how many of the right answers it holds.
-        wanted: how many right answers there are.
+        wanted: number of right answers.
         wrong: how many of the answers that are known to be wrong it holds.
         other: how many of its items hold neither.
     """

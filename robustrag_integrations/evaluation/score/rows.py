@@ -28,7 +28,7 @@ class AttackSpec:
         rank: where the first planted passage stands: a name, or a rank from 1, the top; `1+10` for several.
         corruption_size: k', how many passages are planted.
         seed: of what is random in it.
-        repeat: how often the planted text is repeated; None for the attack's own default.
+        repeat: number of times the planted text is repeated; None for the attack's own default.
     """
 
     name: str = "none"

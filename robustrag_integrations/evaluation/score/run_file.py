@@ -42,7 +42,7 @@ class Run:
         header: the first line's `config` and `versions`; empty when there is none.
         rows: the rows, each of the shape `schema.Row`; of two with one key the later one that did not fail.
         bad: lines that are not rows.
-        torn: whether the last line was cut off, as it is when a run is stopped in the middle of writing.
+        torn: True if the last line was cut off, as it is when a run is stopped in the middle of writing.
     """
 
     name: str

@@ -45,7 +45,7 @@ class CertifiedScore:
         attack: `injection` or `modification`.
         corruption_size: k'.
         score: the mean tau: cacc, or cllmj (0 to 100) for long answers. An undecided certificate counts as 0.
-        guaranteed: how many certificates are decided with a tau above 0.
+        guaranteed: number of certificates that are decided with a tau above 0.
         undecided: how many were cut short by a limit.
         estimate: the mean over undecided certificates of the lowest sampled score. It guarantees nothing.
     """
@@ -76,7 +76,7 @@ class Line:
         errors: what failed, and how often.
         accuracy: share of right answers: bacc without an attack, racc under one. Empty for long answers.
         judge: the judge's mean score: bllmj without an attack, rllmj under one. Empty without a judge.
-        unreadable: how many scores are 0 because the judge's replies held none, or because the metric failed.
+        unreadable: number of scores that are 0 because the judge's replies held none, or because the metric failed.
         asr: share of answers that hold the attacker's. Without an attack: how often it was given anyway.
         both: share of answers that hold both.
         abstention: share of abstentions.
@@ -110,7 +110,7 @@ class Line:
         repeats: whether the model repeats itself, in words; empty where a file does not say.
         found: mean share of the right answers that stand in the answer or in what groups say otherwise, where none
             that is wrong does; over the questions with several right answers, empty without any.
-        moved: how many questions had so few passages that the planted ones stand higher than the attack's rank.
+        moved: number of questions that had so few passages that the planted ones stand higher than the attack's rank.
         warnings: what answers and certificates warned of, and how many questions each is about; of warnings that
             differ in numbers or names alone, the first stands for all.
     """

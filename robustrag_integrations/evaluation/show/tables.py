@@ -20,7 +20,7 @@ class Table:
         title: what it shows; may be empty.
         header: the columns' names.
         rows: as many cells each; what data says is in them as it is, and made harmless where it is shown.
-        keys: how many columns say what a row is about.
+        keys: number of columns that say what a row is about.
         notes: remarks below it.
     """
 
@@ -46,7 +46,7 @@ def fitted_table(
     Args:
         header: the columns' names.
         rows: as many cells each.
-        keys: how many columns say what a row is about; every part repeats them.
+        keys: number of columns that say what a row is about; every part repeats them.
         width: of the terminal, in characters; None for one table however wide. A part leaves out rows of which it would
             say nothing.
         limit: characters of a cell.

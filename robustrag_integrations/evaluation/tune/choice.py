@@ -26,13 +26,13 @@ class Candidate:
         label: its name in tables.
         defense: the method.
         settings: of the method, and what one vote is.
-        top_k: how many passages were retrieved; None for all.
+        top_k: number of passages that were retrieved; None for all.
         accuracy: the share that is right, with its 95% interval (exact, where answers are right or wrong).
         certified: the share that is right and certified; see `candidate_of`.
         abstention: the share without an answer.
         radius: the mean radius of the right answers.
         calls: the mean number of model calls of a question.
-        failed: how many questions failed.
+        failed: number of questions that failed.
     """
 
     label: str

@@ -28,7 +28,7 @@ class Batch(Protocol):
     """Rows of prompts that advance together.
 
     Attributes:
-        rows: how many prompts there are; rows of padding are neither counted nor returned.
+        rows: number of prompts; rows of padding are neither counted nor returned.
     """
 
     rows: int

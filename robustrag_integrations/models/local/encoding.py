@@ -29,7 +29,7 @@ class Encoded:
 
     Attributes:
         ids: all of them.
-        truncated: whether its passages were cut to fit.
+        truncated: True if its passages were cut to fit.
         prefixes: lengths of the leading parts that no passage controls: the one of all questions, then (where the
             question stands before the passages) the one of all groups of this question.
     """
@@ -61,7 +61,7 @@ class PromptEncoder:
 
     Args:
         tokenizer: a fast tokenizer. It is copied: other threads may use it meanwhile.
-        chat: whether its chat template is used.
+        chat: True if its chat template is used.
         template_options: variables of the template, besides those that turn reasoning off.
 
     Attributes:

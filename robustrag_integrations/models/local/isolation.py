@@ -63,12 +63,12 @@ class Isolation:
     Attributes:
         rows: the prompts.
         padded: the rows to run them in, those of padding included.
-        exact: whether no bit of the target moved, in what was computed after the prompts and a token more, nor in the
+        exact: True if no bit of the target moved, in what was computed after the prompts and a token more, nor in the
             keys and values that later tokens depend on.
         moved: how far one of the target's probabilities moved at most.
         moved_logits: the same for logits, as a share of the largest (taken as at least 1).
         coupled: why no measurement bounds how far rows move each other; None if one does.
-        repeatable: whether the target alone computes the same bits twice; tried where no shape is exact.
+        repeatable: True if the target alone computes the same bits twice; tried where no shape is exact.
     """
 
     rows: int

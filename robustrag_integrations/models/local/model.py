@@ -59,23 +59,23 @@ class LocalModel(TextModel, DecodingModel):
     Args:
         model: a causal language model in evaluation mode.
         tokenizer: its fast tokenizer.
-        max_context_tokens: how many tokens of passages each group may have; longer ones are cut, with a warning.
+        max_context_tokens: number of tokens of passages that each group may have; longer ones are cut, with a warning.
         max_new_tokens: the longest isolated or final answer, in tokens (decoding aggregation has a setting of its own).
         stop: strings that end a text; default an empty line for base models, none for chat models.
-        chat: whether to use the tokenizer's chat template; None: if it has one. Reasoning is turned off where the
+        chat: True to use the tokenizer's chat template; None: if it has one. Reasoning is turned off where the
             template has a switch for it (`enable_thinking` and the like).
         template_options: variables of the chat template, such as `{"enable_thinking": True}`; these take precedence.
         name: the model's name in reports.
-        share_prefixes: whether prefixes that prompts have in common are computed once, where the model's architecture
+        share_prefixes: True if prefixes that prompts have in common are computed once, where the model's architecture
             allows it (see `why_not_shared`).
-        prefix_cache_bytes: how many bytes of keys and values of such prefixes are kept from one call to the next, the
-            most recently used ones; 0 shares within a call only.
-        prefill_tokens: how many tokens are read in one forward pass; more are read in several, which bounds the memory
-            that activations take.
-        apart: whether decoding aggregation reads every prompt in a batch of its own, so that no other group can affect
+        prefix_cache_bytes: number of bytes of keys and values of such prefixes that are kept from one call to the next,
+            the most recently used ones; 0 shares within a call only.
+        prefill_tokens: number of tokens that are read in one forward pass; more are read in several, which bounds the
+            memory that activations take.
+        apart: True if decoding aggregation reads every prompt in a batch of its own, so that no other group can affect
             its numbers whatever the model does, at the price of a forward pass per group and token. None: where the
             isolation probe finds that the rows of a batch move each other by more than float noise.
-        fixed_shapes: whether decoding steps attend to as many columns as the settings allow, as suits accelerators;
+        fixed_shapes: True if decoding steps attend to as many columns as the settings allow, as suits accelerators;
             otherwise each row attends by itself, at its own length. None: on every device but the CPU.
 
     Raises:

@@ -23,8 +23,8 @@ class PaddedBatch:
         lm: the model.
         prompts: token ids per row.
         width: columns of the batch, more than the longest row has tokens.
-        at_once: how many tokens are read in one forward pass.
-        padding: how many constant rows stand behind the prompts'.
+        at_once: number of tokens that are read in one forward pass.
+        padding: number of constant rows that stand behind the prompts'.
     """
 
     def __init__(

@@ -47,7 +47,7 @@ class SinglePrompt:
         rules: its attention masks.
         row: the prompt.
         room: columns for what comes after the prompt: strings to be scored, the answer.
-        at_once: how many tokens are read in one forward pass.
+        at_once: number of tokens that are read in one forward pass.
     """
 
     rows = 1
@@ -127,7 +127,7 @@ def read_prefix(
         rules: its attention masks.
         tokens: the whole prefix.
         known: the keys and values of its first tokens, if any.
-        at_once: how many tokens are read in one forward pass.
+        at_once: number of tokens that are read in one forward pass.
     """
     rest = tuple(tokens[known.tokens if known else 0 :])
     prompt = SinglePrompt(lm, rules, Row(known, rest), room=0, at_once=at_once)

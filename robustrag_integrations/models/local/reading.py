@@ -47,8 +47,8 @@ class _Way:
 
     Attributes:
         rules: the model's attention masks.
-        once: whether decoding steps read a shared prefix once for all rows; otherwise every row has a copy.
-        row_by_row: whether they compute each row's attention by itself, over the columns that it has; otherwise for all
+        once: True if decoding steps read a shared prefix once for all rows; otherwise every row has a copy.
+        row_by_row: True if they compute each row's attention by itself, over the columns that it has; otherwise for all
             rows, over as many columns as the settings allow.
     """
 
@@ -62,10 +62,10 @@ class PromptReader:
 
     Args:
         lm: the model.
-        share: whether to share prefixes at all.
+        share: True to share prefixes at all.
         keep_bytes: bytes of prefixes kept from one call to the next.
-        at_once: how many tokens are read in one forward pass.
-        fixed_shapes: whether decoding steps attend in the shapes for accelerators.
+        at_once: number of tokens that are read in one forward pass.
+        fixed_shapes: True if decoding steps attend in the shapes for accelerators.
 
     Attributes:
         prefixes: kept keys and values.
@@ -101,7 +101,7 @@ class PromptReader:
 
         Args:
             prompt: the prompt to read.
-            room: how many tokens may come after it.
+            room: number of tokens that may come after it.
         """
         way = self._checked_way()
         if isinstance(way, str):
@@ -122,7 +122,7 @@ class PromptReader:
             prompts: the prompts to read, two or more.
             longest: per prompt, the most tokens that it could have had, whatever its passage; shapes follow from these,
                 so that no row decides them.
-            room: how many tokens may come after the prompts.
+            room: number of tokens that may come after the prompts.
             strings: the strings to score behind the prompts, as tokens.
 
         Returns:

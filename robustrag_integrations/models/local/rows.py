@@ -40,9 +40,9 @@ class PromptRows:
         rows: the prompts.
         longest: per prompt, the most tokens that it could have, whatever its passage.
         room: columns for what comes after the prompts.
-        at_once: how many tokens are read in one forward pass.
-        once: whether a long prefix that several rows have can be kept and read once, or has to be in every row.
-        row_by_row: whether a decoding step computes each row's attention by itself.
+        at_once: number of tokens that are read in one forward pass.
+        once: True if a long prefix that several rows have can be kept and read once, or has to be in every row.
+        row_by_row: True if a decoding step computes each row's attention by itself.
         step_rows: rows of a decoding step, those of padding included; None for the prompts alone.
 
     Attributes:

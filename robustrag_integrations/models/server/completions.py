@@ -111,10 +111,10 @@ def continuation(
 
     Args:
         reply: a text completion.
-        wanted: how many tokens each list was asked to hold.
-        length: how many tokens were asked for.
+        wanted: number of tokens that each list was asked to hold.
+        length: number of tokens that were asked for.
         vocabulary: for servers that name tokens by their text.
-        greedy: whether the server was asked for the most probable tokens, and takes that parameter. Where replies do
+        greedy: True if the server was asked for the most probable tokens, and takes that parameter. Where replies do
             not name their tokens reliably (those in the form of chats), they are known then: they lead their lists by
             more than rounding, and spell the text. Otherwise the first list alone is read.
 

@@ -66,7 +66,7 @@ class Connection:
         model: the model's name, for the message.
         base_url: the server; None for OPENAI_BASE_URL or api.openai.com.
         api_key: None for OPENAI_API_KEY.
-        chats: whether the chat API is asked, or the completions API.
+        chats: True if the chat API is asked; the completions API otherwise.
 
     Raises:
         ModelError: there is neither a key nor a server that may need none, or the server's address holds a query.

@@ -59,15 +59,15 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         base_url, api_key: as for `OpenAIModel`.
         tokenizer: a fast transformers tokenizer, or the folder or name to load it from; None: `model` is that name. It
             must be the one that the server uses.
-        chat: whether to put prompts into the tokenizer's chat template; None: if it has one. Reasoning is turned off
+        chat: True to put prompts into the tokenizer's chat template; None: if it has one. Reasoning is turned off
             where the template has a switch for it (`enable_thinking` and the like).
         template_options: variables of the chat template; these take precedence.
         top_logprobs: K, how many tokens each request asks for; vLLM allows 20 unless it was started with more.
         max_top_logprobs: how many are asked for at most where K leave a choice open; None: until the server refuses.
-        speculate: how many tokens a row is asked for at once, as long as it agrees with the answer. All but the first
-            of such a reply were computed in another shape, so choices closer than the slack are made from requests
-            for one token. 1: every token of every row is a request of its own.
-        max_context_tokens: how many tokens of passages each group may have; longer ones are cut, with a warning.
+        speculate: number of tokens that a row is asked for at once, as long as it agrees with the answer. All but the
+            first of such a reply were computed in another shape, so choices closer than the slack are made from
+            requests for one token. 1: every token of every row is a request of its own.
+        max_context_tokens: number of tokens of passages that each group may have; longer ones are cut, with a warning.
         settings: further arguments of `OpenAIModel`: `seed`, `max_tokens`, `options`, `timeout`, `attempts`,
             `max_concurrency` (at least the number of groups and one more lets all rows run at once), `name`.
 

@@ -76,7 +76,7 @@ class OpenAIModel(CalledModel):
             `extra_headers`, `extra_query` and `extra_body`.
         timeout: seconds for one try, from connecting to the last byte and its parsing.
         attempts: the most tries of one request.
-        max_concurrency: how many requests may be under way at a time.
+        max_concurrency: number of requests that may be under way at a time.
         name: the model's name in reports.
 
     Raises:

@@ -170,7 +170,7 @@ class Said:
     Attributes:
         blocks: text, reasoning and refusals.
         reason: why it ended, in the server's word; None as long as it said none.
-        has_content: whether there was text (an empty one, too), reasoning, a refusal or a call of a tool.
+        has_content: True if there was text (an empty one, too), reasoning, a refusal or a call of a tool.
     """
 
     blocks: Blocks = field(default_factory=Blocks)

@@ -93,7 +93,7 @@ class Draft:
 
     Attributes:
         tokens: the tokens that are likely to come.
-        open: whether the tokens after them are unknown; otherwise the answer is likely to end there.
+        open: True if the tokens after them are unknown; otherwise the answer is likely to end there.
     """
 
     tokens: Tokens

@@ -47,9 +47,9 @@ class ListServer(Protocol):
 
     Attributes:
         abstentions: the tokens that spell the abstention string.
-        top_logprobs: how many tokens each list is asked to hold.
+        top_logprobs: number of tokens that each list is asked to hold.
         most_logprobs: how many one may hold, as far as is known.
-        speculate: how many tokens a row is asked for at once.
+        speculate: number of tokens that a row is asked for at once.
         drift: how far probabilities of a reply of several tokens were from those of a request for one token.
     """
 

@@ -63,7 +63,7 @@ def token_list(reply: Mapping[str, Any], wanted: int, vocabulary: Vocabulary) ->
 
     Args:
         reply: a text completion of one token.
-        wanted: how many tokens were asked for.
+        wanted: number of tokens that were asked for.
         vocabulary: for servers that name tokens by their text. A text that several tokens have, or none (models have
             room for more tokens than their tokenizers know), counts for none of them.
 
