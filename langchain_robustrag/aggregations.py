@@ -23,6 +23,10 @@ from robustrag_integrations.grouping.passages import GroupBy
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
 from robustrag_integrations.prompts import PromptSet
 
+_OF_OBJECTS = {
+    **{name: f"pass votes=VoteRules({name}=...)" for name in VOTES},
+    **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions)},
+}
 _OF_STOCK = {
     **dict.fromkeys(
         ("return_source_documents", "return_only_outputs"),
@@ -32,8 +36,7 @@ _OF_STOCK = {
         ("k", "top_k", "similarity_top_k", "search_kwargs"),
         "it belongs to the retriever: store.as_retriever(search_kwargs={'k': 10})",
     ),
-    **{name: f"pass votes=VoteRules({name}=...)" for name in VOTES},
-    **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions)},
+    **_OF_OBJECTS,
     "verbose": "the report says more: return_robustness=True, or result['robustness'].explain()",
     "chain_type": "every document is asked alone; aggregation= says how answers are combined",
     **dict.fromkeys(
@@ -79,7 +82,9 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
     """
     given = {name: value for name, value in settings.items() if value is not None}
     taken = {"task", *(setting.name for known in METHODS.values() for setting in known.settings)}
-    refuse_unknown(given, sorted(taken), "a method", others=RobustOptions.__annotations__, instead=_OF_STOCK)
+    refuse_unknown(
+        given, sorted(taken), "a method", others=[*RobustOptions.__annotations__, *_OF_OBJECTS], instead=_OF_STOCK
+    )
     prompts = [f"{name}_prompt" for name in EXTRA_PROMPTS if name in method.prompts]
     final = ["final_llm", "output_schema"] if "keyword" in method.prompts else []
     method.check_names([*given, *others], ("task", *prompts, *final, *(["choices"] if method.takes_choices else [])))

@@ -15,6 +15,10 @@ from robustrag_integrations.defenses.registry import METHODS, Method, default_me
 from robustrag_integrations.grouping.votes import VOTES
 from robustrag_integrations.prompts import PromptSet
 
+_OF_OBJECTS = {
+    **{name: f"pass votes=VoteRules({name}=...)" for name in VOTES},
+    **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions) if each.init},
+}
 _OF_STOCK = {
     **dict.fromkeys(
         ("response_mode", "use_async", "structured_answer_filtering", "program_factory"),
@@ -30,8 +34,7 @@ _OF_STOCK = {
     **dict.fromkeys(
         ("similarity_top_k", "top_k", "k"), "it belongs to the retriever: index.as_retriever(similarity_top_k=10)"
     ),
-    **{name: f"pass votes=VoteRules({name}=...)" for name in VOTES},
-    **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions) if each.init},
+    **_OF_OBJECTS,
     "verbose": "the report says more: response.metadata['robustrag'], or robust_answer(response).explain()",
     "return_source_documents": "response.source_nodes has them",
 }
@@ -70,7 +73,7 @@ def method_and_settings(
     known = [*(setting.name for setting in method.settings), "task", "prompts"]
     of_others = [setting.name for other in METHODS.values() for setting in other.settings]
     taker = f"{method.name} aggregation"
-    refuse_unknown(given, known, taker, others=[*of_others, *arguments], instead=_OF_STOCK)
+    refuse_unknown(given, known, taker, others=[*of_others, *arguments, *_OF_OBJECTS], instead=_OF_STOCK)
     settings: MethodSettings = method.settings_of(given)
     if isinstance(settings, ClaimSettings) and (idle := {*others} & {"keyword_prompt", "final_llm", "output_cls"}):
         raise ValueError(f"{', '.join(sorted(idle))}: task={given.get('task')!r} has no final call; leave it out")

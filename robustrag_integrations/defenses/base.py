@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -77,7 +78,7 @@ if TYPE_CHECKING:
         answer: RobustAnswer | None
 
 
-_OPTIONS = "        options: the settings of the method:"
+_OPTIONS = re.compile(r"^( *)options: the settings of the method:$", re.MULTILINE)
 
 
 class MethodSettings(Protocol):
@@ -177,7 +178,9 @@ class Defense(ABC):
     def __init_subclass__(cls) -> None:
         """Name the method's settings in the class's docstring."""
         if "method" in vars(cls) and cls.__doc__:
-            cls.__doc__ = cls.__doc__.replace(_OPTIONS, f"{_OPTIONS}\n{described(cls.method, 12)}")
+            cls.__doc__ = _OPTIONS.sub(
+                lambda found: f"{found[0]}\n{described(cls.method, found[1] + '    ')}", cls.__doc__
+            )
 
     def __init__(self, **given: Any) -> None:
         saved = given.pop("settings", None)

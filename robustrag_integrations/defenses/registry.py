@@ -79,8 +79,8 @@ class Setting:
             ValueError: it does not; the message names the value, what is allowed and what it means.
         """
         if self.is_choice and value not in self.values and (isinstance(value, str) or self.kind is str):
-            raise ValueError(f"{self.name}={value!r:.60}: use {' or '.join(map(repr, self.values))}")
-        if self.is_number and value is not None and not self._allows(value):
+            raise ValueError(f"{self.name}={value!r:.60} must be {' or '.join(map(repr, self.values))}")
+        if self.is_number and not (value is None and self.default is None) and not self._allows(value):
             raise ValueError(f"{self.name}={value!r:.60} must {self.bounds}: {self.help}")
         return value
 
@@ -301,14 +301,13 @@ def register(method: Method, table: Table[Method] = METHODS) -> Method:
     return method
 
 
-def described(method: Method, indent: int) -> str:
+def described(method: Method, indent: str) -> str:
     """Return the settings for a docstring, one a line."""
     lines = (
         f"{s.name}: {s.help}{'' if s.default is None else f'; default {s.default!r}'}.".replace("..", ".")
         for s in method.settings
     )
-    first, more = " " * indent, " " * (indent + 4)
-    return "\n".join(fill(line, 120, initial_indent=first, subsequent_indent=more) for line in lines)
+    return "\n".join(fill(line, 120, initial_indent=indent, subsequent_indent=indent + "    ") for line in lines)
 
 
 def entry_of(name: str) -> Method:

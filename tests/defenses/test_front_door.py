@@ -69,7 +69,7 @@ def test_keyword_settings_out_of_range_are_named(settings: dict, message: str) -
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"gamma": 1.1}, r"gamma=1.1 must be a probability in \[0, 1\]"),
+        ({"gamma": 1.1}, r"gamma=1.1 must lie in \[0, 1\]"),
         ({"gamma": -0.1}, "gamma=-0.1"),
         ({"eta": -1}, "eta=-1"),
         ({"eta": float("inf")}, "eta=inf"),

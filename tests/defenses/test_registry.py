@@ -64,7 +64,7 @@ def test_numbers_say_which_threshold_is_meant_and_do_not_mix() -> None:
     ):
         with pytest.raises(ValueError, match="goes with threshold="):
             keyword.settings_of(mixed)
-    with pytest.raises(ValueError, match="threshold='both': use 'relative' or 'absolute'"):
+    with pytest.raises(ValueError, match="threshold='both' must be 'relative' or 'absolute'"):
         keyword.settings_of({"threshold": "both"})
 
 

@@ -84,7 +84,7 @@ def test_the_projects_own_prompt_is_marked() -> None:
 
 
 def test_without_priming_and_for_other_models_nothing_is_marked() -> None:
-    for llm, more in ((ChatAnthropic(answer=read), {}), (Recording(answer=read), {"prime": 1})):
+    for llm, more in ((ChatAnthropic(answer=read), {}), (Recording(answer=read), {"calls": CallOptions(prime=1)})):
         assert not any(blocks(m) for messages in asked_of(llm, ORDERED, **more) for m in messages)
     too_short = asked_of(ChatAnthropic(answer=read), ORDERED, calls=CallOptions(prime=True))
     assert not any(blocks(m) for messages in too_short for m in messages)

@@ -12,7 +12,7 @@ from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOu
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
-from langchain_robustrag import VoteRules, create_robust_documents_chain, create_robust_retrieval_chain
+from langchain_robustrag import CallOptions, VoteRules, create_robust_documents_chain, create_robust_retrieval_chain
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truthful
 
 pytest.importorskip("langchain_classic", reason="needs langchain-classic to compare with")
@@ -299,4 +299,4 @@ def test_settings_of_another_method_are_refused() -> None:
 def test_the_cap_on_calls_cannot_be_changed_without_effect() -> None:
     chain = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always")
     with pytest.raises(ValueError, match="frozen"):
-        chain.max_concurrency = 1
+        chain.calls = CallOptions(max_concurrency=1)

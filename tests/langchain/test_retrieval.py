@@ -341,7 +341,7 @@ def test_a_retriever_in_the_place_of_the_model_is_refused(poisoned: ListRetrieve
         create_robust_documents_chain(poisoned, PROMPT, aggregation="keyword", final="always")
 
 
-@pytest.mark.parametrize("name", ["supporting_only", "citation_markers", "accept_sampling"])
+@pytest.mark.parametrize("name", ["supporting_only", "citation_markers"])
 def test_flags_that_are_none_are_refused(poisoned: ListRetriever, name: str) -> None:
     asked: dict[str, Any] = {name: "no"}
     with pytest.raises(TypeError, match=f"{name}='no' must be True or False"):

@@ -78,7 +78,10 @@ def test_what_is_no_model_is_refused_by_the_name_of_its_argument(name: str) -> N
         )
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("alhpa", "alpha"), ("aggregaton", "aggregation"), ("timeot", "timeout")])
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("alhpa", "alpha"), ("aggregaton", "aggregation"), ("timeot", "timeout"), ("min_radus", "min_radius")],
+)
 def test_the_nearest_argument_is_named(typed: str, meant: str) -> None:
     with pytest.raises(TypeError, match=f"unknown arguments {typed}; did you mean {meant}"):
         create_robust_documents_chain(Reader(), PROMPT, **{"aggregation": "keyword", "final": "always", **{typed: 1}})

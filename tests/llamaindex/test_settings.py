@@ -52,5 +52,5 @@ def test_engines_and_factories_take_the_file(settings: Path) -> None:
 
 def test_what_llamaindex_does_not_have_is_named(settings: Path) -> None:
     settings.write_text("aggregation: keyword\nvotes: {group_size: 2}\n")
-    with pytest.raises(SettingsError, match=r"settings\.yaml: votes\.group_size: cannot be set here"):
+    with pytest.raises(ValueError, match=r"group_size=2: .*leave group_size out"):
         RobustRAGSynthesizer(FactReader(), settings=settings)

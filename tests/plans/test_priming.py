@@ -178,5 +178,5 @@ def test_a_setting_that_makes_no_sense_is_refused(wrong: Any) -> None:
 
 
 def test_vanilla_asks_once_and_has_nothing_to_prime() -> None:
-    with pytest.raises(TypeError, match="prime"):
+    with pytest.raises(ValueError, match="has no prime"):
         VanillaRAG(CallableModel(Log()), prime=True)  # type: ignore[call-arg]

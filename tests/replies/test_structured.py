@@ -141,7 +141,7 @@ def test_what_cannot_be_structured_says_so_and_how_to_mend_it() -> None:
         model.close()
     with pytest.raises(ValueError, match="replies='structured' is for short answers"):
         KeywordAggregation(CallableModel(str), task="long_form", replies="structured", extractor="spacy")
-    with pytest.raises(ValueError, match="replies='json' must be one of 'auto', 'text', 'structured'"):
+    with pytest.raises(ValueError, match="replies='json' must be 'auto' or 'text' or 'structured'"):
         ConsensusAggregation(CallableModel(lambda p: "x"), replies="json")  # type: ignore[arg-type]
     long = KeywordAggregation(CallableModel(lambda p: "x"), task="long_form", replies="auto")
     assert long.settings.reader.replies == "text"

@@ -132,6 +132,8 @@ class DecodingAggregation(Defense):
             TypeError, ValueError: bad input; named in the message.
         """
         listed = tuple(etas)
+        for eta in listed:
+            next(s for s in DECODING.settings if s.name == "eta").check(eta)
         fixed = {eta: DecodingSettings.of(eta=eta).eta for eta in listed}
         values = tuple(fixed)
         if not values:

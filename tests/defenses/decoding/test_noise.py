@@ -185,7 +185,7 @@ def test_no_eta_is_refused() -> None:
 @pytest.mark.parametrize("eta", [[], None, "1", -1.0, float("nan")])
 def test_an_eta_that_is_no_lead_is_refused(eta) -> None:
     defense = DecodingAggregation(ScriptedDecodingModel(forking), prompts=BARE)
-    with pytest.raises(ValueError, match=r"eta=.* must be at least 0 \(and below 1000\)"):
+    with pytest.raises(ValueError, match=r"eta=.* must lie in \[0, 1000\)"):
         defense.certify_etas("q", ["p"] * 4, "a", etas=[0.0, eta], corruption_size=[1])
 
 

@@ -16,12 +16,14 @@ from typing_extensions import TypedDict
 
 from langchain_robustrag import (
     Abstained,
+    CallOptions,
     DiverseRetriever,
     Finding,
     IsolationAudit,
     RobustDocuments,
     RobustOptions,
     UndefendedError,
+    VoteRules,
     assert_defended,
     audit_isolation,
     create_robust_documents_chain,
@@ -72,7 +74,7 @@ findings: list[Finding] = find_undefended(agent, trusted=[tool])
 graph = StateGraph(State)
 graph.add_node("generate", create_robust_node(llm, group_by="source"))
 graph.add_node("rag", rag)
-options: RobustOptions = {"group_by": "source", "min_radius": 1}
+options: RobustOptions = {"group_by": "source", "votes": VoteRules(min_radius=1), "calls": CallOptions(timeout=20)}
 other = create_robust_documents_chain(llm, prompt, **options)
 diverse = DiverseRetriever(retriever, sources=5, per_origin=1)
 typed = create_robust_documents_chain(llm, prompt, output_schema=City)
