@@ -43,9 +43,11 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer, as_answer
 from robustrag_integrations.defenses.agreement.agreed import folded
 from robustrag_integrations.defenses.base import check_query
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.origins import origin_named
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.prompts import DECOMPOSITION
+from robustrag_integrations.replies.reading import counted
 
 MOST_HOPS = 10
 LONGEST_KEY = 200  # characters of an answer that go into another question
@@ -252,20 +254,29 @@ def checked_templates(templates: Iterable[str]) -> tuple[str, ...]:
 def decomposed_by(model: TextModel, *, most: int = 4) -> Decompose:
     """Return a function that lets a model write the questions. It is shown the user's question, and nothing else.
 
-    A reply that is no valid list of questions (`checked_templates`) leaves the question as the only one.
+    A reply that was cut, or is no valid list of questions (`checked_templates`), leaves the question as the only one.
+    Reasoning, fences, list marks and lines that end in a colon are no questions.
 
     Args:
         model: the model; it should be deterministic.
         most: how many questions it may write.
+
+    Raises:
+        ModelError: on use, the call failed.
     """
     check_at_least(1, most=most)
 
     def decompose(question: str) -> tuple[str, ...]:
         prompt = DECOMPOSITION.render(query=question, most=str(most))
-        [reply] = model.generate([prompt], "final")
-        lines = [_LIST_MARK.sub("", line).strip() for line in (reply.text or "").splitlines()]
+        [response] = model.generate([prompt], "final")
+        if response.error is not None:
+            raise ModelError(f"the question could not be taken apart: {response.error}")
+        reply = counted(response)
+        if reply.note is not None:
+            return (question,)
+        lines = [_LIST_MARK.sub("", line.replace("**", "")).strip() for line in (reply.text or "").splitlines()]
         try:
-            found = checked_templates(filter(None, lines))
+            found = checked_templates(line for line in lines if line and not line.startswith("```") and line[-1] != ":")
         except ValueError:
             return (question,)
         return found if len(found) <= most else (question,)

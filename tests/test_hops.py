@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, Passage, RobustAnswer
+from robustrag_integrations import (
+    CallableModel,
+    ConsensusAggregation,
+    KeywordAggregation,
+    ModelError,
+    Passage,
+    Response,
+    RobustAnswer,
+)
 from robustrag_integrations.answers.claims import Claim
 from robustrag_integrations.hops import MultiHop, answer_key, as_name, decomposed_by
 from tests.docs.pages import Page
@@ -174,6 +182,28 @@ def test_a_model_that_writes_the_questions_sees_the_question_alone() -> None:
 def test_a_reply_that_is_no_list_of_questions_leaves_the_question(reply: str) -> None:
     hops = MultiHop(lambda q: answered(["x"] * 3, q), decomposed_by(CallableModel(lambda prompt: reply)))
     assert [hop.question for hop in hops.answer("What is {1}?").hops] == ["What is {1}?"]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Here are the questions:\n```\n1. Which company makes Tarsk?\n2. Who founded {1}?\n```",
+        "<think>two steps</think>**1.** Which company makes Tarsk?\n**2.** Who founded {1}?",
+    ],
+)
+def test_leads_fences_marks_and_reasoning_are_no_questions(reply: str) -> None:
+    assert decomposed_by(CallableModel(lambda prompt: reply))("Who founded the maker of Tarsk?") == TEMPLATES
+
+
+def test_a_reply_that_was_cut_is_no_list_of_questions_and_a_failed_call_is_an_error() -> None:
+    cut = Response("Which company makes Tarsk?\nWho foun", finish="length")
+    assert decomposed_by(CallableModel(lambda prompt: cut))("Who?") == ("Who?",)
+
+    def fail(prompt: str) -> str:
+        raise RuntimeError("the line is down")
+
+    with pytest.raises(ModelError, match=r"could not be taken apart: RuntimeError: the line is down"):
+        decomposed_by(CallableModel(fail))("Who?")
 
 
 def test_keys_hold_every_agreed_word_and_final_replies_to_the_letter() -> None:

@@ -296,3 +296,10 @@ def test_reports_show_claims_as_text() -> None:
     assert "a claim is kept from 2 groups on" in shown
     assert misfit({**answer.to_dict()["evidence"], "left_out": "x"}, EVIDENCE) is not None
     assert misfit(answer.to_dict()["evidence"], EVIDENCE) is None
+
+
+def test_no_claim_outlives_the_quorum() -> None:
+    _, answer, _ = asked(ConsensusAggregation, "Which towns lie on the Lenn?", ["Kelford"] * 5, task="list")
+    assert (answer.radius, answer.claims[0].radius) == (1, 2)  # three failures of five leave no answer
+    _, sure, _ = asked(ConsensusAggregation, "Which towns lie on the Lenn?", ["Kelford"] * 5, task="list", quorum=0)
+    assert sure.claims[0].radius == 3

@@ -139,14 +139,16 @@ class ClaimAnswer:
         holds[0] |= pending == 0
         return holds
 
-    def claims(self, names: Callable[[int], Sequence[str]]) -> tuple[Claim, ...]:
+    def claims(self, names: Callable[[int], Sequence[str]], quorum: int) -> tuple[Claim, ...]:
         """Return the kept claims as users get them.
 
         Args:
             names: from a group's place to where its passages are from.
+            quorum: number of votes whose failure still leaves an answer; no claim outlives it.
         """
         votes = Votes(len(self.replies), self.weights)
-        radii = [max(0, r) for r in self.rule.radii(self.said, [worded.key for worded in self.kept], votes)]
+        radii = self.rule.radii(self.said, [worded.key for worded in self.kept], votes)
+        radii = [max(0, min(radius, quorum)) for radius in radii]
         return tuple(self._claim(w.key, w.form, r, names) for w, r in zip(self.kept, radii, strict=True))
 
     def left_out(self, names: Callable[[int], Sequence[str]]) -> tuple[Claim, ...]:

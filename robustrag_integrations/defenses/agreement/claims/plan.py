@@ -57,8 +57,8 @@ def claims_plan(
     """
     reader = settings.reader.for_question(query)
 
-    def counted(readings: Sequence[Reading[ReplyKeys]]) -> tuple[ClaimAnswer, int, int]:
-        """Return the answer and two radii: of the set of claims, and of the text's letters."""
+    def counted(readings: Sequence[Reading[ReplyKeys]]) -> tuple[ClaimAnswer, int, int, int]:
+        """Return the answer and three radii: of the set of claims, of the text's letters, and of having an answer."""
         weights, pending = votes_counted(groups, readings)
         texts = [reading.response.text for reading in readings]
         made = ClaimAnswer.of(
@@ -66,21 +66,21 @@ def claims_plan(
         )
         quorum = settings.quorum.radius([r.response for r in readings], [g.weight for g in groups])
         radius, verbatim = (made.radius(pending, verbatim=letters) for letters in (False, True))
-        return made, min(radius, quorum), min(verbatim, quorum)
+        return made, min(radius, quorum), min(verbatim, quorum), quorum
 
     def decided(readings: Sequence[Reading[ReplyKeys]]) -> int:
-        _, radius, verbatim = counted(readings)
+        _, radius, verbatim, _ = counted(readings)
         return radius if verbatim >= 0 else -1
 
     early = Early.of(rules, decided)
     readings = yield from ask_for_keys(groups, settings, reader, query, early)
     responses = [reading.response for reading in readings]
-    made, radius, verbatim = counted(readings)
+    made, radius, verbatim, quorum = counted(readings)
     weights, pending = votes_counted(groups, readings)
     text = made.text or ABSTENTION
     yield Emit(text)
     names = partial(_names, groups)
-    claims = made.claims(names)
+    claims = made.claims(names, quorum)
     answer = RobustAnswer(
         text=text,
         radius=max(0, radius),
