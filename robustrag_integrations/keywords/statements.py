@@ -13,18 +13,22 @@ from typing import NamedTuple
 
 _FENCE = re.compile(r"[ \t]{0,20}(?:```|~~~)")
 _MARK = re.compile(
-    r"([ \t]{0,40})(?:[-*•+–‣▪]\s{1,5}|\(?\d{1,3}[.)、:]\s{0,5}|\(?[a-h][.)]\s{1,5}|"
+    # Without a space "0.5 mg" and "2:1" are amounts; a letter with a full stop is an initial.
+    r"([ \t]{0,40})(?:[-*•+–‣▪]\s{1,5}(?:\[[ xX]\]\s{1,5})?|\(?\d{1,3}[.):](?:\s{1,5}|(?=[\u3040-\u9fff]))|"
+    r"\(?\d{1,3}\)?、\s{0,5}|\(?[a-h]\)\s{1,5}|"
     r"\**(?:step|schritt|étape|paso|passo|passaggio|stap) \d{1,3}\**[.:)]\**\s{0,5})(?=\S)",
     re.I,
 )
-_TITLE = re.compile(r"#{1,6} +(.+)")
+_SHORT_FENCE = re.compile(r"[ \t]{0,20}```([^`\n]*[^`\s])\s*```[ \t]*")
+_TITLE = re.compile(r"(#{1,6}) +(.+)")
 _NUMBER = re.compile(r"(?:\A|(?<=\s))\(?(\d{1,2})[.)] (?=\S)")
 _HARD_LINE = 60  # characters from which a line without an end may go on in the next one
+_SOFT_LINE = 30  # the same where the next one begins with a small letter
 _OPENS = {"(": ")", "[": "]", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "《": "》", '"': '"', "`": "`"}
 _LONGEST_SPAN = 300  # characters; what is opened and not closed by then was never opened
 _END = re.compile(r"[.!?…]+[\"'”’»)\]*_]*(?=\s)|[。！？।؟]+[”」』）]?(?=.)|[;；](?=\s)")
 _NO_END = re.compile(
-    r"(?:\b[^\W\d]|\b[A-Z]\w{0,2}|\b\w\.\w|(?<!\d)\d{1,2}|\b(?:vol|pp|no|nr|ca|bzw|usw|etc|approx|prof))\.\Z"
+    r"(?:\b[^\W\d]|\b[A-Z]\w{0,2}|\b\w\.\w|(?<!\d)\d{1,2}|\b(?i:vol|pp|no|nr|ca|bzw|usw|etc|approx|prof))\.\Z"
 )
 
 
@@ -33,10 +37,12 @@ class Line(NamedTuple):
 
     Attributes:
         text: what it says.
-        indent: how far its mark is indented; -1 for a line without one.
+        indent: how far its mark is indented; -1 for a line without one, less for a heading of a section.
         is_code: whether it is a fenced block of code.
         is_title: whether it says what the next lines are about.
         is_step: whether its mark is a number.
+        margin: how far the line itself is indented.
+        after_blank: whether an empty line stands before it.
     """
 
     text: str
@@ -44,13 +50,27 @@ class Line(NamedTuple):
     is_code: bool = False
     is_title: bool = False
     is_step: bool = False
+    margin: int = 0
+    after_blank: bool = False
 
 
-def lines_of(text: str) -> Iterator[Line]:
-    """Cut a text into lines, a block of code being one and a line that was broken to fit a page whole again."""
+def lines_of(text: str, *, as_list: bool = False) -> Iterator[Line]:
+    """Cut a text into lines, a block of code being one and a line that was broken to fit a page whole again.
+
+    Args:
+        text: a reply.
+        as_list: whether each line is an item; only an indented line then belongs to the marked one above it.
+    """
     rows = iter(text.splitlines())
     open_line: Line | None = None
+    last, is_blank = "", False
     for row in rows:
+        if not as_list and (short := _SHORT_FENCE.fullmatch(row)):
+            if open_line:
+                yield open_line
+            open_line, is_blank = None, False
+            yield Line(short[1], is_code=True)
+            continue
         if _FENCE.match(row):
             if open_line:
                 yield open_line
@@ -62,13 +82,16 @@ def lines_of(text: str) -> Iterator[Line]:
                 code.append(inner)
             if block := "\n".join(code).strip():
                 yield Line(block, is_code=True)
+            is_blank = False
             continue
         line = _line(row)
-        if open_line and (not line or not _goes_on(open_line, row)):
+        if open_line and (not line or not _goes_on(open_line, last, row, as_list=as_list)):
             yield open_line
             open_line = None
         if line:
-            open_line = open_line._replace(text=f"{open_line.text} {line.text}") if open_line else line
+            joined = open_line and open_line._replace(text=f"{open_line.text} {line.text}")
+            open_line, last = joined or line._replace(after_blank=is_blank), line.text
+        is_blank = line is None
     if open_line:
         yield open_line
 
@@ -78,18 +101,27 @@ def _line(row: str) -> Line | None:
     text = row[mark.end() if mark else 0 :].strip()
     if not any(map(str.isalnum, text)):
         return None
+    margin = _margin(row)
     if title := _TITLE.fullmatch(text):
-        return Line(title[1].strip(" *#"), is_title=True)
+        return Line(title[2].strip(" *#"), len(title[1]) - 10, is_title=True, margin=margin)
     indent = len(mark[1].expandtabs()) if mark else -1
     is_step = mark is not None and any(map(str.isdigit, mark[0]))
-    return Line(text, indent, is_title=text.rstrip("* ").endswith((":", "：")), is_step=is_step)
+    return Line(text, indent, is_title=text.rstrip("*_ ").endswith((":", "：")), is_step=is_step, margin=margin)
 
 
-def _goes_on(line: Line, row: str) -> bool:
-    """True if a line was broken to fit a page and goes on in this row."""
-    if line.is_title or _MARK.match(row) or line.text.rstrip("*_\"'”’»)")[-1:] in ".!?…。！？।؟;；":
+def _margin(row: str) -> int:
+    row = row.expandtabs()
+    return len(row) - len(row.lstrip())
+
+
+def _goes_on(line: Line, last: str, row: str, *, as_list: bool) -> bool:
+    """True if a line, the last row of which is given, was broken to fit a page and goes on in this row."""
+    if line.is_title or _MARK.match(row) or last.rstrip("*_\"'”’»)")[-1:] in ".!?…。！？।؟;；":
         return False
-    return row.lstrip()[:1].islower() or len(line.text) >= _HARD_LINE
+    if line.indent >= 0 and _margin(row) > line.indent:
+        return True
+    is_cut = last.endswith(",") or len(last) >= (_SOFT_LINE if row.lstrip()[:1].islower() else _HARD_LINE)
+    return is_cut and not as_list
 
 
 def numbered_in(text: str, *, begun: bool = False) -> list[str]:

@@ -154,6 +154,50 @@ def test_items_stand_without_what_leads_to_them(question: str, reply: str, items
     assert claims(question, reply, as_list=True) == items
 
 
+@pytest.mark.parametrize("as_list", [False, True])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "0.5 mg every hour", "12.50 euros", "2:1 for Kelford", "02.01.2024", "10.0.0.1 answers", "1.000 Menschen",
+        "E. coli grows", "A. Lind", "7:30 at the mill", "3.14 for pi", "192.168.1.7 answers", "(2.5 kg) of salt",
+    ],
+)  # fmt: skip
+def test_a_number_or_initial_at_the_start_of_a_line_stays(line: str, as_list: bool) -> None:
+    assert claims("Which ones?", line, as_list=as_list) == [line]
+    assert claims("Which ones?", f"{line}\n- Zinc", as_list=as_list)[0] == line
+
+
+@pytest.mark.parametrize("mark", ["1. ", "12) ", "(3) ", "a) ", "(b) ", "- ", "- [ ] ", "* [x] ", "2: ", "1、", "Step 4: "])
+def test_a_mark_is_no_part_of_an_item(mark: str) -> None:
+    assert claims("Which ones?", f"{mark}Zinc", as_list=True) == ["Zinc"]
+
+
+@pytest.mark.parametrize(
+    ("reply", "items"),
+    [
+        ("flour\nsugar\nsalt", ["flour", "sugar", "salt"]),
+        ("zinc oxide\niron\nlead", ["zinc oxide", "iron", "lead"]),
+        ("a very long name of some mineral that fills most of the whole line\nIron", ["a very long name of some mineral that fills most of the whole line", "Iron"]),
+        ("- zinc,\n  of the mill\n- iron", ["zinc, of the mill", "iron"]),
+    ],
+)  # fmt: skip
+def test_each_line_of_a_list_is_an_item(reply: str, items: list[str]) -> None:
+    assert claims("Which ones?", reply, as_list=True) == items
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("flour\nsugar\nsalt", 3),
+        ("Do not cut the red wire of the old mill\nin any weather.", 1),
+        ("Ask Prof. Lind. Pay him.", 2),
+        ("ask the prof. Lind knows", 1),
+    ],
+)
+def test_only_a_wrapped_line_goes_on(reply: str, expected: int) -> None:
+    assert len(claims(RUST, reply)) == expected
+
+
 LONG = ["a. " * 7000, "`a " * 6000, "(" * 20000, '"a" ' * 5000, "Dr. " * 5000, "not " * 5000, "```\n" * 5000]
 LONG += ["**a** " * 4000, ":" * 20000, "a: " * 6000, "1. a 2. b " * 2000, "\n".join(f"x{i} is y." for i in range(2000))]
 

@@ -227,7 +227,7 @@ class ClaimReader:
             if isinstance(listed, list) and all(isinstance(item, str) for item in listed):
                 yield from listed
                 return
-        lines = list(lines_of(_without_fences(text)))
+        lines = list(lines_of(_without_fences(text), as_list=True))
         marked = sum(line.indent >= 0 and not line.is_title for line in lines) > 1
         pieces, title = [], ""
         for line in lines:
