@@ -123,7 +123,7 @@ def test_a_reply_is_cut_where_its_writer_ends_a_statement(reply: str, expected: 
 @pytest.mark.parametrize("name", [n for n in LISTS if n not in ("explained", "lemmas", "German", "French")])
 def test_items_of_a_list_in_many_layouts(name: str) -> None:
     listed, items = LISTS[name]
-    reader = ClaimReader("Which ones?", as_list=True)
+    reader = ClaimReader("Which cities?", as_list=True)
     assert reader(listed).keys == {reader.key(item) for item in items}
 
 
@@ -167,7 +167,9 @@ def test_a_number_or_initial_at_the_start_of_a_line_stays(line: str, as_list: bo
     assert claims("Which ones?", f"{line}\n- Zinc", as_list=as_list)[0] == line
 
 
-@pytest.mark.parametrize("mark", ["1. ", "12) ", "(3) ", "a) ", "(b) ", "- ", "- [ ] ", "* [x] ", "2: ", "1、", "Step 4: "])
+@pytest.mark.parametrize(
+    "mark", ["1. ", "12) ", "(3) ", "a) ", "(b) ", "- ", "- [ ] ", "* [x] ", "2: ", "1、", "Step 4: "]
+)
 def test_a_mark_is_no_part_of_an_item(mark: str) -> None:
     assert claims("Which ones?", f"{mark}Zinc", as_list=True) == ["Zinc"]
 
@@ -196,6 +198,103 @@ def test_each_line_of_a_list_is_an_item(reply: str, items: list[str]) -> None:
 )
 def test_only_a_wrapped_line_goes_on(reply: str, expected: int) -> None:
     assert len(claims(RUST, reply)) == expected
+
+
+MUSHROOMS = "Which mushrooms are edible?"
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "items"),
+    [
+        (TOWNS, "Not on the Lenn: Kelford", ["Not on the Lenn: Kelford"]),
+        (TOWNS, "All towns except: Kelford, Ashby", ["All towns except: Kelford, Ashby"]),
+        (MUSHROOMS, "Not edible:\n- death cap", ["Not edible: death cap"]),
+        (MUSHROOMS, "Poisonous:\n- death cap\n- fly agaric", ["Poisonous: death cap", "Poisonous: fly agaric"]),
+        (MUSHROOMS, "Poisonous: death cap, fly agaric", ["Poisonous: death cap", "Poisonous: fly agaric"]),
+        (MUSHROOMS, "**Poisonous ones:**\n\n1. death cap\n2. fly agaric", ["Poisonous ones: death cap", "Poisonous ones: fly agaric"]),
+        (MUSHROOMS, "## Deadly\n- death cap\n## Edible\n- ceps", ["Deadly: death cap", "ceps"]),
+        (MUSHROOMS, "**Death cap**: not edible", ["Death cap: not edible"]),
+        (MUSHROOMS, "All of these kill.\n- death cap\n- fly agaric", ["All of these kill: death cap", "All of these kill: fly agaric"]),
+        (MUSHROOMS, "Death cap and fly agaric are poisonous", ["Death cap and fly agaric are poisonous"]),
+        (MUSHROOMS, "The poisonous ones are death cap and fly agaric", ["The poisonous ones are death cap and fly agaric"]),
+        ("Which mushrooms are not edible?", "Edible:\n- ceps", ["Edible: ceps"]),
+        ("Which mushrooms are edible and which deadly?", "Deadly:\n- ceps", ["Deadly: ceps"]),
+        (TOWNS, "Never on the Lenn:\nHere is the list:\n- Oslo", ["Never on the Lenn: Here is the list: Oslo"]),
+        (TOWNS, "Neither Kelford, Ashby nor Oslo", ["Neither Kelford, Ashby nor Oslo"]),
+        (TOWNS, "Sure! Here are the towns on the Lenn:\n- Kelford\n- Ashby", ["Kelford", "Ashby"]),
+        (TOWNS, "Towns on the Lenn: Kelford, Ashby", ["Kelford", "Ashby"]),
+        (TOWNS, "Based on the provided text, the towns are:\n1. Kelford\n2. Ashby", ["Kelford", "Ashby"]),
+    ],
+)  # fmt: skip
+def test_a_heading_that_says_something_stays_with_each_item(question: str, reply: str, items: list[str]) -> None:
+    assert claims(question, reply, as_list=True) == items
+
+
+@pytest.mark.parametrize(
+    ("reply", "expected"),
+    [
+        ("Do not do this:\n- cut the wire\n\nCall Ann.", ["Do not do this: cut the wire", "Call Ann."]),
+        ("Never:\n1. smoke\n2. run\nThen rest.", ["Never: smoke", "Never: run", "Then rest."]),
+        ("Run this:\n```reset```\nWait.", ["Run this: ```\nreset\n```", "Wait."]),
+        ("Run this:\n```\nreset\n```\nWait.", ["Run this: ```\nreset\n```", "Wait."]),
+        ("Warning:\nDo not touch.\nPress red.", ["Warning: Do not touch.", "Press red."]),
+        ("For staff:\nTake the lift.\nUse code 5.\n\nGo home.", ["For staff: Take the lift.", "For staff: Use code 5.", "Go home."]),
+        ("Only staff:\n- Take the lift.\n\n- Use code 5.", ["Only staff: Take the lift.", "Only staff: Use code 5."]),
+        ("- Never:\n  cut the wire\n- Call Ann", ["Never: cut the wire", "Call Ann"]),
+        ("- Never:\n  - cut the wire\n  - run\n- Call Ann", ["Never: cut the wire", "Never: run", "Call Ann"]),
+        ("# Staff\nNever:\n- run\n\nGo home.\n# Guests\nStay.", ["Staff: Never: run", "Staff: Go home.", "Guests: Stay."]),
+    ],
+)  # fmt: skip
+def test_a_title_lives_until_its_list_ends(reply: str, expected: list[str]) -> None:
+    assert claims("What are the rules of the mill?", reply) == expected
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "_Unless Ann is away._", "> Unless Ann is away.", "NB: unless Ann is away.", "**Note:** unless Ann is away.",
+        "→ unless Ann is away.", "⚠️ Unless Ann is away.", "And only if Ann is away.", "Subject to a vote.",
+        "As long as Ann is away.", "Save where Ann is away.", "The only exception is Ann.", "**Unless** Ann is away.",
+        '"Unless Ann is away."', "Please note: except on Monday.", "One exception: Ann.", "*Important*: only if asked.",
+        "So long as it rains.", "Apart from Monday.",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("between", [" ", "\n", "\n\n", "\n- "])
+def test_a_limit_stays_with_its_rule_behind_marks_and_labels(limit: str, between: str) -> None:
+    assert len(claims(RECORDS, f"Records are deleted after seven years.{between}{limit}")) == 1
+
+
+@pytest.mark.parametrize(
+    "limit",
+    ["À moins qu'il pleuve.", "Sous réserve d'un vote.", "La seule exception est lundi.", "**Note :** sauf lundi."],
+)
+def test_a_limit_stays_with_its_rule_in_french(limit: str) -> None:
+    assert len(claims("Quand les dossiers sont-ils détruits ?", f"Ils sont détruits après dix ans. {limit}")) == 1
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Sure! Here is how:", "Certainly! Follow these steps:", "Based on the provided text, here are the steps:",
+        "According to the text:", "Here are the steps to install Rust:", "Of course! Based on the given context:",
+        "**Steps:**", "Sure, here is the answer based on the passage:",
+    ],
+)  # fmt: skip
+def test_a_lead_that_only_chats_is_no_part_of_a_claim(lead: str) -> None:
+    assert claims(RUST, f"{lead}\n\n1. Get it\n2. Run it") == ["Get it", "Run it"]
+
+
+@pytest.mark.parametrize(
+    "lead",
+    [
+        "Sure! Here is how not to:",
+        "Do not follow these steps:",
+        "Only provided you ask:",
+        "Here are the steps on Windows:",
+    ],
+)
+def test_a_lead_that_says_something_stays(lead: str) -> None:
+    assert claims(RUST, f"{lead}\n1. Get it\n2. Run it") == [f"{lead} Get it", f"{lead} Run it"]
 
 
 LONG = ["a. " * 7000, "`a " * 6000, "(" * 20000, '"a" ' * 5000, "Dr. " * 5000, "not " * 5000, "```\n" * 5000]

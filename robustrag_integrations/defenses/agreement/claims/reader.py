@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -36,6 +36,12 @@ _EMPHASIS = re.compile(r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])|(?<!\w)
 _CODE = re.compile(r"(`{1,3})(.+?)\1", re.S)
 _SHORT_JOINS = frozenset(["of", "en", "e", "o", "y", "i"])
 _LEAD = re.compile(r"[^,:]{1,100}[,:]\s+(?=\S)")
+_ROW_LEAD = re.compile(r"[^:：]{1,200}(?:：|:(?!//|\d))\s*(?=\S)")
+_OR = re.compile(r"(?i:\b(?:and|or|und|oder|et|ou|y|o|e|en|of)\b)|,(?=\s)|[、，]")
+_GIVEN = re.compile(r"\bprovided (?=(?:text|context|passage|document|information|excerpt)s?\b)", re.I)
+_BEFORE_LIMIT = re.compile(
+    r"(?:[^\w`]|_)+|[^\W\d]\w*\.?(?: [^\W\d]\w*\.?)?[*_ ]*[:：](?=[\s*_])|(?:and|und|et|y|e|en)\s(?=\S)", re.I
+)
 _NEXT = re.compile(r",?\s+(?:(?P<and>\w{1,3})\s+)?(?P<word>\w+)\b")
 _NAME = re.compile(r"(?<=\w\s)[^\W\d_a-z]\w*(?:[ -][^\W\d_a-z]\w*)*")
 
@@ -51,6 +57,8 @@ class ClaimWords(NamedTuple):
     binds: frozenset[str] = frozenset()
     points: frozenset[str] = frozenset()
     heads: frozenset[str] = frozenset()
+    chat: frozenset[str] = frozenset()
+    labels: frozenset[str] = frozenset()
     verbs: frozenset[str] = frozenset()
     joins: frozenset[str] = frozenset()
     sequels: frozenset[str] = frozenset()
@@ -94,8 +102,10 @@ class ClaimReader:
         names = _NAME.findall(asked)
         self._name = self._keys(names[0]) if len(names) == 1 else frozenset()
         around = known.leads | known.subjects | known.modals
-        closed = known.heads | known.articles | self._language.small | small & self._asked
+        closed = known.heads | known.chat | known.articles | self._language.small | small & self._asked
         self._neutral = closed.union(word for phrase in around for word in phrase.split()) - known.binds
+        self._around = self._neutral | self._asked | known.verbs | small
+        self._offers = _OR.search(asked) is not None
         self._question = self.key(asked)
 
     def __call__(self, reply: str) -> ReplyKeys:
@@ -154,41 +164,77 @@ class ClaimReader:
         return [] if is_blank else [_Word(token.key, False) for token in tokens_of(text, self._language)]
 
     def _is_neutral(self, text: str) -> bool:
-        """True if a heading or lead says nothing: small words, and of the question's either all or its one name."""
-        words = self._keys(text)
+        """True if a heading or lead says nothing: small words, and words of the question.
+
+        Of the question's words it has all or its one name. Some are enough to lead to a list, unless the question offers
+        several things ("edible or poisonous"). Nothing of a question that negates is repeated.
+        """
+        words = self._keys(_GIVEN.sub("", text))
         content = words - self._neutral
-        return (
-            not words & self._binding
-            and content <= self._about
-            and (not content or content == self._about or content == self._name)
-        )
+        if words & self._binding or not content <= self._about:
+            return False
+        if not content or content in (self._about, self._name):
+            return not content or self._asked.isdisjoint(NEGATIONS)
+        leads = self._as_list or words & self._known.chat
+        return bool(leads) and not self._offers and self._asked.isdisjoint(NEGATIONS)
 
     def _statements(self, text: str) -> Iterator[str]:
         """Yield the statements of a reply, each with what limits it."""
-        held = ""
-        for statement in self._loose(text):
+        held = below = ""
+        for about, statement in self._loose(text):
+            whole = f"{about}: {statement}" if about else statement
             if held and self._limits(statement):
-                held = f"{held} {statement}" if held[-1:] in ".!?…。" else f"{held}; {statement}"
+                more = statement if about == below else whole
+                held = f"{held} {more}" if held[-1:] in ".!?…。" else f"{held}; {more}"
                 continue
             if held:
                 yield held
-            held = statement
+            held, below = whole, about
         if held:
             yield held
 
-    def _loose(self, text: str) -> Iterator[str]:
-        titles: dict[int, str] = {}  # by their indent, what the lines below are said of
-        for line in lines_of(text):
-            if not line.is_code:
-                titles = {
-                    at: title for at, title in titles.items() if at < line.indent or (at < 0 and not line.is_title)
-                }
-            if line.is_title:
-                titles[line.indent] = _plain(line.text).rstrip(" :：")
-                continue
-            about = ": ".join(title for title in titles.values() if not self._is_neutral(title))
+    def _loose(self, text: str) -> Iterator[tuple[str, str]]:
+        """Yield what each statement is said of, and the statement."""
+        for about, line in self._titled(lines_of(text)):
             for statement in [f"```\n{line.text}\n```"] if line.is_code else self._in_line(line):
-                yield f"{about}: {statement}" if about else statement
+                yield about, statement
+
+    def _titled(self, lines: Iterable[Line]) -> Iterator[tuple[str, Line]]:
+        """Yield each line that is no title with the titles it stands below, but for those that say nothing.
+
+        A heading lives until the next one, a title with a mark as far as lines are indented below it, any other for its
+        list, or the block right after it; "Note:" for one line.
+        """
+        titles: dict[int, str] = {}  # by their indent
+        over: str | None = None  # what the title without an indent stands above
+        is_first = False  # below a title
+        for line in lines:
+            if line.is_title:
+                title = _plain(line.text).rstrip(" :：.")
+                if is_first and line.indent in titles and line.indent >= -1:  # a title of nothing but a title
+                    title = f"{titles[line.indent]}: {title}"
+                titles = {at: title for at, title in titles.items() if at < line.indent} | {line.indent: title}
+                over, is_first = over if line.indent >= 0 and -1 in titles else None, True
+                if line.indent >= 0 and -1 in titles:
+                    over = "list"
+                continue
+            kind = "code" if line.is_code else "text" if line.indent < 0 else "list"
+            if not line.is_code and not (is_first and kind == "text"):
+                deep = line.margin if kind == "text" else line.indent
+                titles = {at: title for at, title in titles.items() if at < max(deep, 0)}
+            if -1 in titles:
+                inside = kind == over or (over == "list" and (line.is_code or line.margin))
+                goes_on = inside or (over == "text" and not line.after_blank)
+                if over and (
+                    not goes_on or (over == kind == "text" and line.after_blank) or self._is_label(titles[-1])
+                ):
+                    del titles[-1]
+                over = over or kind
+            is_first = False
+            yield ": ".join(title for title in titles.values() if not self._is_neutral(title)), line
+
+    def _is_label(self, title: str) -> bool:
+        return self._keys(title) <= self._known.labels
 
     def _in_line(self, line: Line) -> Iterator[str]:
         for piece in numbered_in(without_citations(line.text), begun=line.is_step):
@@ -212,51 +258,60 @@ class ClaimReader:
         yield sentence[done:].strip()
 
     def _limits(self, statement: str) -> bool:
-        """True if a statement limits the one before it."""
-        words = self._words(statement[:200])
-        points = self._begins(words, 0, self._known.points) and NEGATIONS.intersection(word.key for word in words)
-        return bool(points or self._begins(words, 0, self._known.binds))
+        """True if a statement limits the one before it, whatever marks, quotation marks or label it begins with."""
+        start, known = statement[:200], self._known
+        while True:
+            words = self._words(start)
+            first = next((at for at, word in enumerate(words) if word.is_code or word.key not in known.articles), 0)
+            points = self._begins(words, 0, known.points) and NEGATIONS.intersection(word.key for word in words)
+            if points or self._begins(words, first, known.binds):
+                return True
+            if not (before := _BEFORE_LIMIT.match(start)):
+                return False
+            start = start[before.end() :]
 
     def _items(self, text: str) -> Iterator[str]:
         """Yield the items of a list: of lines, in a row, or of JSON; a reply that is none is one item."""
-        if text.startswith("["):
-            try:
-                listed = json.loads(text)
-            except ValueError:
-                listed = None
-            if isinstance(listed, list) and all(isinstance(item, str) for item in listed):
-                yield from listed
-                return
-        lines = list(lines_of(_without_fences(text), as_list=True))
+        text = _without_fences(text).strip()
+        if (listed := _listed(text)) is not None:
+            yield from listed
+            return
+        lines = list(lines_of(text, as_list=True))
         marked = sum(line.indent >= 0 and not line.is_title for line in lines) > 1
-        pieces, title = [], ""
-        for line in lines:
-            binds = bool(self._keys(line.text) & self._binding)
-            if line.is_title:
-                title = f"{_plain(line.text)} " if binds else ""  # "Not on the Lenn:"
-            if line.is_title or (marked and line.indent < 0 and not binds):
+        first = next((at for at, line in enumerate(lines) if line.indent >= 0), 0) if marked else 0
+        if first:  # a sentence right before a list is its title
+            lines[first - 1] = lines[first - 1]._replace(is_title=True)
+        pieces = []
+        for about, line in self._titled(lines):
+            if marked and line.indent < 0 and not self._keys(line.text) & self._binding:
                 continue
-            pieces += [title + piece for piece in numbered_in(without_citations(line.text), begun=line.is_step)]
-        for piece in pieces:
+            pieces += [(about, piece) for piece in numbered_in(without_citations(line.text), begun=line.is_step)]
+        for about, piece in pieces:
             bold = _BOLD_HEAD.match(piece)
             if bold and not self._keys(piece) & self._binding:
-                yield _bare(bold["head"])
+                items: Iterable[str] = [_bare(bold["head"])]
             elif len(pieces) > 1:
-                yield _bare(piece)
+                items = [_bare(piece)]
             else:
-                yield from self._in_a_row(_plain(piece))
+                items = self._in_a_row(_plain(piece))
+            yield from (f"{about}: {item}" if about else item for item in items)
 
     def _in_a_row(self, text: str) -> Iterator[str]:
         """Yield the items of "The towns are Kelford, Ashby and Marrow." without what leads to them or follows them.
 
-        One with an exception or a negation in it is not cut: Ashby is no item of "all but Kelford and Ashby".
+        One with an exception or a negation in it is not cut: Ashby is no item of "all but Kelford and Ashby". A lead that
+        says something stays with each: "Poisonous: death cap".
         """
-        lead = _LEAD.match(text)
-        if lead and lead[0].rstrip().endswith(":"):
+        about = ""
+        if lead := _ROW_LEAD.match(text):
+            if self._keys(lead[0]) & self._binding:
+                yield _bare(text)
+                return
+            about = "" if self._is_neutral(lead[0]) else f"{lead[0].rstrip()} "
             text = text[lead.end() :]
         for sentence in sentences_of(text):
             if self._keys(sentence) & self._binding:
-                yield _bare(sentence)
+                yield about + _bare(sentence)
                 continue
             marks = [mark for mark in cut_at(BETWEEN, sentence) if self._is_between(mark, sentence)]
             edges = [0, *(edge for mark in marks for edge in mark.span()), len(sentence)]
@@ -268,7 +323,14 @@ class ClaimReader:
                 first = self._after_lead(after_unspaced_lead(sentence, parts[0]))
                 last = self._before_rest(parts[-1], shortest=2 if first == parts[0] else 1)
                 parts = [first, *parts[1:-1], LAST_WORDS.sub("", last)]
-            yield from map(_bare, parts)
+            if " " in sentence and parts and parts[0] and parts[-1]:
+                around = [
+                    *self._spoken(sentence.partition(parts[0])[0]),
+                    *self._spoken(sentence.rpartition(parts[-1])[2]),
+                ]
+                if not self._around.issuperset(word.key for word in around):  # "... are poisonous"
+                    parts = [sentence]
+            yield from (about + _bare(part) for part in parts)
 
     def _is_between(self, mark: re.Match[str], sentence: str) -> bool:
         """True if a mark stands between two items: "of" is a conjunction in Dutch and none in English."""
@@ -307,6 +369,20 @@ class ClaimReader:
         words = part.split()
         ends = (at for at in range(1, len(words) - shortest + 1) if self._is_link(words[at]))
         return " ".join(words[: next(ends, len(words))])
+
+
+def _listed(text: str) -> list[str] | None:
+    """The items of a JSON array of strings, or of an object with one array; None if a text is neither."""
+    if text[:1] not in ("[", "{"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    if isinstance(value, dict):
+        arrays = [inner for inner in value.values() if isinstance(inner, list)]
+        value = arrays[0] if len(arrays) == 1 else None
+    return value if isinstance(value, list) and all(isinstance(item, str) for item in value) else None
 
 
 def _without_fences(text: str) -> str:
