@@ -50,6 +50,7 @@ class ReplyKeys:
         forms: each key as the reply writes it first; for eyes.
         is_echo: True if it only repeats the question.
         is_grounded: True if a word of it stands in its group's own passages, as far as that can be told.
+        left_out: True if it claims more than is read.
     """
 
     keys: frozenset[str]
@@ -58,6 +59,7 @@ class ReplyKeys:
     forms: Mapping[str, str] = field(compare=False, hash=False)
     is_echo: bool = False
     is_grounded: bool = True
+    left_out: bool = False
 
     @property
     def without_grounds(self) -> ReplyKeys:

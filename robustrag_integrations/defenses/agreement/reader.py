@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from robustrag_integrations.abstention import Abstention, is_abstention
-from robustrag_integrations.defenses.agreement.claims.reader import ClaimReader
+from robustrag_integrations.defenses.agreement.claims.reader import LONGEST_CLAIM, MOST_CLAIMS, ClaimReader
 from robustrag_integrations.defenses.shared_options import Ungrounded
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -22,6 +22,8 @@ from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import ABSTENTION, CLAIM_TASKS, Task
 from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.replies.structured import Replies, answer_in
+
+_LEFT_OUT = f"too long: at most {MOST_CLAIMS} claims of up to {LONGEST_CLAIM:,} characters each count"
 
 
 @dataclass(frozen=True)
@@ -120,7 +122,13 @@ class ReplyReader:
         """Return a response's keys; a failure if the extractor raises or returns anything but a collection of str."""
         if self.replies == "structured":
             response = answer_in(response)
-        return read_response(response, self.keys_of, self.cut_replies, by_lines=self.task in CLAIM_TASKS)
+        reading = read_response(response, self.keys_of, self.cut_replies, by_lines=self.task in CLAIM_TASKS)
+        response, said = reading.response, reading.found
+        if self.extractor is not None or self.task not in CLAIM_TASKS or response.text is None or response.note:
+            return reading
+        if said is None and not response.abstains:
+            said = self.claims(response.text)
+        return replace(reading, response=replace(response, note=_LEFT_OUT)) if said and said.left_out else reading
 
     def with_grounds(self, reading: Reading[ReplyKeys], group: PassageGroup) -> Reading[ReplyKeys]:
         """Return what was read of a group's reply, marked if no word of it stands in the group's own passages."""

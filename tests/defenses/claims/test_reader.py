@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from robustrag_integrations import CallableModel, ConsensusAggregation
 from robustrag_integrations.defenses.agreement.claims.reader import MOST_CLAIMS, ClaimReader
 from tests.keywords.test_lists import HOSTILE, LISTS
 
@@ -295,6 +296,54 @@ def test_a_lead_that_only_chats_is_no_part_of_a_claim(lead: str) -> None:
 )
 def test_a_lead_that_says_something_stays(lead: str) -> None:
     assert claims(RUST, f"{lead}\n1. Get it\n2. Run it") == [f"{lead} Get it", f"{lead} Run it"]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("You must wear a helmet.", "You can wear a helmet."),
+        ("Wear a helmet.", "We can wear a helmet."),
+        ("It protects against hepatitis A.", "It protects against hepatitis."),
+        ("Take vitamin A, not C.", "Take vitamin, not C."),
+        ("Set x=1.", "Set x≠1."),
+        ("Set x = 1.", "Set x ≠ 1."),
+        ("x ∈ M", "x ∉ M"),
+        ("x=1", "x=\u03381"),
+    ],
+)
+def test_small_signs_and_words_that_mean_much_differ(one: str, other: str) -> None:
+    assert len(keys("What are the rules?", one, other)) == 2
+
+
+@pytest.mark.parametrize(
+    ("reply", "items"),
+    [
+        ('```json\n["Ann", "Bo"]\n```', ["Ann", "Bo"]),
+        ('```json\n{"people": ["Ann", "Bo"], "count": 2}\n```', ["Ann", "Bo"]),
+        ('{"people": ["Ann", "Bo"]}', ["Ann", "Bo"]),
+        ("- [ ] Ann\n- [x] Bo", ["Ann", "Bo"]),
+        ("| Ann | Bo |\n| Cy | Di |", ["| Ann | Bo |", "| Cy | Di |"]),
+        ("- A\n- B", ["A", "B"]),
+    ],
+)
+def test_items_of_json_and_of_tick_boxes(reply: str, items: list[str]) -> None:
+    assert claims("Who is there?", reply, as_list=True) == items
+
+
+@pytest.mark.parametrize(
+    ("reply", "is_left_out"),
+    [
+        ("\n".join(f"- item {i}" for i in range(MOST_CLAIMS)), False),
+        ("\n".join(f"- item {i}" for i in range(MOST_CLAIMS + 1)), True),
+        ("- Ann\n- " + "long " * 450, True),
+        ("long " * 450, True),
+    ],
+)
+def test_claims_that_are_left_out_are_told(reply: str, is_left_out: bool) -> None:
+    model = CallableModel(lambda prompt: reply)
+    answer = ConsensusAggregation(model, task="list").answer("Which ones?", ["One.", "Two.", "Three."])
+    assert all(("too long: at most 200" in (group.note or "")) is is_left_out for group in answer.groups)
+    assert sum("too long: at most 200" in warning for warning in answer.warnings) == is_left_out
 
 
 LONG = ["a. " * 7000, "`a " * 6000, "(" * 20000, '"a" ' * 5000, "Dr. " * 5000, "not " * 5000, "```\n" * 5000]

@@ -15,9 +15,9 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
+from unicodedata import normalize
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.keywords.languages import NEGATIONS, stop_words
@@ -29,11 +29,16 @@ from robustrag_integrations.reply_text import answer_text, unboxed, without_cita
 
 MOST_CLAIMS = 200  # of one reply
 _MOST_READ = 1_000  # statements, many of which may be the same
-_LONGEST = 2_000  # characters of a claim
+LONGEST_CLAIM = 2_000  # characters of a claim
 _WORDS = Path(__file__).with_name("words.txt")
 _BOLD_HEAD = re.compile(r"(\*\*|__)(?P<head>[^*_]{1,120}?):?\1[ \t]*(?:[:–—-][ \t]*|(?=[A-Z]))(?=\S)")
 _EMPHASIS = re.compile(r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])|(?<!\w)__(?=\S)|(?<=\S)__(?!\w)")
 _CODE = re.compile(r"(`{1,3})(.+?)\1", re.S)
+_LETTER = re.compile(r"[A-Za-z][.,;:!?)\"'”’]+")  # no article stands before punctuation: "hepatitis A."
+_STRUCK = re.compile("(.)\u0338")
+_NEGATED = {  # what comparison would take for the same sign without its stroke: "≠"
+    code: f"!{plain[0]}" for code in range(0x2190, 0x2300) if "\u0338" in (plain := normalize("NFD", chr(code)))
+}
 _SHORT_JOINS = frozenset(["of", "en", "e", "o", "y", "i"])
 _LEAD = re.compile(r"[^,:]{1,100}[,:]\s+(?=\S)")
 _ROW_LEAD = re.compile(r"[^:：]{1,200}(?:：|:(?!//|\d))\s*(?=\S)")
@@ -112,19 +117,22 @@ class ClaimReader:
         """The claims of a reply in its order, each key with the form in which the reply writes it."""
         text = unboxed(answer_text(visible(reply[:MOST_CHARACTERS]))).strip()
         forms: dict[str, str] = {}
-        for form in islice(self._items(text) if self._as_list else self._statements(text), _MOST_READ):
-            key = self.key(form) if len(form) <= _LONGEST else ""
+        left_out = len(reply) > MOST_CHARACTERS
+        for place, form in enumerate(self._items(text) if self._as_list else self._statements(text)):
+            if len(forms) == MOST_CLAIMS or place == _MOST_READ:
+                left_out = True
+                break
+            left_out |= len(form) > LONGEST_CLAIM
+            key = self.key(form) if len(form) <= LONGEST_CLAIM else ""
             if key and key != self._question and not is_abstention(form):
                 forms.setdefault(key, form)
-            if len(forms) == MOST_CLAIMS:
-                break
-        return ReplyKeys(frozenset(forms), None, frozenset(), forms)
+        return ReplyKeys(frozenset(forms), None, frozenset(), forms, left_out=left_out)
 
     def key(self, claim: str) -> str:
         """A claim as it is compared; empty if no word is left."""
         lead = _LEAD.match(claim)
         words = self._words(claim[lead.end() :] if lead and self._is_neutral(lead[0]) else claim)
-        words = [word for word in words if word.is_code or word.key not in self._known.articles]
+        words = [word for word in words if word.is_code or word.key not in self._known.articles] or words
         known, first = self._known, 0
         if not self._as_list:
             while first < len(words) and self._begins(words, first, self._name):
@@ -160,14 +168,19 @@ class ClaimReader:
         return words + self._spoken(text[done:])
 
     def _spoken(self, text: str) -> list[_Word]:
-        is_blank = not any(map(str.isalnum, text))
-        return [] if is_blank else [_Word(token.key, False) for token in tokens_of(text, self._language)]
+        if not any(map(str.isalnum, text)):
+            return []
+        text = _STRUCK.sub(r"!\1", text.translate(_NEGATED))
+        return [
+            _Word(token.key.upper() if _LETTER.fullmatch(text, token.start, token.end) else token.key, False)
+            for token in tokens_of(text, self._language)
+        ]
 
     def _is_neutral(self, text: str) -> bool:
         """True if a heading or lead says nothing: small words, and words of the question.
 
-        Of the question's words it has all or its one name. Some are enough to lead to a list, unless the question offers
-        several things ("edible or poisonous"). Nothing of a question that negates is repeated.
+        Of the question's words it has all or its one name. Some are enough to lead to a list, unless the question
+        offers several things ("edible or poisonous"). Nothing of a question that negates is repeated.
         """
         words = self._keys(_GIVEN.sub("", text))
         content = words - self._neutral
@@ -299,8 +312,8 @@ class ClaimReader:
     def _in_a_row(self, text: str) -> Iterator[str]:
         """Yield the items of "The towns are Kelford, Ashby and Marrow." without what leads to them or follows them.
 
-        One with an exception or a negation in it is not cut: Ashby is no item of "all but Kelford and Ashby". A lead that
-        says something stays with each: "Poisonous: death cap".
+        One with an exception or a negation in it is not cut: Ashby is no item of "all but Kelford and Ashby". A lead
+        that says something stays with each: "Poisonous: death cap".
         """
         about = ""
         if lead := _ROW_LEAD.match(text):
