@@ -1,8 +1,8 @@
 """The claims of a long reply or a list, each as it is compared and as it is written.
 
 A claim is a statement of the reply (`keywords/statements.py`), or an item of a list. What limits a statement stays with
-it: a sentence that begins with "unless", "however" or "if" is part of the one before it, and what stands below "For
-students:" is said of students. In doubt statements stay together, which fewer groups then share.
+it: a sentence that begins with "unless", "however" or "if" is part of the one before it, what stands below "For
+students:" is said of students, and "Poisonous:" stays with each item of its list. In doubt statements stay together, which fewer groups then share.
 
 Claims are compared by their words in their order, as whole answers are (`keywords/tokens.py`: case, inflection,
 amounts), without articles and without what stands around a step and does not change it: bullets, "First,", "You
@@ -39,6 +39,7 @@ _STRUCK = re.compile("(.)\u0338")
 _NEGATED = {  # what comparison would take for the same sign without its stroke: "≠"
     code: f"!{plain[0]}" for code in range(0x2190, 0x2300) if "\u0338" in (plain := normalize("NFD", chr(code)))
 }
+_BOLD = re.compile(r"(\*\*|__)[^*_]+\1")
 _SHORT_JOINS = frozenset(["of", "en", "e", "o", "y", "i"])
 _LEAD = re.compile(r"[^,:]{1,100}[,:]\s+(?=\S)")
 _ROW_LEAD = re.compile(r"[^:：]{1,200}(?:：|:(?!//|\d))\s*(?=\S)")
@@ -184,6 +185,8 @@ class ClaimReader:
         """
         words = self._keys(_GIVEN.sub("", text))
         content = words - self._neutral
+        if self._as_list:  # "There are three towns:"
+            content = frozenset(word for word in content if not (word.isdecimal() and len(word) < 3))
         if words & self._binding or not content <= self._about:
             return False
         if not content or content in (self._about, self._name):
@@ -218,7 +221,7 @@ class ClaimReader:
         A heading lives until the next one, a title with a mark as far as lines are indented below it, any other for its
         list, or the block right after it; "Note:" for one line.
         """
-        titles: dict[int, str] = {}  # by their indent
+        titles: dict[float, str] = {}  # by their indent; half less for one with nothing indented below it
         over: str | None = None  # what the title without an indent stands above
         is_first = False  # below a title
         for line in lines:
@@ -226,15 +229,18 @@ class ClaimReader:
                 title = _plain(line.text).rstrip(" :：.")
                 if is_first and line.indent in titles and line.indent >= -1:  # a title of nothing but a title
                     title = f"{titles[line.indent]}: {title}"
-                titles = {at: title for at, title in titles.items() if at < line.indent} | {line.indent: title}
+                titles = {at: title for at, title in titles.items() if at < line.indent - 0.5}
+                titles[line.indent] = title
                 over, is_first = over if line.indent >= 0 and -1 in titles else None, True
                 if line.indent >= 0 and -1 in titles:
                     over = "list"
                 continue
             kind = "code" if line.is_code else "text" if line.indent < 0 else "list"
+            if is_first and kind == "list" and line.indent in titles:
+                titles[line.indent - 0.5] = titles.pop(line.indent)
             if not line.is_code and not (is_first and kind == "text"):
-                deep = line.margin if kind == "text" else line.indent
-                titles = {at: title for at, title in titles.items() if at < max(deep, 0)}
+                deep = line.margin - 0.5 if kind == "text" else line.indent
+                titles = {at: title for at, title in titles.items() if at <= -1 or at < deep}
             if -1 in titles:
                 inside = kind == over or (over == "list" and (line.is_code or line.margin))
                 goes_on = inside or (over == "text" and not line.after_blank)
@@ -245,6 +251,10 @@ class ClaimReader:
                 over = over or kind
             is_first = False
             yield ": ".join(title for title in titles.values() if not self._is_neutral(title)), line
+
+    def _is_chat(self, part: str) -> bool:
+        """True for "according to the text"; a word alone may be an item."""
+        return " " in part and bool(self._keys(part) & self._known.chat) and self._is_neutral(part)
 
     def _is_label(self, title: str) -> bool:
         return self._keys(title) <= self._known.labels
@@ -292,7 +302,12 @@ class ClaimReader:
         lines = list(lines_of(text, as_list=True))
         marked = sum(line.indent >= 0 and not line.is_title for line in lines) > 1
         first = next((at for at, line in enumerate(lines) if line.indent >= 0), 0) if marked else 0
-        if first:  # a sentence right before a list is its title
+        if not marked:
+            bold = (
+                at for at, line in enumerate(lines) if line.indent >= 0 and at and _BOLD.fullmatch(lines[at - 1].text)
+            )
+            first = next(bold, 0)
+        if first:  # a sentence right before a list is its title, and so is a line in bold
             lines[first - 1] = lines[first - 1]._replace(is_title=True)
         pieces = []
         for about, line in self._titled(lines):
@@ -300,9 +315,9 @@ class ClaimReader:
                 continue
             pieces += [(about, piece) for piece in numbered_in(without_citations(line.text), begun=line.is_step)]
         for about, piece in pieces:
-            bold = _BOLD_HEAD.match(piece)
-            if bold and not self._keys(piece) & self._binding:
-                items: Iterable[str] = [_bare(bold["head"])]
+            head = _BOLD_HEAD.match(piece)
+            if head and not self._keys(piece) & self._binding:
+                items: Iterable[str] = [_bare(head["head"])]
             elif len(pieces) > 1:
                 items = [_bare(piece)]
             else:
@@ -316,13 +331,14 @@ class ClaimReader:
         that says something stays with each: "Poisonous: death cap".
         """
         about = ""
-        if lead := _ROW_LEAD.match(text):
-            if self._keys(lead[0]) & self._binding:
-                yield _bare(text)
-                return
-            about = "" if self._is_neutral(lead[0]) else f"{lead[0].rstrip()} "
-            text = text[lead.end() :]
-        for sentence in sentences_of(text):
+        for whole in sentences_of(text):
+            sentence = whole
+            if lead := _ROW_LEAD.match(whole):
+                if self._keys(lead[0]) & self._binding:
+                    yield _bare(whole)
+                    continue
+                about = "" if self._is_neutral(lead[0]) else f"{lead[0].rstrip()} "
+                sentence = whole[lead.end() :]
             if self._keys(sentence) & self._binding:
                 yield about + _bare(sentence)
                 continue
@@ -330,6 +346,7 @@ class ClaimReader:
             edges = [0, *(edge for mark in marks for edge in mark.span()), len(sentence)]
             parts = [sentence[start:end].strip() for start, end in zip(edges[::2], edges[1::2], strict=True)]
             parts = [part for part in parts if part]
+            parts = [part for part in parts if not self._is_chat(part)] or parts
             if len(parts) == 1:
                 parts = [self._only_item(parts[0])]
             elif parts:
