@@ -292,6 +292,8 @@ def test_a_limit_stays_with_its_rule_in_french(limit: str) -> None:
 )  # fmt: skip
 def test_a_lead_that_only_chats_is_no_part_of_a_claim(lead: str) -> None:
     assert claims(RUST, f"{lead}\n\n1. Get it\n2. Run it") == ["Get it", "Run it"]
+    if not lead.startswith("**"):
+        assert claims(RUST, f"{lead} 1. Get it 2. Run it") == ["Get it", "Run it"]
 
 
 @pytest.mark.parametrize(
@@ -305,6 +307,7 @@ def test_a_lead_that_only_chats_is_no_part_of_a_claim(lead: str) -> None:
 )
 def test_a_lead_that_says_something_stays(lead: str) -> None:
     assert claims(RUST, f"{lead}\n1. Get it\n2. Run it") == [f"{lead} Get it", f"{lead} Run it"]
+    assert all(word in " ".join(claims(RUST, f"{lead} 1. Get it 2. Run it")) for word in lead[:-1].split())
 
 
 @pytest.mark.parametrize(
@@ -356,6 +359,7 @@ def test_claims_that_are_left_out_are_told(reply: str, is_left_out: bool) -> Non
 
 
 LONG = ["a. " * 7000, "`a " * 6000, "(" * 20000, '"a" ' * 5000, "Dr. " * 5000, "not " * 5000, "```\n" * 5000]
+LONG += ["a:\n" * 3000 + "- b\n" * 2500, "- a:\n" * 4000, "a, according to the text, " * 700, "NB: " * 5000]
 LONG += ["**a** " * 4000, ":" * 20000, "a: " * 6000, "1. a 2. b " * 2000, "\n".join(f"x{i} is y." for i in range(2000))]
 
 

@@ -2,7 +2,8 @@
 
 A claim is a statement of the reply (`keywords/statements.py`), or an item of a list. What limits a statement stays with
 it: a sentence that begins with "unless", "however" or "if" is part of the one before it, what stands below "For
-students:" is said of students, and "Poisonous:" stays with each item of its list. In doubt statements stay together, which fewer groups then share.
+students:" is said of students, and "Poisonous:" stays with each item of its list. In doubt statements stay together,
+which fewer groups then share.
 
 Claims are compared by their words in their order, as whole answers are (`keywords/tokens.py`: case, inflection,
 amounts), without articles and without what stands around a step and does not change it: bullets, "First,", "You
@@ -40,6 +41,7 @@ _NEGATED = {  # what comparison would take for the same sign without its stroke:
     code: f"!{plain[0]}" for code in range(0x2190, 0x2300) if "\u0338" in (plain := normalize("NFD", chr(code)))
 }
 _BOLD = re.compile(r"(\*\*|__)[^*_]+\1")
+_NUMBERS_LEAD = re.compile(r"[^:：]{1,200}[:：]\s+(?=\(?1[.)] )")
 _SHORT_JOINS = frozenset(["of", "en", "e", "o", "y", "i"])
 _LEAD = re.compile(r"[^,:]{1,100}[,:]\s+(?=\S)")
 _ROW_LEAD = re.compile(r"[^:：]{1,200}(?:：|:(?!//|\d))\s*(?=\S)")
@@ -224,6 +226,7 @@ class ClaimReader:
         titles: dict[float, str] = {}  # by their indent; half less for one with nothing indented below it
         over: str | None = None  # what the title without an indent stands above
         is_first = False  # below a title
+        is_neutral, is_label = cache(self._is_neutral), cache(self._is_label)
         for line in lines:
             if line.is_title:
                 title = _plain(line.text).rstrip(" :：.")
@@ -244,13 +247,11 @@ class ClaimReader:
             if -1 in titles:
                 inside = kind == over or (over == "list" and (line.is_code or line.margin))
                 goes_on = inside or (over == "text" and not line.after_blank)
-                if over and (
-                    not goes_on or (over == kind == "text" and line.after_blank) or self._is_label(titles[-1])
-                ):
+                if over and (not goes_on or (over == kind == "text" and line.after_blank) or is_label(titles[-1])):
                     del titles[-1]
                 over = over or kind
             is_first = False
-            yield ": ".join(title for title in titles.values() if not self._is_neutral(title)), line
+            yield ": ".join(title for title in titles.values() if not is_neutral(title)), line
 
     def _is_chat(self, part: str) -> bool:
         """True for "according to the text"; a word alone may be an item."""
@@ -260,7 +261,10 @@ class ClaimReader:
         return self._keys(title) <= self._known.labels
 
     def _in_line(self, line: Line) -> Iterator[str]:
-        for piece in numbered_in(without_citations(line.text), begun=line.is_step):
+        text = without_citations(line.text)
+        if (lead := _NUMBERS_LEAD.match(text)) and self._is_neutral(lead[0]):
+            text = text[lead.end() :]
+        for piece in numbered_in(text, begun=line.is_step):
             bold = _BOLD_HEAD.match(piece)
             if bold and line.is_step and not self._keys(piece) & self._binding:
                 yield _plain(bold["head"])
