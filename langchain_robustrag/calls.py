@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
+from langchain_core.runnables.config import set_config_context
 
 from langchain_robustrag.audit import announced
 from langchain_robustrag.cache_marks import marked, wants_marks
@@ -318,7 +319,11 @@ class CallPerformer:
         if prompt.blank:
             return BLANK
         asking, value = self.calls.asking(prompt, refused, heard=self._heard, way=way)
-        reply = asking.invoke(value, announced(child(seen), prompt))
+        config = announced(child(seen), prompt)
+        inner = config.copy()
+        inner.pop("run_name", None)  # it names this call, not what the model runs inside of it
+        with set_config_context(inner) as context:
+            reply = context.run(asking.invoke, value, config)
         return without_secrets(response_of(reply, seen.ending), self.calls.llm)
 
     async def _aask(self, asked: tuple[Prompt, ChildRun], refused: Refused, *, way: str = "") -> Response:

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import partial
 from inspect import signature
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from llama_index.core import instrumentation
 from llama_index.core.base.llms.types import ChatMessage
@@ -40,6 +40,7 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
+from typing_extensions import Unpack
 
 from llamaindex_robustrag.aggregations import SynthesizerOptions, method_and_settings
 from llamaindex_robustrag.caveats import conversation_caveats, decoding_caveats, few_nodes_caveats
@@ -78,9 +79,6 @@ from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import Prompt, PromptSet, Task
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 _log = logging.getLogger(__name__)
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here

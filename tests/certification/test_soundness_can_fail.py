@@ -134,7 +134,7 @@ def a_keyword_radius_too_many(monkeypatch) -> None:
 
 
 def forms_do_not_enter_the_radius(monkeypatch) -> None:
-    monkeypatch.setattr(agreed, "_stays_ahead", lambda said, best, rank, votes, most, pending: np.ones(most + 1, bool))
+    monkeypatch.setattr(agreed, "stays_ahead", lambda said, best, rank, votes, most, pending: np.ones(most + 1, bool))
 
 
 def keys_do_not_enter_the_radius(monkeypatch) -> None:

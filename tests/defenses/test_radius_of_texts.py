@@ -144,7 +144,7 @@ def test_no_attack_within_the_radius_changes_the_answer(method: str) -> None:
 
 
 def forms_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreed, "_stays_ahead", lambda said, best, rank, votes, most, pending: np.ones(most + 1, bool))
+    monkeypatch.setattr(agreed, "stays_ahead", lambda said, best, rank, votes, most, pending: np.ones(most + 1, bool))
 
 
 def keys_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
@@ -49,14 +48,8 @@ class ConsensusSettings:
         if chosen_task in CLAIM_TASKS:
             return ClaimSettings.of(CONSENSUS, chosen_task, prompts, options)
         given = CONSENSUS.checked(options)
-        share = exact_number(given["share"])
-        if share < Fraction(1, 2):
-            raise ValueError(
-                f"share={given['share']!r} must lie in [0.5, 1): what more than this share of the strongest keyword's "
-                "groups say makes the answer"
-            )
         return cls(
-            ConsensusRule(share, given["min_support"]),
+            ConsensusRule(exact_number(given["share"]), given["min_support"]),
             ReplyReader.of(given),
             chosen_prompts(prompts, chosen_task),
             Quorum(given["quorum"]),

@@ -42,7 +42,7 @@ def asked(method: type, texts: list[str], weights: list[int], **settings: object
     named = {f"s{i}.example": votes for i, votes in enumerate(weights)}
     model = CallableModel(lambda prompt: prompt.split("|")[0])
     passages = [Passage(text, source=f"s{i}.example") for i, text in enumerate(texts)]
-    return method(model, extractor=split, prompts=BARE, weights=named, **settings).answer("Who", passages)
+    return method(model, extractor=split, prompts=BARE, weights=named, quorum=0, **settings).answer("Who", passages)
 
 
 @pytest.mark.parametrize(

@@ -50,7 +50,7 @@ def test_yaml_and_json_say_the_same(tmp_path) -> None:
         ({"defenses": ["keywrd"]}, "defenses.name: 'keywrd' must be one of vanilla, keyword"),
         ({"defenses": ["vanilla", {"name": "keyword", "alpha": 2}]}, "defenses[1].alpha: alpha=2 must lie in [0, 1]"),
         ({"defenses": [{"name": "keyword", "eta": 1}]}, "defenses.eta: unknown key of the defence 'keyword'"),
-        ({"defenses": [{"name": "decoding", "gamma": "x"}]}, "defenses.gamma: gamma='x' must be a probability"),
+        ({"defenses": [{"name": "decoding", "gamma": "x"}]}, "defenses.gamma: gamma='x' must lie in [0, 1]"),
         ({"defenses": [{"name": "voting", "group_size": 0}]}, "group_size=0 must be a whole number"),
         ({"defenses": [{"name": "voting", "group_by": ""}]}, "the name of a metadata entry"),
         ({"defenses": [{"name": "voting", "copies": "two"}]}, "use 'report' or 'one_vote'"),

@@ -18,7 +18,7 @@ from tests.helpers.openai_server import LoopbackServer, Reply
 
 GRADER = "python:tests.evaluation.light:grader"
 COUNTED = ("--cut-replies", "count")
-BOTH = "both.json"  # a config; the light model's phrases are single words
+BOTH = "both.json"
 
 
 @pytest.fixture
@@ -29,7 +29,7 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     monkeypatch.setattr(output, "PATIENCE", math.inf)
     data = write_long(tmp_path, passages=6)
-    Path(BOTH).write_text(json.dumps({"defenses": ["vanilla", {"name": "keyword", "min_words": 1}]}), encoding="utf-8")
+    Path(BOTH).write_text(json.dumps({"defenses": ["vanilla", "keyword"]}), encoding="utf-8")
 
     def call(*arguments: str, model: str = LIGHT):
         base = ["--data", data, "--model", model, "--top-k", "6", "--attack", "pia-long", "--certify", "1"]
