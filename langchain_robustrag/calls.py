@@ -9,7 +9,8 @@ from __future__ import annotations
 import concurrent.futures
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
+from contextvars import Context
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -18,6 +19,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallba
 from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
 from langchain_core.runnables.config import set_config_context
+from langchain_core.runnables.utils import coro_with_context
 
 from langchain_robustrag.audit import announced
 from langchain_robustrag.cache_marks import marked, wants_marks
@@ -320,9 +322,7 @@ class CallPerformer:
             return BLANK
         asking, value = self.calls.asking(prompt, refused, heard=self._heard, way=way)
         config = announced(child(seen), prompt)
-        inner = config.copy()
-        inner.pop("run_name", None)  # it names this call, not what the model runs inside of it
-        with set_config_context(inner) as context:
+        with _inside(config) as context:
             reply = context.run(asking.invoke, value, config)
         return without_secrets(response_of(reply, seen.ending), self.calls.llm)
 
@@ -335,13 +335,14 @@ class CallPerformer:
         return without_secrets(response_of(reply, runs.ending), self.calls.llm)
 
     async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig, runs: OpenRuns) -> Any:
-        if self.calls.synchronous:  # a call that is given up closes its runs when it ends
-            return await self.calls.limits.arun(asking.invoke, value, config)
-        try:
-            return await asking.ainvoke(value, config)
-        except BaseException as error:
-            await runs.close(error, config)
-            raise
+        with _inside(config) as context:
+            if self.calls.synchronous:  # a call that is given up closes its runs when it ends
+                return await self.calls.limits.arun(context.run, asking.invoke, value, config)
+            try:
+                return await coro_with_context(asking.ainvoke(value, config), context, create_task=True)
+            except BaseException as error:
+                await runs.close(error, config)
+                raise
 
     @property
     def _probe(self) -> Probe[Any]:
@@ -414,6 +415,13 @@ class CallPerformer:
             without_tokens(callbacks)
         callbacks.add_handler(watching)
         return config
+
+
+def _inside(config: RunnableConfig) -> AbstractContextManager[Context]:
+    """The context in which the model of a call runs: its config, without the run name, which belongs to the call."""
+    inner = config.copy()
+    inner.pop("run_name", None)
+    return set_config_context(inner)
 
 
 def steers(error: BaseException) -> bool:

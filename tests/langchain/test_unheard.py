@@ -29,9 +29,16 @@ class Inside(Reader):
     _configs: list[Any] = PrivateAttr(default_factory=list)
 
     def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        self._note()
+        return super()._generate(messages, *args, **kwargs)
+
+    async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        self._note()
+        return await super()._agenerate(messages, *args, **kwargs)
+
+    def _note(self) -> None:
         config = ensure_config()
         self._configs.append((sorted(config["tags"]), sorted(config["metadata"].items()), config.get("run_name")))
-        return super()._generate(messages, *args, **kwargs)
 
     @property
     def noted(self) -> Counter[str]:
@@ -51,6 +58,7 @@ def test_the_model_is_asked_the_same_whether_anybody_learns_of_it(style: str) ->
     )
     assert sorted(unheard.prompts) == sorted(heard.prompts)
     assert unheard.noted == heard.noted
+    assert unheard.noted.total() == len(unheard.prompts)
 
 
 @pytest.mark.parametrize("style", ["sync", "async"])
