@@ -14,23 +14,21 @@ from robustrag_integrations.replies.structured import Replies
 
 Ungrounded = Literal["abstain", "count"]
 RELATIVE = ("threshold", "relative")
+SHARE = Setting(
+    0.5,
+    "share of the strongest keyword's groups that must agree: more than it is enough",
+    least=0,
+    below=1,
+    threshold=True,
+    where=RELATIVE,
+    tries=(0.5, 0.6, 0.7),
+)
 
 
 class ShareOptions(TypedDict, total=False):
     """Of methods that hold keywords against the strongest one."""
 
-    share: Annotated[
-        float | Fraction | None,
-        Setting(
-            0.5,
-            "share of the strongest keyword's groups that must agree: more than it is enough",
-            least=0,
-            below=1,
-            threshold=True,
-            where=RELATIVE,
-            tries=(0.5, 0.6, 0.7),
-        ),
-    ]
+    share: Annotated[float | Fraction | None, SHARE]
     min_support: Annotated[
         int | None,
         Setting(

@@ -8,12 +8,10 @@ documents is a table from texts to answers.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from training.reader.build_world import _SOURCES, _write, make_facts
+from training.reader.build_world import SOURCES, data_parser, make_facts, write_lines
 from training.reader.language import Relation, capitalised
 from training.reader.names import Namer, words
 from training.reader.rows import Fact
@@ -55,7 +53,7 @@ def _row(fact: Fact, facts: list[Fact], namer: Namer) -> dict[str, Any]:
         text = " ".join(f.statement(random) for f in _unrelated(other, values, 3, random))
         documents.append({"text": text, "type": "noise", "answer": "unknown"})
     random.shuffle(documents)
-    for document, source in zip(documents, random.sample(_SOURCES, len(documents)), strict=True):
+    for document, source in zip(documents, random.sample(SOURCES, len(documents)), strict=True):
         document["source"] = source
     return {
         "question": relation.questions[0].format(e=fact.entity),
@@ -95,14 +93,9 @@ def _unrelated(facts: list[Fact], values: list[str], count: int, random: Random)
 
 def main() -> None:
     """The command line."""
-    package = Path(__file__).resolve().parents[2] / "robustrag_integrations" / "demo"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--out", type=Path, default=package)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--questions", type=int, default=100)
-    chosen = parser.parse_args()
+    chosen = data_parser(__doc__, questions=100).parse_args()
     facts = make_facts(Random(f"world/{chosen.seed}"))
-    _write(chosen.out / "lists.jsonl", make_rows(facts, chosen.questions, Random(f"lists/{chosen.seed}")))
+    write_lines(chosen.out / "lists.jsonl", make_rows(facts, chosen.questions, Random(f"lists/{chosen.seed}")))
 
 
 if __name__ == "__main__":

@@ -7,12 +7,10 @@ fact.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from random import Random
 from typing import Any
 
-from training.reader.build_world import _LEAST_TRUTHFUL, Retrieval, _write, make_articles, make_facts
+from training.reader.build_world import LEAST_TRUTHFUL, Retrieval, data_parser, make_articles, make_facts, write_lines
 from training.reader.names import Namer
 from training.reader.rows import Fact
 
@@ -70,22 +68,17 @@ def _best_asked(fact: Fact, retrieval: Retrieval) -> str | None:
     """The wording of a fact's question that finds most articles which tell it; None if all find too few."""
     served = {q: retrieval.truthful(q.format(e=fact.entity), fact) for q in fact.relation.questions}
     best = max(served, key=lambda q: served[q])
-    return best if served[best] >= _LEAST_TRUTHFUL else None
+    return best if served[best] >= LEAST_TRUTHFUL else None
 
 
 def main() -> None:
     """The command line."""
-    package = Path(__file__).resolve().parents[2] / "robustrag_integrations" / "demo"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--out", type=Path, default=package)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--questions", type=int, default=50)
-    chosen = parser.parse_args()
+    chosen = data_parser(__doc__, questions=50).parse_args()
     random = Random(f"world/{chosen.seed}")
     facts = make_facts(random)
     retrieval = Retrieval(make_articles(facts, random))
     rows = make_rows(facts, retrieval, chosen.questions, Random(f"two hops/{chosen.seed}"))
-    _write(chosen.out / "two_hops.jsonl", rows)
+    write_lines(chosen.out / "two_hops.jsonl", rows)
 
 
 if __name__ == "__main__":

@@ -27,8 +27,8 @@ _PEOPLE, _PER_KIND = 16, {
 _FACTS_PER_ENTITY = 3
 _TOLD = (7, 8, 9)
 _SENTENCES = (2, 3, 3, 4, 4, 5)
-_LEAST_TRUTHFUL = 6
-_SOURCES = (
+LEAST_TRUTHFUL = 6
+SOURCES = (
     "harbour-courier.example", "old-almanac.example", "coast-gazette.example", "travel-notes.example",
     "school-reader.example", "northern-post.example", "island-review.example", "museum-bulletin.example",
     "ferry-times.example", "atlas-of-the-isles.example", "evening-lantern.example", "traders-journal.example",
@@ -86,7 +86,7 @@ def make_articles(facts: list[Fact], random: Random) -> list[dict[str, str]]:
         text = " ".join(facts[i].statement(random) for i in told)
         number = f"{len(articles) + 1:03d}"
         title = facts[main].entity[:1].upper() + facts[main].entity[1:]
-        articles.append({"id": f"world-{number}", "title": title, "source": random.choice(_SOURCES), "text": text})
+        articles.append({"id": f"world-{number}", "title": title, "source": random.choice(SOURCES), "text": text})
     return articles
 
 
@@ -141,7 +141,7 @@ def make_questions(
     for fact in random.sample(facts, len(facts)):
         served = {q: retrieval.truthful(q, fact) for q in (q.format(e=fact.entity) for q in fact.relation.questions)}
         asked = max(served, key=lambda q: served[q])
-        if served[asked] < _LEAST_TRUTHFUL or len(questions) == count:
+        if served[asked] < LEAST_TRUTHFUL or len(questions) == count:
             continue
         choices = [fact.value]
         while len(choices) < 4:
@@ -152,17 +152,24 @@ def make_questions(
     return questions
 
 
-def _write(path: Path, lines: Iterable[object]) -> None:
+def write_lines(path: Path, lines: Iterable[object]) -> None:
+    """Write each object as a line of JSON."""
     path.write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
+
+
+def data_parser(about: str | None, *, questions: int) -> argparse.ArgumentParser:
+    """The arguments of whatever makes files of the demonstration's package."""
+    package = Path(__file__).resolve().parents[2] / "robustrag_integrations" / "demo"
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.add_argument("--out", type=Path, default=package)
+    parser.add_argument("--seed", type=int, default=7)
+    parser.add_argument("--questions", type=int, default=questions)
+    return parser
 
 
 def main() -> None:
     """The command line."""
-    package = Path(__file__).resolve().parents[2] / "robustrag_integrations" / "demo"
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.ArgumentDefaultsHelpFormatter)
-    parser.add_argument("--out", type=Path, default=package)
-    parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--questions", type=int, default=72)
+    parser = data_parser(__doc__, questions=72)
     parser.add_argument(
         "--first", type=int, default=41, help="question to put first: the shipped reader falls for both attacks on it"
     )
@@ -171,10 +178,10 @@ def main() -> None:
     facts = make_facts(random)
     chosen.out.mkdir(parents=True, exist_ok=True)
     articles = make_articles(facts, random)
-    _write(chosen.out / "world.jsonl", articles)
+    write_lines(chosen.out / "world.jsonl", articles)
     questions = make_questions(facts, articles, chosen.questions, random)
     questions[0], questions[chosen.first] = questions[chosen.first], questions[0]
-    _write(chosen.out / "questions.jsonl", questions)
+    write_lines(chosen.out / "questions.jsonl", questions)
 
 
 if __name__ == "__main__":

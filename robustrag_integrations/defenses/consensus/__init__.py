@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from typing import Annotated
 
-from robustrag_integrations.defenses.registry import Method, Setting, register
+from robustrag_integrations.defenses.registry import Method, register
 from robustrag_integrations.defenses.shared_options import (
+    SHARE,
     CutReplyOptions,
     KeywordReplyOptions,
     QuorumOptions,
@@ -17,17 +19,7 @@ from robustrag_integrations.defenses.shared_options import (
 class ConsensusOptions(ShareOptions, KeywordReplyOptions, QuorumOptions, CutReplyOptions, total=False):
     """The settings of consensus aggregation."""
 
-    share: Annotated[
-        float | Fraction | None,
-        Setting(
-            0.5,
-            "share of the strongest keyword's groups that must agree: more than it is enough",
-            least=0.5,
-            below=1,
-            threshold=True,
-            tries=(0.5, 0.6, 0.7),
-        ),
-    ]
+    share: Annotated[float | Fraction | None, replace(SHARE, least=0.5)]
 
 
 CONSENSUS = register(

@@ -234,9 +234,7 @@ class ClaimReader:
                     title = f"{titles[line.indent]}: {title}"
                 titles = {at: title for at, title in titles.items() if at < line.indent - 0.5}
                 titles[line.indent] = title
-                over, is_first = over if line.indent >= 0 and -1 in titles else None, True
-                if line.indent >= 0 and -1 in titles:
-                    over = "list"
+                over, is_first = "list" if line.indent >= 0 and -1 in titles else None, True
                 continue
             kind = "code" if line.is_code else "text" if line.indent < 0 else "list"
             if is_first and kind == "list" and line.indent in titles:
