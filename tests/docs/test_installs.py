@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import re
 import sys
+from collections import defaultdict
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,7 @@ from robustrag_integrations.cli import command_parser
 from tests.docs.pages import ROOT
 from tests.installs.pages import CODE, PAGES, Snippet, examples, extras, installed, programs, snippets
 from tests.installs.pythons import HEAVY, IMPORTS, VERSIONS, interpreters
-from tests.installs.stand_ins import write_files
+from tests.installs.stand_ins import stand_ins, write_files
 
 GUIDES = sorted(p.relative_to(ROOT).as_posix() for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 EXTRAS = set(
@@ -49,6 +52,27 @@ def test_no_language_is_overlooked() -> None:
     fences = {lang for page in PAGES for lang in re.findall(r"^```(\w+)", (ROOT / page).read_text(), re.MULTILINE)}
     assert fences <= {*CODE, "text"}
     assert programs()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_snippets_use_names_that_they_or_the_stand_ins_define(page: str) -> None:
+    known: defaultdict[tuple[str, ...], set[str]] = defaultdict(lambda: set(dir(builtins)))
+    for snippet in snippets(page):
+        if snippet.language == "python" and snippet.is_run:
+            defined = known[snippet.needs]
+            defined |= set(stand_ins(extras(snippet.needs)))
+            used = set()
+            for node in ast.walk(ast.parse(snippet.text)):
+                match node:
+                    case ast.Name(name, ast.Load()):
+                        used.add(name)
+                    case ast.Name(name) | ast.arg(name) | ast.FunctionDef(name) | ast.AsyncFunctionDef(name):
+                        defined.add(name)
+                    case ast.ClassDef(name) | ast.ExceptHandler(_, str(name)):
+                        defined.add(name)
+                    case ast.alias(name, other):
+                        defined.add(other or name.partition(".")[0])
+            assert used <= defined, (snippet.line, used - defined)
 
 
 def test_every_command_on_a_page_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,7 @@ def core() -> dict[str, Any]:
     from robustrag_integrations import Passage
 
     passages = [Passage(text, source=f"site-{n}.example") for n, text in enumerate(TEXTS)]
-    return {"my_llm": my_llm, "passages": passages, "question": "Who won?"}
+    return {"my_llm": my_llm, "passages": passages, "question": "Who won?", "search": lambda question: passages}
 
 
 def langchain() -> dict[str, Any]:
