@@ -31,6 +31,8 @@ def test_a_list_comes_with_its_claims(aggregation: str | None, prompt: ChatPromp
     assert len(reader.prompts) == len(DOCUMENTS)
     assert all(("one per line" in asked) == (prompt is None) for asked in reader.prompts)
 
+    assert chain.invoke({**asked, "context": []})["answer"] == "I don't know"
+
 
 def test_there_is_no_final_call_to_shape() -> None:
     for idle in ({"final_llm": Reader()}, {"output_schema": {"type": "object", "properties": {}}}):

@@ -26,6 +26,9 @@ def test_claims_come_with_the_response(task: str, own: PromptTemplate | None) ->
     assert str(response) == ("Paris" if task == "list" else "Paris.")
     assert len(llm.seen) == len(NODES)
 
+    empty = RobustRAGSynthesizer(llm, task=task, **given).synthesize("Which cities?", [])
+    assert "Paris" not in str(empty)
+
 
 def test_there_is_no_final_call_to_shape() -> None:
     with pytest.raises(ValueError, match=r"task='list' has no final call; leave it out"):

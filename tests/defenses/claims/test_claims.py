@@ -14,6 +14,7 @@ from robustrag_integrations import (
     ConsensusAggregation,
     KeywordAggregation,
     Passage,
+    QuorumError,
     Response,
     VanillaRAG,
 )
@@ -166,6 +167,33 @@ def test_of_a_cut_reply_the_lines_before_the_last_two_count() -> None:
     assert answer.groups[0].note == "cut at its limit of tokens; the lines before count"
     short = ConsensusAggregation(CallableModel(lambda prompt: Response("- Kel", finish="length")), task="list")
     assert short.answer("Which?", pages).abstained
+
+
+NOTHING = ["", "  ", "...", "- \n- ", "?!", "**", "```\n```", "[]", "{}", "\u200b", "I don't know"]
+
+
+@BOTH
+@pytest.mark.parametrize("task", ["list", "long_form"])
+@pytest.mark.parametrize(("groups", "replies"), [(0, ["Kelford"]), (1, NOTHING), (3, NOTHING)])
+async def test_without_any_claim_there_is_no_answer(method: Any, task: Any, groups: int, replies: list[str]) -> None:
+    for reply in replies:
+        for early in [{}, {"stop_when_decided": True, "wave_size": 1}] if method is ConsensusAggregation else [{}]:
+            defense, answer, passages = asked(method, "Which towns?", [reply] * groups, task=task, **early)
+            stream = defense.stream("Which towns?", passages)
+            assert "".join(stream) == answer.text == "I don't know"
+            assert stream.answer == answer == await defense.aanswer("Which towns?", passages)
+            assert (answer.abstained, answer.claims) == (True, ())
+            found = defense.certify("Which towns?", passages, "Kelford", corruption_size=[0, 1])
+            assert [each.tau for each in found] == [0, 0]
+
+
+@BOTH
+def test_without_a_reply_there_is_an_error(method: Any) -> None:
+    def fail(prompt: str) -> str:
+        raise OSError("no line")
+
+    with pytest.raises(QuorumError, match="no line"):
+        method(CallableModel(fail), task="list").answer("Which towns?", ["One.", "Two."])
 
 
 async def test_streams_and_async_say_the_same() -> None:

@@ -223,7 +223,7 @@ def _in_order(
     leads = (np.where(together, np.sign(places[None] - places[:, None]), 0) * votes).sum(axis=2)
     before = leads > 0  # [i, j]: most groups that make both have i before j
     mean = [Fraction(int((places[i] * votes)[made[i]].sum()), int(support[i])) for i in range(len(keys))]
-    first = made.argmax(axis=1)
+    first = [int(row.argmax()) for row in made]  # no row without groups
     left = set(range(len(keys)))
     ordered = []
     while left:
