@@ -48,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
     if args.show_config:
         show(_as_yaml(mapping))
         return EXIT_ANSWERED
-    check_results({"--csv": args.csv, "--latex": args.latex}, args.plots)
+    check_results({"--csv": args.csv, "--latex": args.latex})
     output = args.output or f"{_stem(args)}.jsonl"
     cached = args.preset is None or PRESETS[args.preset].cached
     done = run_evaluation(args, mapping, output, cached=cached)
@@ -95,11 +95,6 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
         *(found for found in [comparisons_table(compared)] if found is not None),
     ]
     write_latex(args.latex, exported)
-    if args.plots:
-        from robustrag_integrations.evaluation.show.figures import save_plots
-
-        for path in save_plots(lines, args.plots, seed=config["seed"]):
-            complain(f"plot: {path}")
     complain(*warnings_in_sum(lines))
     if args.json:
         show_json(

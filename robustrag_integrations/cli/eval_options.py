@@ -43,7 +43,7 @@ _BEFORE = """\
 a first run:
   robustrag eval --limit 5 --attack pia poison --rank first last --certify 1
   robustrag eval --preset paper-table1 --data questions.json.gz --limit 20
-  robustrag eval study.yaml --output study.jsonl --csv study.csv --plots figures/
+  robustrag eval study.yaml --output study.jsonl --csv study.csv
 
 a config file (YAML) has the keys that --show-config prints:
   data: [demo, {source: rqa.json.gz, task: mc}]
@@ -190,7 +190,6 @@ def _add_results(group: Any) -> None:
     add_prices(group)
     group.add_argument("--csv", metavar="FILE", help="the summary for a spreadsheet")
     add_latex(group)
-    group.add_argument("--plots", metavar="DIR", help="the paper's figures, as SVG")
     group.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
 
 

@@ -104,15 +104,14 @@ def add_latex(group: Any) -> None:
     group.add_argument("--latex", metavar="FILE", help="the tables for a paper (booktabs), escaped; - prints them")
 
 
-def check_results(files: Mapping[str, str | None], plots: str | None = None) -> None:
+def check_results(files: Mapping[str, str | None]) -> None:
     """Check that the results can be written, before anything is asked.
 
     Args:
         files: the file of each flag; None where it is not given, - for standard output.
-        plots: the folder of `--plots`, which is made where it is not there.
 
     Raises:
-        UsageError: a file or the folder cannot be written.
+        UsageError: a file cannot be written.
     """
     for flag, path in files.items():
         if path not in (None, "-"):
@@ -121,11 +120,6 @@ def check_results(files: Mapping[str, str | None], plots: str | None = None) -> 
                 raise UsageError(f"{flag} {path!r}: name a file in a folder that exists")
             if not os.access(target if target.exists() else target.parent, os.W_OK):
                 raise UsageError(f"cannot write {flag} {path!r}: Permission denied")
-    if plots is not None:
-        try:
-            Path(plots).mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UsageError(f"cannot write figures to --plots {plots!r}: {error.strerror}") from error
 
 
 def write_latex(path: str | None, tables: Sequence[Table]) -> None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations.cli.arguments import existing, whole_number
+from robustrag_integrations.cli.arguments import existing
 from robustrag_integrations.cli.output import (
     EXIT_ANSWERED,
     Progress,
@@ -18,7 +18,7 @@ from robustrag_integrations.cli.output import (
 )
 
 DESCRIPTION = """\
-Show a run of `robustrag eval` as one page: tables, figures, and for each question what
+Show a run of `robustrag eval` as one page: tables, and for each question what
 was retrieved, said, counted and outvoted. The page is one file that needs no network.
 """
 
@@ -40,36 +40,20 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("data", metavar="RUN", type=existing, help="the file that robustrag eval wrote")
     parser.add_argument("-o", "--output", metavar="FILE", help="the page (default: RUN with .html)")
     add_latex(parser)
-    parser.add_argument(
-        "--max-megabytes",
-        type=whole_number(1, 2000),
-        default=40,
-        metavar="N",
-        help="leave details out beyond this size (default 40)",
-    )
-    parser.add_argument(
-        "--passage-characters",
-        type=whole_number(0, 1_000_000),
-        default=1500,
-        metavar="N",
-        help="of each passage that are shown (default 1500)",
-    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the page, and print its path and what it leaves out."""
-    from robustrag_integrations.drawing.answer import Limits
-    from robustrag_integrations.evaluation.show.report import Size, read_run, run_tables, write_report
+    from robustrag_integrations.evaluation.show.report import read_run, run_tables, write_report
 
     target = _target(args.data, args.output)
     progress = Progress()
     progress.step(f"reading {args.data}")
     found = read_run(args.data)
     progress.step(f"drawing {len(found.rows):,} rows")
-    size = Size(args.max_megabytes, limits=Limits(passage=args.passage_characters))
     if args.latex:
         write_latex(args.latex, run_tables(found))
-    written = write_report(found, target, size=size)
+    written = write_report(found, target)
     if found.torn:
         complain(f"{args.data}: the last line is torn and was left out")
     if found.bad:

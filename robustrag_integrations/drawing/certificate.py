@@ -10,7 +10,6 @@ from robustrag_integrations.drawing.answer import facts, known, warnings
 from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.text import one_line, visible
-from robustrag_integrations.drawing.tree import tree_drawing
 
 _RESPONSES = 10
 
@@ -23,7 +22,6 @@ def certificate_parts(found: Mapping[str, Any]) -> tuple[Element, ...]:
         facts(_facts(found)),
         warnings(found["warnings"]),
         counts_table(evidence, evidence.get("untouched_groups", 0), 12),
-        tree_drawing(evidence),
         _responses(found),
     ]
     return tuple(part for part in parts if part is not None)

@@ -12,16 +12,15 @@ from typing import Any, TypeAlias
 
 from robustrag_integrations.drawing.text import visible
 
-DRAWN = frozenset({"svg", "g", "rect", "line", "circle", "polyline", "text", "title"})
+DRAWN = frozenset({"svg", "rect", "line"})
 TAGS = DRAWN | {
-    *("section", "div", "figure", "figcaption", "details", "summary", "h1", "h3", "h4", "p", "span", "b", "i", "pre"),
+    *("section", "div", "details", "summary", "h1", "h3", "h4", "p", "span", "b", "i", "pre"),
     *("ul", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td"),
 }
 ATTRIBUTES = frozenset(
     {
         *("role", "dir", "title", "scope", "colspan", "tabindex", "aria-label", "aria-hidden"),
-        *("viewBox", "preserveAspectRatio", "x", "y", "width", "height", "x1", "x2", "y1", "y2", "cx", "cy", "r"),
-        *("points", "text-anchor"),
+        *("viewBox", "preserveAspectRatio", "x", "y", "width", "height", "x1", "x2", "y1", "y2"),
     }
 )
 # Nothing here loads, links, submits or runs: no a, img, form, script, style, iframe; no href, src, style, on*, id.

@@ -8,7 +8,7 @@ from typing import Any
 from robustrag_integrations._util.rounding import decimals
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.drawing.elements import Element, h
-from robustrag_integrations.drawing.tree import token_in_words
+from robustrag_integrations.drawing.text import one_line
 
 _NOTE = "no-retrieval token"
 
@@ -47,6 +47,11 @@ def steps_table(evidence: Mapping[str, Any], settings: Mapping[str, Any], most: 
     caption = f"Token by token, {count_of(answering, 'group')} answering"
     caption += f"; {len(gaps) - most} more are not shown" if len(gaps) > most else ""
     return h("table", h("caption", caption), h("thead", h("tr", *head)), h("tbody", *rows), cls="steps")
+
+
+def token_in_words(word: str) -> str:
+    """Return a token for print: without its leading space, and as a sign if nothing else is left."""
+    return one_line(word, 24) or ("⏎" if "\n" in word else "␣" if word else "·")
 
 
 def _words(evidence: Mapping[str, Any]) -> Sequence[str]:

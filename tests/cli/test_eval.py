@@ -70,13 +70,6 @@ def test_a_file_in_the_papers_layout_runs_through_attacks_and_certificates(run, 
     assert len(clean["keyword"]["certificates"]) == 1
 
 
-def test_figures_are_drawn_where_they_are_wanted(run) -> None:
-    code, _, err = run("--attack", "pia", "--rank", "first", "last", "--plots", "figures")
-    assert code == 0
-    assert "plot: " in err
-    assert any(path.suffix == ".svg" for path in Path("figures").iterdir())
-
-
 @pytest.mark.parametrize("flag", ["--csv", "--latex"])
 @pytest.mark.parametrize("path", ["nowhere/file", "."])
 def test_a_result_that_could_not_be_written_is_refused_before_anything_is_asked(run, flag: str, path: str) -> None:
@@ -84,15 +77,6 @@ def test_a_result_that_could_not_be_written_is_refused_before_anything_is_asked(
     assert code == 2
     assert f"{flag} {path!r}: name a file in a folder that exists" in err
     assert not Path("eval.jsonl").exists()
-
-
-def test_figures_that_could_not_be_written_are_refused_before_anything_is_asked(run) -> None:
-    Path("file").write_text("mine")
-    code, _, err = run("--plots", "file")
-    assert code == 2
-    assert "cannot write figures to --plots 'file'" in err
-    assert Path("file").read_text() == "mine"
-    assert not list(Path().glob("eval*.jsonl"))
 
 
 def test_the_same_command_goes_on_and_another_one_adds(run) -> None:

@@ -18,7 +18,6 @@ from robustrag_integrations.drawing.elements import ATTRIBUTES, TAGS, Element, h
 from robustrag_integrations.drawing.notebook import INLINE, answer_html, certificate_html
 from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
-from robustrag_integrations.drawing.tree import tree_drawing
 from robustrag_integrations.evaluation.score.schema import EVIDENCE, misfit
 from robustrag_integrations.evaluation.show.report.embedding import own_file
 from robustrag_integrations.evaluation.show.report.listing import details, list_line
@@ -207,26 +206,6 @@ def test_steps_of_older_answers_are_known_by_number_and_fall_back_up_to_eta() ->
     assert "3 groups answering; 1 more are not shown" in text
 
 
-def test_a_decoding_tree_has_a_line_per_token_and_a_dot_per_partial_response() -> None:
-    nodes = [
-        {"prefix": [], "gap": 2.0, "kind": "either", "tokens": [1, 2], "words": [" Ada", " Ben"]},
-        {"prefix": [1], "gap": 3.0, "kind": "top", "tokens": [0], "words": ["<end>"]},
-        {"prefix": [2], "gap": 0.1, "kind": "open", "tokens": [], "words": []},
-        {"prefix": [9, 9], "gap": 0.1, "kind": "top", "tokens": [0], "words": ["nobody leads here"]},
-    ]
-    drawn = tree_drawing({"tree": nodes})
-    assert drawn is not None
-    markup = _Markup(to_html(drawn))
-    dots = [names["class"] for tag, names in markup.elements if tag == "circle"]
-    assert sorted(dots[:4]) == ["node either", "node end", "node open", "node top"]
-    assert sum(tag == "polyline" for tag, _ in markup.elements) == 3
-    assert "3 partial responses, at 1 of which the attacker has a choice, at 1 the attacker can decide" in markup.text
-    assert "nobody leads here" not in markup.text
-    assert "the attacker can decide the token" in markup.text
-    assert tree_drawing({}) is None
-    assert tree_drawing({"tree": nodes[1:]}) is None
-
-
 _FEW = st.integers(-1, 3)
 _NODES = st.lists(
     st.fixed_dictionaries(
@@ -267,25 +246,6 @@ def test_whatever_fits_the_shape_of_a_row_is_drawn(nodes: list[Any], known: dict
     found |= {"metric": "m", "model_calls": 1, "stopped": None, "estimate": None, "warnings": [], "responses": []}
     for part in (*answer_parts(answer), *certificate_parts({**found, "evidence": evidence})):
         assert {tag for tag, _ in _Markup(to_html(part)).elements} <= TAGS
-
-
-def test_a_choice_between_one_token_and_itself_is_no_choice() -> None:
-    nodes = [{"prefix": [], "gap": 2.0, "kind": "either", "tokens": [1], "words": [" Ada"]}]
-    drawn = tree_drawing({"tree": nodes})
-    assert drawn is not None
-    assert "has a choice" not in to_html(drawn)
-    assert 'class="node top"' in to_html(drawn)
-
-
-def test_a_deep_tree_is_drawn_as_far_as_it_fits() -> None:
-    nodes = [
-        {"prefix": [5] * depth, "gap": 1.0, "kind": "top", "tokens": [5], "words": [" on"]} for depth in range(150)
-    ]
-    drawn = tree_drawing({"tree": nodes})
-    assert drawn is not None
-    markup = _Markup(to_html(drawn))
-    assert sum(tag == "polyline" for tag, _ in markup.elements) == 60
-    assert "the first 60 tokens are shown" in markup.text
 
 
 def test_passages_are_matched_to_groups_by_id_or_else_in_order() -> None:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import re
-from html.parser import HTMLParser
-from typing import Any
 
-from robustrag_integrations.drawing.notebook import INLINE, answer_html, certificate_html
-from tests.evaluation.runs import NO_ATTACK, decoding_row, questions, row_of, setups, voting_row
+from robustrag_integrations.drawing.notebook import INLINE
 
 PAPERS = ((1.0, 1.0, 1.0), (0.067, 0.067, 0.067))  # white, and what dark notebooks have: #111
 
@@ -39,29 +36,3 @@ MARKS = {"supports"}
 def test_marks_can_be_seen_on_white_and_on_black() -> None:
     for colour in re.findall(r"#[0-9a-f]{6}", " ".join(INLINE.values())):
         assert min(contrast(colour, paper) for paper in PAPERS) >= 2.8, colour
-
-
-class _Texts(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.fills: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag == "text":
-            style = dict(attrs).get("style") or ""
-            self.fills.append(next(iter(re.findall(r"fill:([^;]+)", style)), "black"))
-
-
-def test_words_in_drawings_have_the_notebooks_colour() -> None:
-    rows: list[dict[str, Any]] = [
-        decoding_row(),
-        voting_row(),
-        row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK),
-    ]
-    parser = _Texts()
-    for row in rows:
-        parser.feed(answer_html(row["answer"]))
-        for certificate in row["certificates"]:
-            parser.feed(certificate_html(certificate))
-    assert parser.fills
-    assert set(parser.fills) == {"currentColor"}

@@ -24,7 +24,7 @@ HEAVY = {"local", "inspect", "playground", "all"}
 IMPORTS = {
     "": "robustrag_integrations.defenses.keyword",
     "cli": "robustrag_integrations.corpus.retrieval, bm25s, pypdf, langchain_text_splitters",
-    "eval": "robustrag_integrations.evaluation.show.figures, scipy, yaml, tqdm",
+    "eval": "robustrag_integrations.evaluation.show.lines, scipy, yaml, tqdm",
     "keyword": "spacy",
     "langchain": "langchain_robustrag",
     "langchain-agents": "langchain_robustrag.middleware",

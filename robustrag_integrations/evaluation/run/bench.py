@@ -10,17 +10,14 @@ from collections.abc import Awaitable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.json_values import plain
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.usage import together
 from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, method_of
 from robustrag_integrations.evaluation.run.cache import (
-    METER,
+    CACHED_CALLS,
     CallCache,
-    Meter,
     MeteredModel,
     metered,
 )
@@ -30,7 +27,7 @@ from robustrag_integrations.evaluation.run.planning import Job, Setup, row_of_jo
 from robustrag_integrations.evaluation.score.scoring import metric_for, score_answer
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.providers import NamedModel
-from robustrag_integrations.prompts import prompts_for
+from robustrag_integrations.prompts import Prompt, prompts_for
 
 if TYPE_CHECKING:
     from robustrag_integrations.certification import Certification
@@ -179,16 +176,14 @@ def build_defense(setup: Setup, task: str, model: Any) -> Defense:
 
 async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer], *, first: bool) -> RobustAnswer:
     """Return the answer; its time and cost, and whether it was its defence's first in this process, go into the row."""
-    meter = Meter()
-    outer = METER.set(meter)
+    cached: list[Prompt] = []
+    outer = CACHED_CALLS.set(cached)
     start = time.perf_counter()
     try:
         answer = await answering
     finally:
-        METER.reset(outer)
-    row["timing"] = {"seconds": round(time.perf_counter() - start, 6), "cached_calls": meter.cached}
-    if meter.cached:
-        row["timing"]["cached_tokens"] = plain(together(meter.usages))
+        CACHED_CALLS.reset(outer)
+    row["timing"] = {"seconds": round(time.perf_counter() - start, 6), "cached_calls": len(cached)}
     if first:
         row["timing"]["first"] = True
     spent = answer.spending

@@ -22,7 +22,6 @@ import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, cast, get_args
 
@@ -59,22 +58,8 @@ class CacheError(RobustRAGError):
     """An unusable cache folder; the message names it and what to do."""
 
 
-@dataclass
-class Meter:
-    """The usage of those responses of one answer that came from the cache, as it was when the model was asked.
-
-    The answer's own tokens count these like others, so that a resumed run reports the same.
-    """
-
-    usages: list[Usage] = field(default_factory=list)
-
-    @property
-    def cached(self) -> int:
-        """The number of responses that came from the cache."""
-        return len(self.usages)
-
-
-METER: ContextVar[Meter | None] = ContextVar("robustrag_meter", default=None)
+CACHED_CALLS: ContextVar[list[Prompt] | None] = ContextVar("robustrag_cached_calls", default=None)
+"""The prompts of one answer that the cache answered."""
 
 
 class CallCache:
@@ -313,8 +298,8 @@ class MeteredModel(AroundModel):
             made[i] if i in made else same[keys[i]] if (entry := known[i]) is None else _response(entry)
             for i in range(len(prompts))
         ]
-        if meter := METER.get():
-            meter.usages += [response.usage for i, response in enumerate(responses) if i not in made]
+        if (cached := CACHED_CALLS.get()) is not None:
+            cached += [prompt for i, prompt in enumerate(prompts) if i not in made]
         return responses
 
 

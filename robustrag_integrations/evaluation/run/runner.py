@@ -13,9 +13,8 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.config import EvalConfig
 from robustrag_integrations.evaluation.run.engine import LocalEngine
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError, canonical
-from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan, row_of_job
-from robustrag_integrations.evaluation.score.planned import planned_rows
-from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, header_row, latest_rows
+from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
+from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, latest_rows
 from robustrag_integrations.evaluation.score.schema import misfit_in_row
 
 MOST_FAILURES = 20  # rows failed one after the other, after which a run stops
@@ -110,7 +109,8 @@ def run_plan(
         todo = [job for job in plan.jobs if known.get(job.key, _NO_ROW)["error"] is not None]
         if watcher is not None:
             watcher.start(len(plan.jobs), len(plan.jobs) - len(todo), plan.notes)
-        header = _header(config, plan)
+        planned = len(plan.jobs) + len(list(_foreign(plan, known)))
+        header = {"schema": HEADER_SCHEMA, "config": dict(config.given), "versions": _versions(), "planned": planned}
         if journal is not None and not _begins_with(journal, header, going_on=bool(todo)):
             journal.append(header)  # of two headers the last one counts: a report then knows what is missing
         made = _Made(journal, known, watcher)
@@ -199,10 +199,6 @@ def _foreign(plan: RunPlan, known: Mapping[str, Row]) -> Iterable[Row]:
     """Return rows of earlier configurations in the same file; they stay, behind this run's."""
     mine = {job.key for job in plan.jobs}
     return (row for key, row in known.items() if key not in mine)
-
-
-def _header(config: EvalConfig, plan: RunPlan) -> dict[str, Any]:
-    return header_row(config.given, _versions(), planned_rows(map(row_of_job, plan.jobs)))
 
 
 def _versions() -> dict[str, str]:

@@ -6,7 +6,7 @@ by `blank_row` and filled in by the runner, checked by `schema`, and read from a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -47,13 +47,6 @@ class AttackSpec:
         place = "" if self.name == "adaptive" else f" @{self.rank}"  # it chooses its own ranks
         where = f"{self.name}{place} k'={self.corruption_size}"
         return f"{where} ({', '.join(extras)})" if extras else where
-
-
-def header_row(
-    config: Mapping[str, Any], versions: Mapping[str, str], planned: Sequence[Mapping[str, Any]] = ()
-) -> dict[str, Any]:
-    """The first line of a run's file: what is run, with which versions, and how many rows that makes."""
-    return {"schema": HEADER_SCHEMA, "config": dict(config), "versions": dict(versions), "planned": list(planned)}
 
 
 def blank_row(

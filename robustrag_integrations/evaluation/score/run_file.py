@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import parsed
 from robustrag_integrations.errors import RobustRAGError
@@ -39,7 +40,7 @@ class Run:
 
     Attributes:
         name: the file's name.
-        header: the first line's `config` and `versions`; empty when there is none.
+        header: the first line's `config`, `versions` and number of `planned` rows; empty when there is none.
         rows: the rows, each of the shape `schema.Row`; of two with one key the later one that did not fail.
         bad: lines that are not rows.
         torn: True if the last line was cut off, as it is when a run is stopped in the middle of writing.
@@ -77,6 +78,12 @@ def read_run(path: str | Path) -> Run:
     if not rows and not header:
         raise NotARunError(_refusal(path, bad))
     return Run(Path(path).name, header, tuple(latest_rows(rows)), tuple(bad), torn)
+
+
+def missing_rows(run: Run) -> int:
+    """The number of rows that the header plans and the file lacks; 0 where the untrusted header does not say."""
+    planned = run.header.get("planned")
+    return max(planned - len(run.rows), 0) if is_whole_number(planned, 0, 10**9) else 0
 
 
 def file_lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:

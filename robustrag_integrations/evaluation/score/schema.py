@@ -1,4 +1,4 @@
-"""The shape of a row and of a run's plan, as pydantic checks it: a file is not trusted.
+"""The shape of a row, as pydantic checks it: a file is not trusted.
 
 Everything drawn must be there, of its type and within its range. Other keys are ignored.
 """
@@ -135,12 +135,6 @@ _CERTIFICATE = _object(
 _ATTACK = _object(
     "Attack", name=str, mode=_TEXT, rank=_maybe(Rank), **dict.fromkeys(("corruption_size", "seed", "repeat"), _WHOLE)
 )
-_SETUP = {
-    **dict.fromkeys(("dataset", "task", "model", "setup", "defense"), str),
-    "settings": dict[str, Any],
-    "top_k": _WHOLE,
-    "attack": _ATTACK,
-}
 _PASSAGE = _object("Passage", id=_TEXT, text=str, source=_TEXT, planted=_maybe(bool))
 _SCORES = _object(
     "Scores",
@@ -158,7 +152,6 @@ _TIMING = _object(
     "Timing",
     seconds=Annotated[float, Field(ge=0, lt=LARGEST)],
     cached_calls=_NUMBER,
-    cached_tokens=_maybe(_TOKENS),
     first=_maybe(bool),
 )
 
@@ -166,8 +159,10 @@ EVIDENCE: TypeAdapter[Any] = TypeAdapter(_EVIDENCE)
 _ROW: TypeAdapter[Any] = TypeAdapter(
     _object(
         "Row",
-        **_SETUP,
-        **dict.fromkeys(("key", "question_id", "question"), str),
+        **dict.fromkeys(("key", "question_id", "question", "dataset", "task", "model", "setup", "defense"), str),
+        settings=dict[str, Any],
+        top_k=_WHOLE,
+        attack=_ATTACK,
         **dict.fromkeys(("incorrect", "target", "metric"), _TEXT),
         answers=_many(str),
         passages=_many(_PASSAGE),
@@ -185,7 +180,6 @@ _ANSWERED: TypeAdapter[Any] = TypeAdapter(
     )
 )
 _ATTACKED: TypeAdapter[Any] = TypeAdapter(_object("Attacked", rank=Rank, corruption_size=Whole))
-_PLAN: TypeAdapter[Any] = TypeAdapter(_many(_object("Planned", **_SETUP, rows=Annotated[float, Field(ge=1, le=1e9)])))
 _WORDS = {
     "string_type": "a text",
     "int_type": "a whole number",
@@ -201,22 +195,13 @@ def misfit_in_row(row: Any) -> str | None:
     """Describe what is wrong with a row; None when it has everything that is drawn."""
     if problem := misfit(row, _ROW):
         return problem
-    if problem := _misfit_in_attack(row):
+    if row["attack"]["name"] != "none" and (problem := misfit(row["attack"], _ATTACKED, "attack")):
         return problem
     if row.get("error") is not None:
         return None
     if row["task"] != "long" and any(c["tau"] > 1 for c in row.get("certificates") or ()):
         return "certificates.tau must be at most 1"
     return misfit(row, _ANSWERED)
-
-
-def misfit_in_plan(planned: Any) -> str | None:
-    """Describe what is wrong with the plan in a run's header; None when it can be read."""
-    return misfit(planned, _PLAN) or next(filter(None, map(_misfit_in_attack, planned)), None)
-
-
-def _misfit_in_attack(row: Any) -> str | None:
-    return None if row["attack"]["name"] == "none" else misfit(row["attack"], _ATTACKED, "attack")
 
 
 def misfit(value: Any, shape: TypeAdapter[Any], place: str = "") -> str | None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from robustrag_integrations._util.words import repeats_in_words
-from robustrag_integrations.answers.usage import UNTOLD, Prices, Usage, told
+from robustrag_integrations.answers.usage import Prices, Usage
 from robustrag_integrations.evaluation.score.expected import ExpectedAccuracy, expected_accuracy
 from robustrag_integrations.evaluation.score.intervals import (
     EMPTY,
@@ -83,7 +83,6 @@ class Line:
         radius: the mean radius of the right answers (of long ones: of those that do not abstain).
         radius_wrong: that of the answers that are wrong and no abstention.
         radius_abstained: that of the abstentions.
-        radii: how many of the answers in `radius` have which radius.
         held: share of answers that are right and have a radius of at least 1: what `min_radius=1` leaves. Empty for
             long answers.
         held_wrong: share of those that are wrong, no abstention, and have one; likewise.
@@ -96,7 +95,6 @@ class Line:
         reasoning_tokens: of the replies, how many were reasoning; likewise.
         told: how many questions told the tokens of prompts and replies.
         money: mean cost of a question at the prices given, over those questions; None without prices.
-        spent: the tokens of all calls that this run really made, where they are known: none of a call out of a cache.
         seconds: mean time per question. Rows whose model calls came out of a cache took no time worth measuring, and
             the first row of each defence pays for loading what the others find loaded: both are left out here and in
             the ratio; None when no other is there.
@@ -135,7 +133,6 @@ class Line:
     radius: Interval = EMPTY
     radius_wrong: Interval = EMPTY
     radius_abstained: Interval = EMPTY
-    radii: Mapping[int, int] = field(default_factory=dict)
     held: Interval = EMPTY
     held_wrong: Interval = EMPTY
     model_calls: float | None = None
@@ -146,7 +143,6 @@ class Line:
     reasoning_tokens: float | None = None
     told: int = 0
     money: float | None = None
-    spent: Usage = UNTOLD
     seconds: float | None = None
     latency_ratio: Interval = EMPTY
     certified: tuple[CertifiedScore, ...] = ()
@@ -263,20 +259,6 @@ def _rate_of(radii: Sequence[int], of: int) -> Interval:
     return _rate([True] * held + [False] * (of - held))
 
 
-def _spent(row: Row) -> Usage:
-    """The tokens of the calls that were made; unknown where a file does not say how many came out of a cache."""
-    known, timing = _usage(row["cost"]), row["timing"]
-    if not timing.get("cached_calls"):
-        return known
-    kept = timing.get("cached_tokens") or {}
-
-    def made(kind: str) -> int | None:
-        of_all, out_of_cache = getattr(known, kind), kept.get(kind)
-        return None if of_all is None or out_of_cache is None else int(of_all - out_of_cache)
-
-    return Usage(made("prompt"), made("cached"), made("completion"))
-
-
 def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices: Prices | None) -> Line:
     first = rows[0]
     attack = attack_of_row(first)
@@ -308,7 +290,6 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         radius=bootstrap_mean(radii["right"]),
         radius_wrong=bootstrap_mean(radii["wrong"]),
         radius_abstained=bootstrap_mean(radii["abstained"]),
-        radii=dict(sorted(Counter(radii["right"]).items())),
         held=EMPTY if long else _rate_of(radii["right"], len(done)),
         held_wrong=EMPTY if long else _rate_of(radii["wrong"], len(done)),
         model_calls=_mean(c.get("model_calls") for c in costs),
@@ -319,7 +300,6 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         reasoning_tokens=_mean(c.get("reasoning_tokens") for c in costs),
         told=sum(c.get("prompt_tokens") is not None and c.get("completion_tokens") is not None for c in costs),
         money=None if prices is None else _mean(prices.of(_usage(c)) for c in costs),
-        spent=told(map(_spent, done)),
         seconds=_mean(map(_seconds, done)),
         latency_ratio=bootstrap_ratio(_times(done, vanilla)),
         certified=_certified(done, SCORE if long else RATE),

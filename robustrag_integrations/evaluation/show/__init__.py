@@ -1,1 +1,1 @@
-"""Output for readers: tables, the figures of the paper, and the report page."""
+"""Output for readers: tables and the report page."""

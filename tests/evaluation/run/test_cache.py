@@ -17,7 +17,7 @@ import pytest
 
 from robustrag_integrations import CallableModel
 from robustrag_integrations.answers.usage import Usage
-from robustrag_integrations.evaluation.run.cache import METER, CacheError, CallCache, Meter, metered
+from robustrag_integrations.evaluation.run.cache import CACHED_CALLS, CacheError, CallCache, metered
 from robustrag_integrations.models.base import DecodingModel, Response, Role
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.scripted import ScriptedModel
@@ -267,12 +267,11 @@ def test_cached_replies_cost_what_they_cost_when_the_model_was_asked(cache) -> N
     asked = metered(model, "f", cache)
     seen = []
     for _ in range(2):
-        meter = Meter()
-        token = METER.set(meter)
+        token = CACHED_CALLS.set(cached := [])
         seen.append([r.usage for r in asked.generate(prompts("Q", "b"), "isolated")])
-        METER.reset(token)
+        CACHED_CALLS.reset(token)
     assert seen == [[Usage(9, 4, 2), Usage()]] * 2
-    assert meter.cached == 2
+    assert [prompt.text for prompt in cached] == [prompt.text for prompt in prompts("Q", "b")]
 
 
 def test_an_entry_of_another_version_has_unknown_tokens(cache) -> None:

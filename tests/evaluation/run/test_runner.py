@@ -13,7 +13,9 @@ from robustrag_integrations.evaluation.run.engine import LocalEngine
 from robustrag_integrations.evaluation.run.journal import JournalError
 from robustrag_integrations.evaluation.run.planning import make_plan, row_of_job
 from robustrag_integrations.evaluation.run.runner import RunStopped, evaluate
+from robustrag_integrations.evaluation.score.run_file import Run, missing_rows, read_run
 from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show.report import write_report
 from robustrag_integrations.models.callable import CallableModel
 from tests.evaluation import light
 from tests.evaluation.rows import rows_in
@@ -88,6 +90,24 @@ def test_an_interrupted_run_ends_like_an_undisturbed_one(config, output, tmp_pat
     done = evaluate(config(), output=output, engine=LocalEngine(concurrency=4))
     assert done.made == len(done.rows) - after
     assert [untimed(r) for r in rows_in(output)] == [untimed(r) for r in rows_in(whole)]
+
+
+def test_the_report_of_an_interrupted_run_says_how_many_rows_are_missing(config, output, tmp_path) -> None:
+    def page() -> str:
+        return write_report(read_run(output), tmp_path / "run.html").read_text()
+
+    for given in ({}, {"attacks": ["pia", "poison"], "ranks": ["first", "last"]}):  # the second one is larger
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(config(**given), output=output, engine=Interrupting(4))
+        missing = missing_rows(read_run(output))
+        assert f"{missing:,} rows are missing" in page()
+        assert evaluate(config(**given), output=output).made == missing > 0
+        assert "rows are missing" not in page()
+
+
+@pytest.mark.parametrize("planned", [None, "x", -1, {}, [3], True])
+def test_a_header_that_does_not_say_misses_nothing(planned) -> None:
+    assert missing_rows(Run("run", {"planned": planned})) == 0
 
 
 def test_what_is_there_is_not_asked_again(config, output, monkeypatch) -> None:

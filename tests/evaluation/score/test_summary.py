@@ -76,9 +76,9 @@ def test_questions_without_a_target_are_in_no_success_rate() -> None:
     assert (line.asr.mean, line.asr.n, line.accuracy.n) == (1.0, 1, 2)
 
 
-def test_the_radius_has_a_mean_and_a_distribution() -> None:
+def test_the_radius_has_a_mean() -> None:
     [line] = summarise([row(i, answer={"radius": r}) for i, r in enumerate([2, 0, 2, 3])])
-    assert (line.radius.mean, line.radii) == (1.75, {0: 1, 2: 2, 3: 1})
+    assert line.radius.mean == 1.75
 
 
 def test_the_radius_is_that_of_right_answers_and_others_stand_apart() -> None:
@@ -86,7 +86,6 @@ def test_the_radius_is_that_of_right_answers_and_others_stand_apart() -> None:
     rows = [row(1), row(2, answer={"radius": 9}, scores=silent), row(3, answer={"radius": 1}, scores=wrong)]
     [line] = summarise(rows)
     assert (line.radius.mean, line.radius_wrong.mean, line.radius_abstained.mean) == (2, 1, 9)
-    assert line.radii == {2: 1}
     assert [round(share.mean or 0, 3) for share in (line.held, line.held_wrong)] == [0.333, 0.333]
     [line] = summarise(rows[1:])
     assert line.radius == EMPTY
@@ -144,16 +143,6 @@ def test_the_first_answer_of_a_defence_pays_for_loading_and_tells_nothing_about_
     found = {line.setup: line for line in summarise(rows)}
     assert (found["vanilla"].seconds, found["keyword"].seconds) == (1.0, 2.0)
     assert (found["keyword"].latency_ratio.mean, found["keyword"].latency_ratio.n) == (2.0, 1)
-
-
-def test_what_came_out_of_a_cache_was_not_spent() -> None:
-    kept = {"prompt": 90, "cached": 0, "completion": 9, "reasoning": None}
-    cached = {"seconds": 0.1, "cached_calls": 10, "cached_tokens": kept}
-    [line] = summarise([row(1), row(2, timing=cached)])
-    assert (line.spent.prompt, line.spent.completion) == (110, 11)
-    assert (line.prompt_tokens, line.completion_tokens) == (100, 10), "what an answer takes"
-    [line] = summarise([row(1, timing={"seconds": 0.1, "cached_calls": 10})])
-    assert (line.spent.prompt, line.spent.completion) == (None, None), "of older files it is not known"
 
 
 def test_certificates_are_averaged_per_attacker_and_size() -> None:

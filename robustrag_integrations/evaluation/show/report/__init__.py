@@ -1,6 +1,6 @@
 """One self-contained page about a run: what came out, and for each question how.
 
-`page` fills the template `page.html`, `overview` and `listing` are its halves. The page's own script and style are the
+`page` fills the template `page.html`, `listing` draws its rows. The page's own script and style are the
 two files beside this one; nothing is loaded from anywhere else.
 """
 

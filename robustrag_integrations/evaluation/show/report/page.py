@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
 
-from robustrag_integrations._util.checks import is_whole_number
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.usage import Prices, prices_of
 from robustrag_integrations.drawing.answer import Limits
-from robustrag_integrations.drawing.charts import chart
-from robustrag_integrations.drawing.elements import ATTRIBUTES, DRAWN, TAGS, Element, h, to_data, to_html
-from robustrag_integrations.drawing.files import write_at_once
+from robustrag_integrations.drawing.elements import ATTRIBUTES, DRAWN, TAGS, h, to_data, to_html
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.paired import compare
-from robustrag_integrations.evaluation.score.planned import missing_rows
-from robustrag_integrations.evaluation.score.run_file import Run
+from robustrag_integrations.evaluation.score.run_file import Run, missing_rows
 from robustrag_integrations.evaluation.score.summary import Line, summarise
 from robustrag_integrations.evaluation.show.beside import comparisons_table
-from robustrag_integrations.evaluation.show.figures import all_figures
 from robustrag_integrations.evaluation.show.lines import summary_tables
 from robustrag_integrations.evaluation.show.paper import LAYOUTS, layout_tables
 from robustrag_integrations.evaluation.show.report.embedding import (
@@ -35,14 +33,21 @@ from robustrag_integrations.evaluation.show.report.embedding import (
     policy,
     template,
 )
-from robustrag_integrations.evaluation.show.report.listing import COLUMNS, details, legend, list_line
-from robustrag_integrations.evaluation.show.report.outcomes import WORDS, attack_label, outcome
-from robustrag_integrations.evaluation.show.report.overview import Places, heading
+from robustrag_integrations.evaluation.show.report.listing import (
+    COLUMNS,
+    WORDS,
+    attack_label,
+    details,
+    legend,
+    list_line,
+    outcome,
+)
 from robustrag_integrations.evaluation.show.tables import Table
 
 MEGABYTE = 1_000_000
 _AT_A_TIME = 50  # rows on the screen
 _LONGEST_TABLE = 500  # rows
+_IN_HEADING = 6  # data sets and models named there
 _FILTERS = {"dataset": "Data set", "model": "Model", "setup": "Setup", "attack": "Attack", "outcome": "Outcome"}
 
 
@@ -66,7 +71,7 @@ class ReportError(RobustRAGError):
 
 
 def write_report(run: Run, target: str | Path, *, size: Size | None = None) -> Path:
-    """Write the page about a run, at once or not at all.
+    """Write the page about a run, at once or not at all, with the permissions of the umask.
 
     Args:
         run: from `read_run`.
@@ -76,21 +81,26 @@ def write_report(run: Run, target: str | Path, *, size: Size | None = None) -> P
     Raises:
         ReportError: the file cannot be written.
     """
+    target, page = Path(target), report_page(run, size=size)
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        write_at_once(target, report_page(run, size=size))
+        with draft.open("x", encoding="utf-8", newline="") as file:
+            file.write(page)
+        draft.replace(target)
     except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
         raise ReportError(f"cannot write {str(target)!r}: {error.strerror}") from error
-    return Path(target)
+    return target
 
 
 def report_page(run: Run, *, size: Size | None = None) -> str:
     """The page about a run, as HTML."""
     size = size or Size()
     rows = run.rows[: size.lines]
-    places = Places.of(rows, tuple(_FILTERS), _filtered_by)
-    prices = _prices(run.header)
-    lines = summarise(run.rows, prices)
-    finding, facts = heading(run, lines, prices)
+    lines = summarise(run.rows, _prices(run.header))
+    columns = list(zip(*map(_filtered_by, rows), strict=True)) or [()] * len(_FILTERS)
+    places = [tuple(dict.fromkeys(column)) for column in columns]
     data, shown = _data(rows, places, size)
     style, script = own_file("style.css"), own_file("script.js")
     return template("page.html").render(
@@ -99,19 +109,42 @@ def report_page(run: Run, *, size: Size | None = None) -> str:
         style=Markup(style),  # noqa: S704 - a file of ours
         script=Markup(script),  # noqa: S704 - a file of ours
         name=run.name,
-        finding=finding,
-        facts=facts,
+        facts=_facts(run, lines),
         tables=[*summary_tables(lines), *_tables(run, lines)],
         most_rows=_LONGEST_TABLE,
-        figures=_joined([chart(figure) for figure in all_figures(lines, _seed(run.header))]),
-        legend=_joined([legend()]),
-        filters=[{"name": n, "label": _FILTERS[n], "places": places.values[n]} for n in _FILTERS],
+        legend=Markup(to_html(legend())),  # noqa: S704 - it has escaped what is in it
+        filters=[
+            {"name": n, "label": label, "places": p} for (n, label), p in zip(_FILTERS.items(), places, strict=True)
+        ],
         notices=list(_notices(len(run.rows), len(rows), shown, size)),
         listed=f"{len(rows):,}",
         columns=COLUMNS,
         run=run,
         data=Markup(data),  # noqa: S704 - JSON without a character that markup is made of
     )
+
+
+def _facts(run: Run, lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """Names and values at the head of the page."""
+    questions = len({(row["dataset"], row["question_id"]) for row in run.rows})
+    failed, left, missing = sum(line.failed for line in lines), len(run.bad) + run.torn, missing_rows(run)
+    repeats = dict.fromkeys(line.repeats for line in lines if line.repeats)
+    facts = {
+        "Data": _names(line.dataset for line in lines),
+        "Model": _names(line.model for line in lines),
+        "Rows": f"{len(run.rows):,}, from {count_of(questions, 'question')}",
+        "Not finished": f"{missing:,} rows are missing; the same command goes on with them" if missing else "",
+        "Repeats itself": one_line("; ".join(repeats), 400),
+        "Failed": f"{count_of(failed, 'row')}, in no rate" if failed else "",
+        "Left out": f"{count_of(left, 'line')} that cannot be read; see the end of this page" if left else "",
+    }
+    return [(name, said) for name, said in facts.items() if said]
+
+
+def _names(found: Iterable[str]) -> str:
+    names = list(dict.fromkeys(found))
+    more = [f"and {len(names) - _IN_HEADING} more"] if len(names) > _IN_HEADING else []
+    return ", ".join([one_line(name, 60) for name in names[:_IN_HEADING]] + more) or "none"
 
 
 def _config(header: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -132,7 +165,7 @@ def run_tables(run: Run) -> list[Table]:
     """All tables of a run, for LaTeX; below the first stands how many rows an unfinished run lacks."""
     lines = summarise(run.rows, _prices(run.header))
     found = [*summary_tables(lines), *_tables(run, lines)]
-    if found and (lacking := sum(m.rows for m in missing_rows(run.header, run.rows))):
+    if found and (lacking := missing_rows(run)):
         found[0] = replace(found[0], notes=[f"Not finished, {lacking:,} rows are missing.", *found[0].notes])
     return found
 
@@ -145,20 +178,20 @@ def _tables(run: Run, lines: Sequence[Line]) -> list[Table]:
     return [*asked, *([compared] if compared else [])]
 
 
-def _seed(header: Mapping[str, Any]) -> int | None:
-    """The seed of a run, where there is one."""
-    seed = _config(header).get("seed")
-    return seed if is_whole_number(seed, 0, 999_999_999) else None
-
-
 def _filtered_by(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (row["dataset"], row["model"], row["setup"], attack_label(row), WORDS[outcome(row)])
 
 
-def _data(rows: Sequence[Mapping[str, Any]], places: Places, size: Size) -> tuple[str, int]:
+def _data(rows: Sequence[Mapping[str, Any]], places: Sequence[tuple[str, ...]], size: Size) -> tuple[str, int]:
     """Return the data elements of the page, and how many rows have their details among them."""
     parts = SharedParts()
-    lines = [{"f": places.of_row(row), "n": to_data(list_line(row), parts.number)} for row in rows]
+    lines = [
+        {
+            "f": [values.index(v) for values, v in zip(places, _filtered_by(row), strict=True)],
+            "n": to_data(list_line(row), parts.number),
+        }
+        for row in rows
+    ]
     listed = json_text({"filters": list(_FILTERS), "lines": lines})
     left = size.megabytes * MEGABYTE - len(listed)
     unfolded: list[str] = []
@@ -188,7 +221,3 @@ def _notices(total: int, listed: int, shown: int, size: Size) -> Iterator[str]:
         yield f"{total - listed:,} of {total:,} rows are not listed (the tables above count all of them)."
     if shown < listed:
         yield f"The details of {listed - shown:,} rows are left out: the page is limited to {size.megabytes:g} MB."
-
-
-def _joined(elements: Sequence[Element]) -> Markup:
-    return Markup("\n".join(map(to_html, elements)))  # noqa: S704 - each has escaped what is in it

@@ -184,3 +184,26 @@ def test_what_a_sampling_model_is_worth_stands_on_the_page_and_is_called_no_cert
     assert "samples (temperature 1)" in shown
     assert "no certificate of any single answer" in shown
     assert "replacement <b>" not in shown
+
+
+def page_of(rows: list[dict[str, Any]], **config: Any) -> str:
+    return report_page(Run("run.jsonl", {"config": config}, tuple(rows)))
+
+
+def test_the_page_has_the_papers_table_of_the_runs_layout(made_rows: list[dict[str, Any]]) -> None:
+    shown = page_of(made_rows, layout="paper-table2")
+    assert "Accuracy and attack success under attack" in shown
+    assert "racc / asr" in shown
+    assert "racc / asr" not in page_of(made_rows)
+    for hostile in ("__class__", "<script>", 3, None, ["paper-table2"]):
+        assert "racc / asr" not in page_of(made_rows, layout=hostile)
+
+
+def test_the_page_has_paired_tests_and_warnings(made_rows: list[dict[str, Any]]) -> None:
+    answered = [r for r in made_rows if r["error"] is None]
+    rows = [{**r, "answer": {**r["answer"], "warnings": ["<b>beware of 3"]}} for r in answered]
+    shown = page_of(rows)
+    assert "Differences between setups on the same questions" in shown
+    assert "p (Holm)" in shown
+    assert f"warning of {len(rows)} of {len(rows)} answers: &lt;b&gt;beware of 3" in shown
+    assert "exact for 0/n and n/n" in shown
