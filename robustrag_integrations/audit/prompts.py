@@ -1,4 +1,4 @@
-"""The audit of prompts at run time, and the findings that it shares with the static wiring checks.
+"""The audit of prompts at run time, and the findings that it shares with the static checks.
 
 An integration tells an `Audit` what its framework's events say: `learn` every retrieved text, `release` every robust
 answer, `look` at every prompt. Matching is a search for common substrings:

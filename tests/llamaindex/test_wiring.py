@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,8 +15,6 @@ from llama_index.core.indices.list.retrievers import SummaryIndexLLMRetriever
 from llama_index.core.postprocessor import LLMRerank, LongContextReorder
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import (
-    CitationQueryEngine,
-    CustomQueryEngine,
     MultiStepQueryEngine,
     RetrieverQueryEngine,
     RetryQueryEngine,
@@ -30,7 +27,6 @@ from llama_index.core.retrievers import BaseRetriever, RecursiveRetriever
 from llama_index.core.schema import NodeWithScore
 from llama_index.core.selectors import LLMMultiSelector, LLMSingleSelector
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
-from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
 from llamaindex_robustrag import (
     DiverseRetriever,
@@ -43,7 +39,7 @@ from llamaindex_robustrag import (
     find_undefended,
 )
 from tests.llamaindex.fakes import QUESTION, FactReader, index_of
-from tests.llamaindex.test_query_engine import Chosen, OneQuestion
+from tests.llamaindex.test_query_engine import OneQuestion
 
 
 class Answer(BaseModel):
@@ -67,8 +63,8 @@ def stock(clean: VectorStoreIndex, llm: FactReader) -> RetrieverQueryEngine:
     return clean.as_query_engine(llm=llm)
 
 
-def kinds(thing: object, **arguments: Any) -> list[str]:
-    return [finding.kind for finding in find_undefended(thing, **arguments)]
+def kinds(thing: object) -> list[str]:
+    return [finding.kind for finding in find_undefended(thing)]
 
 
 def tool(engine: Any) -> QueryEngineTool:
@@ -140,9 +136,6 @@ def test_row_a_router_of_several_choices_merges_and_drops_the_report(
         summarizer=RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"),
     )
     assert kinds(isolated) == []
-    unknown = RouterQueryEngine(Chosen(0), two, llm=llm)
-    assert kinds(unknown) == ["multi-select-router"]
-    assert kinds(unknown, trusted=[Chosen]) == []
 
 
 def test_row_sub_questions_need_robust_inner_engines_and_a_stock_outer_one(
@@ -227,16 +220,6 @@ def test_wrapped_engines_are_looked_into(
     assert kinds(wrap(stock, llm)) == [*expected, "stock-synthesizer"]
 
 
-def test_a_citation_engine_is_defended_unless_every_node_has_a_vote(clean: VectorStoreIndex, llm: FactReader) -> None:
-    def engine(**arguments: Any) -> CitationQueryEngine:
-        synthesizer = RobustRAGSynthesizer(llm=llm, **{"aggregation": "keyword", "final": "always", **arguments})
-        return CitationQueryEngine.from_args(clean, llm=llm, response_synthesizer=synthesizer)
-
-    assert kinds(engine()) == []
-    assert kinds(engine(group_by="passage")) == ["split-nodes"]
-    assert kinds(CitationQueryEngine.from_args(clean, llm=llm)) == ["stock-synthesizer"]
-
-
 def test_a_reranker_that_reads_several_documents_at_once_is_found(clean: VectorStoreIndex, llm: FactReader) -> None:
     engine = RobustRAGQueryEngine.from_args(
         clean.as_retriever(), llm=llm, node_postprocessors=[LLMRerank(llm=llm, top_n=2)]
@@ -244,59 +227,7 @@ def test_a_reranker_that_reads_several_documents_at_once_is_found(clean: VectorS
     assert kinds(engine) == ["joint-reranker"]
 
 
-def test_functions_are_judged_by_what_they_hold(
-    clean: VectorStoreIndex, robust: RobustRAGQueryEngine, stock: RetrieverQueryEngine
-) -> None:
-    retriever = clean.as_retriever()
-
-    def looks_up(question: str) -> str:
-        """Look up."""
-        return "\n".join(n.text for n in retriever.retrieve(question))
-
-    def asks_stock(question: str) -> str:
-        """Ask."""
-        return str(stock.query(question))
-
-    class Service:
-        def __init__(self, retriever: Any) -> None:
-            self.retriever = retriever
-
-        def looks_up(self, question: str) -> str:
-            """Look up."""
-            return str(self.retriever.retrieve(question))
-
-    held = functools.partial(lambda source, question: str(source.retrieve(question)), retriever)
-    raw = [looks_up, functools.partial(looks_up), held, retriever.retrieve, Service(retriever).looks_up]
-    for function in raw:
-        made = FunctionTool.from_defaults(function, name="n", description="d")
-        assert kinds(made) == kinds(function) == ["retrieving-function"], function
-        assert kinds(made, trusted=[made]) == []
-    assert kinds(FunctionTool.from_defaults(asks_stock)) == ["stock-synthesizer"]
-    assert kinds(FunctionTool.from_defaults(async_fn=aasks_of(stock), name="n", description="d")) == [
-        "stock-synthesizer"
-    ]
-
-
-def aasks_of(engine: Any) -> Any:
-    async def asks(question: str) -> str:
-        return str(await engine.aquery(question))
-
-    return asks
-
-
-def test_ordinary_tools_retrievers_and_postprocessors_are_no_alarm(
-    clean: VectorStoreIndex, robust: RobustRAGQueryEngine, llm: FactReader, caplog: pytest.LogCaptureFixture
-) -> None:
-    def add(first: int, second: int) -> int:
-        """Add."""
-        return first + second
-
-    def answers(question: str) -> dict[str, Any]:
-        """Answer, and name the files."""
-        response = robust.query(question)
-        files = [c["origins"] for c in response.metadata["robustrag"]["citations"]]
-        return {"answer": str(response), "files": files, "nodes": len(clean.as_retriever().retrieve(question))}
-
+def test_ordinary_tools_retrievers_and_postprocessors_are_no_alarm(clean: VectorStoreIndex, llm: FactReader) -> None:
     def remembers(text: str) -> str:
         """Remember."""
         clean.insert(Document(text=text))
@@ -310,32 +241,13 @@ def test_ordinary_tools_retrievers_and_postprocessors_are_no_alarm(
         def _retrieve(self, query_bundle: Any) -> list[NodeWithScore]:
             return self._retriever.retrieve(query_bundle)  # type: ignore[no-any-return]
 
-    tools = [FunctionTool.from_defaults(f) for f in (add, answers, remembers)]
     engine = RobustRAGQueryEngine.from_args(
         Logging(clean.as_retriever()), llm=llm, node_postprocessors=[LongContextReorder(), Filtering()]
     )
-    agent = ReActAgent(name="a", description="d", tools=[*tools, tool(engine)], llm=llm)
-    found = find_undefended(agent)
-    assert found == []
-    assert len(found.not_looked_into) == 5
-    assert_defended(agent)
-    assert "._retriever (test_ordinary" in caplog.text or "._retriever (Logging)" in caplog.text
-    assert "._node_postprocessors[1] (Filtering)" in caplog.text
-    assert "audit_isolation()" in caplog.text
-    stock_inside = RobustRAGQueryEngine.from_args(
-        Logging(SummaryIndexLLMRetriever.__new__(SummaryIndexLLMRetriever)), llm=llm
-    )
-    assert kinds(stock_inside) == ["joint-retriever"]
-
-
-def test_an_agent_given_bare_functions_is_looked_into(clean: VectorStoreIndex, llm: FactReader) -> None:
-    retriever = clean.as_retriever()
-
-    def looks_up(question: str) -> str:
-        """Look up."""
-        return str(retriever.retrieve(question))
-
-    assert kinds(ReActAgent(name="a", description="d", tools=[looks_up], llm=llm)) == ["retrieving-function"]
+    tools = [FunctionTool.from_defaults(remembers), tool(engine)]
+    assert_defended(ReActAgent(name="a", description="d", tools=tools, llm=llm))
+    joint = SummaryIndexLLMRetriever.__new__(SummaryIndexLLMRetriever)
+    assert kinds(RobustRAGQueryEngine.from_args(Logging(joint), llm=llm)) == ["joint-retriever"]
 
 
 def test_engines_inside_retrievers_are_found(
@@ -347,49 +259,8 @@ def test_engines_inside_retrievers_are_found(
     assert kinds(RobustRAGQueryEngine.from_args(diverse, llm=llm)) == ["stock-synthesizer"]
 
 
-def test_an_engine_of_ones_own_is_not_vouched_for(clean: VectorStoreIndex) -> None:
-    class Own(CustomQueryEngine):
-        def custom_query(self, query_str: str) -> str:
-            return "?"
-
-    class Redefining(RetrieverQueryEngine):
-        def query(self, *args: Any, **kwargs: Any) -> Any:
-            return "?"
-
-    assert kinds(Own()) == ["unknown"]
-    assert kinds(Own(), trusted=[Own]) == []
-    assert kinds(Redefining(clean.as_retriever(), get_response_synthesizer(llm=FactReader()))) == ["unknown"]
-
-
-def test_a_workflow_is_looked_into(clean: VectorStoreIndex, robust: RobustRAGQueryEngine, llm: FactReader) -> None:
-    class Answering(Workflow):
-        def __init__(self, part: Any) -> None:
-            super().__init__()
-            self.part = part
-
-        @step
-        async def answer(self, event: StartEvent) -> StopEvent:
-            return StopEvent(result=None)
-
-    assert kinds(Answering(robust)) == []
-    assert kinds(Answering(get_response_synthesizer(llm=llm))) == ["stock-synthesizer"]
-    assert find_undefended(Answering(clean.as_retriever())).not_looked_into == ["here (Answering)"]
-
-
 def test_a_part_used_twice_is_reported_once(stock: RetrieverQueryEngine) -> None:
     assert kinds([tool(stock), tool(stock)]) == ["stock-synthesizer"]
-
-
-@pytest.mark.parametrize("thing", [None, "x", b"x", 3, FactReader(), index_of(["a"]), [None], ["x"], [index_of(["a"])]])
-def test_what_answers_no_questions_cannot_be_checked(thing: object) -> None:
-    with pytest.raises(TypeError, match=r"cannot check a .*; pass the query engine"):
-        assert_defended(thing)
-
-
-@pytest.mark.parametrize("trusted", ["x", ["x"], 3])
-def test_a_name_is_not_trusted(robust: RobustRAGQueryEngine, trusted: Any) -> None:
-    with pytest.raises(TypeError, match="trusted="):
-        assert_defended(robust, trusted=trusted)
 
 
 def test_a_finding_reads_as_one_line(stock: RetrieverQueryEngine) -> None:
@@ -398,6 +269,7 @@ def test_a_finding_reads_as_one_line(stock: RetrieverQueryEngine) -> None:
     assert "\n" not in str(finding)
 
 
-def test_nothing_is_not_defended() -> None:
-    with pytest.raises(TypeError, match="nothing to check in an empty list"):
-        assert_defended([])
+@pytest.mark.parametrize("thing", [None, "x", FactReader(), index_of(["a"]), [], [None]])
+def test_what_answers_no_questions_cannot_be_checked(thing: object) -> None:
+    with pytest.raises(TypeError, match="cannot check a"):
+        assert_defended(thing)

@@ -70,7 +70,7 @@ agent = create_agent(
     llm, [tool, create_retriever_tool(retriever, "s2", "d")], middleware=[RobustRetrievalMiddleware(llm, tools=["s2"])]
 )
 assert_defended(agent)
-findings: list[Finding] = find_undefended(agent, trusted=[tool])
+findings: list[Finding] = find_undefended(agent)
 graph = StateGraph(State)
 graph.add_node("generate", create_robust_node(llm, group_by="source"))
 graph.add_node("rag", rag)
