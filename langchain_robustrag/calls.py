@@ -17,12 +17,11 @@ from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
 from langchain_core.language_models import BaseChatModel
-from langchain_core.runnables import Runnable, RunnableConfig, RunnableLambda, RunnablePassthrough
+from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
 from langchain_core.runnables.config import set_config_context
 from langchain_core.runnables.utils import coro_with_context
 
 from langchain_robustrag.audit import announced
-from langchain_robustrag.cache_marks import marked, wants_marks
 from langchain_robustrag.callbacks import NOSTREAM, OpenRuns, has_handlers, in_loop, without_tokens
 from langchain_robustrag.configured import parameters_sent, without_parameters
 from langchain_robustrag.language_models import (
@@ -44,7 +43,6 @@ from robustrag_integrations.models.base import BLANK, Response
 from robustrag_integrations.models.caller import ModelCaller, RetriedCall
 from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
-from robustrag_integrations.plans.priming import prime_from
 from robustrag_integrations.plans.requests import Ask, ProbeReplies, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.refusals import without_secrets
@@ -69,8 +67,6 @@ class CallOptions:
             call cannot be stopped from outside; it is given up, and its thread ends when the model returns.
         attempts: tries of one call in all where the server says that it is busy (429, or 500 and above), after as long
             as its Retry-After says. A model that tries again by itself (`max_retries`, `.with_retry`) is left to it.
-        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
-            with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `robustness.determinism` still says what holds.
     """
@@ -78,14 +74,12 @@ class CallOptions:
     max_concurrency: int = 10
     timeout: float | None = None
     attempts: int = 3
-    prime: bool | int = False
     accept_sampling: bool = False
 
     def __post_init__(self) -> None:
         check_at_least(1, max_concurrency=self.max_concurrency, attempts=self.attempts)
         check_flag(accept_sampling=self.accept_sampling)
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
-        prime_from(self.prime)
 
 
 @dataclass(frozen=True)
@@ -98,7 +92,6 @@ class ModelCalls:
         capabilities: what it was found to refuse.
         attempts: tries in all where the server says that it is busy. A model that tries again by itself is left to it.
         structured: the schema of its answers; None for text.
-        marks_from: from how many shared characters on an API that wants marks is told what to cache; 0 for never.
         caller: makes the calls.
         synchronous: True if its asynchronous calls are not implemented.
     """
@@ -108,7 +101,6 @@ class ModelCalls:
     capabilities: Capabilities = field(default_factory=Capabilities)
     attempts: int = 3
     structured: Structured | None = None
-    marks_from: int = 0
     caller: ModelCaller = field(init=False)
     synchronous: bool = field(init=False)
 
@@ -131,9 +123,6 @@ class ModelCalls:
             llm = replying(llm, way)
         if self.structured is not None:
             llm = self.structured.around(llm)
-        shared = prompt.shared if self.marks_from and prompt.context is not None else 0
-        if shared and shared >= self.marks_from and wants_marks(self.llm):
-            llm = RunnableLambda(lambda asked: marked(asked, shared), name="cache_marks") | llm
         if isinstance(prompt, FilledPrompt):
             plain = not heard and type(prompt.template).__module__.startswith("langchain_core.")
             # A sequence opens a run for itself and one for the prompt, which cost as much as the model's own.
@@ -383,8 +372,6 @@ class CallPerformer:
 
     def _groups(self, request: Ask) -> list[tuple[Prompt, ChildRun]]:
         """Return the prompts, each with its run."""
-        if request.prime:
-            return [(prompt, self._aside("prime")) for prompt in request.prompts]
         tags = (NOSTREAM, ISOLATED)
         return [
             (prompt, partial(self._child, f"group:{index}", tags, {"robustrag_group": index}))

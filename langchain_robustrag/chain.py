@@ -81,7 +81,7 @@ def create_robust_documents_chain(
             Documents without one share a vote; where none has an origin, each has its own, and a warning says so.
         votes: the other rules of voting: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
             below=..., stop_when_decided=..., wave_size=..., allow_sole_source=..., group_size=...)`.
-        calls: how the model is called: `CallOptions(max_concurrency=..., timeout=..., attempts=..., prime=...,
+        calls: how the model is called: `CallOptions(max_concurrency=..., timeout=..., attempts=...,
             accept_sampling=...)`.
         citation_markers: the answer has `[1]` where the documents that the report's `citations` number 1
             support it; none is the model's. It is then streamed in one piece, and the report's `text` has no markers.

@@ -34,16 +34,6 @@ class FilledPrompt(Prompt):
     values: Mapping[str, Any] = field(kw_only=True, compare=False)
     slot: str = field(kw_only=True, compare=False)
 
-    @property
-    def shared(self) -> int:
-        """The number of characters of its messages before the passages; 0 where the template does not tell."""
-        try:
-            text = as_text(self.template.format_prompt(**{**self.values, self.slot: _SLOT}))
-        except Exception:
-            return 0
-        before, slot, _ = text.partition(_SLOT)
-        return len(before) if slot else 0
-
     def without_context(self) -> Prompt:
         """Return the same call with an empty slot."""
         return replace(self, text="", context=(0, 0), values={**self.values, self.slot: ""})

@@ -52,7 +52,6 @@ from robustrag_integrations.models.capabilities import Capabilities, described_t
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
-from robustrag_integrations.plans.priming import prime_from
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
@@ -286,7 +285,6 @@ class RobustDocuments(OneRun[Any]):
             ),
             repeats=lambda: self._repeats(calls, final),
             accept_sampling=self.calls.accept_sampling,
-            prime=prime_from(self.calls.prime),
             markers=self.citation_markers,
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))
@@ -319,7 +317,7 @@ class RobustDocuments(OneRun[Any]):
         if len(self._models) > _MOST_MODELS:
             self._models.clear()
         known = self._models.setdefault(model_name(llm), Capabilities())
-        return ModelCalls(llm, self._limits, known, self.calls.attempts, marks_from=prime_from(self.calls.prime))
+        return ModelCalls(llm, self._limits, known, self.calls.attempts)
 
     def _log_unheard(self, answer: RobustAnswer, config: RunnableConfig) -> None:
         """Log once that nothing receives the report of an answer with warnings; a log holds no text of theirs."""

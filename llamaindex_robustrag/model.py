@@ -25,7 +25,6 @@ from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.capabilities import PROBE, Capabilities, described_together
 from robustrag_integrations.models.client_errors import checked_errors, is_busy
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
-from robustrag_integrations.plans.priming import prime_from
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -41,8 +40,6 @@ class CallOptions:
         retry_on: exceptions worth another try, besides those of a server that is busy (429, or 500 and above) where
             the LLM's client does not try again by itself.
         llm_kwargs: passed on with every call, such as `{"temperature": 0.0}`.
-        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
-            with; True where that is long enough to pay, a number for the least number of characters.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `determinism` in the report still says what holds.
     """
@@ -52,7 +49,6 @@ class CallOptions:
     attempts: int = 3
     retry_on: tuple[type[Exception], ...] = TRANSIENT
     llm_kwargs: Mapping[str, Any] = field(default_factory=dict)
-    prime: bool | int = False
     accept_sampling: bool = False
 
     def __post_init__(self) -> None:
@@ -60,7 +56,6 @@ class CallOptions:
         check_flag(accept_sampling=self.accept_sampling)
         if not isinstance(self.llm_kwargs, Mapping):
             raise TypeError(f"llm_kwargs must be a mapping such as {{'temperature': 0.0}}, got {self.llm_kwargs!r:.60}")
-        prime_from(self.prime)
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
         object.__setattr__(self, "retry_on", checked_errors(self.retry_on))
         object.__setattr__(self, "limits", CallLimits(self.num_workers, self.timeout))

@@ -74,7 +74,6 @@ from robustrag_integrations.models.base import DecodingModel, TextModel, repeats
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import for_prompts
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer, warmed
-from robustrag_integrations.plans.priming import prime_from
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
@@ -138,7 +137,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         votes: the other rules of voting: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
             below=..., stop_when_decided=..., wave_size=..., allow_sole_source=...)`.
         calls: how the LLM is called: `CallOptions(num_workers=..., timeout=..., attempts=..., retry_on=...,
-            llm_kwargs=..., prime=..., accept_sampling=...)`.
+            llm_kwargs=..., accept_sampling=...)`.
         citation_markers: the response has `[1]` where the nodes that the report cites as number 1 support it; none
             is the model's. It is then streamed in one piece, and the report's `text` has no markers.
         supporting_only: `response.source_nodes` has those nodes alone that support the answer (`supporting_nodes`), so
@@ -494,7 +493,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             capabilities=lambda: self._model.capabilities if self._local is None else {},
             repeats=self._repeats,
             accept_sampling=self._policy.accept_sampling,
-            prime=prime_from(self._policy.prime),
             markers=self._markers,
         )
         plan: Plan = self._method.load().whole_plan(plan_input, self._settings_filled())

@@ -54,11 +54,6 @@ class Prompt:
     structured: bool = False
     blank: bool = field(default=False, compare=False)
 
-    @property
-    def shared(self) -> int:
-        """The number of characters at its start that are the same for every group."""
-        return self.context[0] if self.context else 0
-
     def without_context(self) -> Prompt:
         """Return the prompt of an empty context: what all groups have around their passages."""
         if self.context is None:

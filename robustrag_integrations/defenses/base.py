@@ -29,7 +29,6 @@ from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGr
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import Model, TextModel, TokenCodec, repeats_of
-from robustrag_integrations.plans.asking import are_short
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import (
     too_few_groups,
@@ -44,8 +43,7 @@ from robustrag_integrations.plans.endings import (
 )
 from robustrag_integrations.plans.keeping import Asked, Kept, keeping
 from robustrag_integrations.plans.performers import Performer, TextPerformer
-from robustrag_integrations.plans.priming import prime_from, primed
-from robustrag_integrations.plans.requests import Brief, Plan
+from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet
@@ -63,7 +61,6 @@ if TYPE_CHECKING:
         prompts: PromptSet | None
         settings: SettingsLike | None
         accept_sampling: bool
-        prime: bool | int
 
     class CertifyOptions(TypedDict, total=False):
         """The keyword arguments of `Defense.certify` besides the corruption size."""
@@ -115,7 +112,6 @@ class PlanInput:
         repeats: whether the model repeats itself, as far as that is known after it was asked.
         accept_sampling: the user knows that the model may sample: no warning repeats it.
         markers: what is shown has `[1]` markers (`RobustAnswer.marked_text`).
-        prime: from how many shared characters on a priming call goes before the groups'; 0 for never.
     """
 
     query: str
@@ -129,7 +125,6 @@ class PlanInput:
     repeats: Callable[[], Repeats] = Repeats
     accept_sampling: bool = False
     markers: bool = False
-    prime: int = 0
 
     def __post_init__(self) -> None:
         check_query(self.query)
@@ -162,7 +157,6 @@ class Defense(ABC):
         method: its entry of the registry, which has its settings.
         promise: what the method's radius fixes in a run whose model draws at random; None promises nothing then.
         takes_weights: True if groups may have more votes than one.
-        begins_at_once: True if it writes the groups' prompts and asks, with nothing before that.
         decides_early: True if it can prove an answer before all groups have said something.
         rules: the rules of voting.
     """
@@ -170,7 +164,6 @@ class Defense(ABC):
     method: ClassVar[Method]
     settings_type: ClassVar[type[MethodSettings]]
     promise: ClassVar[Promise | None] = None
-    begins_at_once: ClassVar[bool] = False
     takes_weights: ClassVar[bool] = False
     decides_early: ClassVar[bool] = False
     settings: Any  # of `settings_type`
@@ -185,7 +178,7 @@ class Defense(ABC):
     def __init__(self, **given: Any) -> None:
         saved = given.pop("settings", None)
         arguments = given if saved is None else saved_under(given, saved, self.method)
-        accept_sampling, prime = arguments.pop("accept_sampling", False), arguments.pop("prime", False)
+        accept_sampling = arguments.pop("accept_sampling", False)
         check_flag(accept_sampling=accept_sampling)
         known = [*VOTES, "task", "prompts", *(s.name for s in self.method.settings)]
         for name in arguments:
@@ -196,7 +189,6 @@ class Defense(ABC):
         self.rules = VoteRules(**{name: arguments.pop(name) for name in VOTES if name in arguments})
         self.check_rules(self.rules)
         self.settings = self.settings_type.of(**arguments)
-        self.prime = prime_from(prime)
         self.accept_sampling = accept_sampling
 
     @classmethod
@@ -569,7 +561,6 @@ class Defense(ABC):
             capabilities=lambda: getattr(getattr(self, "model", None), "capabilities", {}),
             repeats=self._repeats,
             accept_sampling=self.accept_sampling,
-            prime=self.prime,
         )
 
     def _caveats(self) -> tuple[str, ...]:
@@ -601,7 +592,7 @@ class Defense(ABC):
         plan = cls.plan_of(inputs, settings)
         if inputs.rules.copies == "one_vote":
             plan = cls._plan_with_copies(inputs, settings)
-        plan = with_spending(primed(plan, inputs.prime) if inputs.prime else plan)
+        plan = with_spending(plan)
         plan = with_report_of_failure(plan, inputs.query, name, settings.as_dict)
         plan = with_late_findings(plan, inputs.late_caveats, inputs.capabilities)
         plan = with_determinism(
@@ -612,8 +603,7 @@ class Defense(ABC):
             min_radius=inputs.rules.min_radius,
         )
         plan = with_link_check(plan, inputs.groups)
-        plan = with_markers(plan) if inputs.markers else plan
-        return Brief(plan) if cls.begins_at_once and _is_short(inputs, settings) else plan
+        return with_markers(plan) if inputs.markers else plan
 
     @classmethod
     def _plan_with_copies(cls, inputs: PlanInput, settings: Any) -> Plan:
@@ -633,13 +623,6 @@ class Defense(ABC):
 
     @abstractmethod
     def _performer(self) -> Performer: ...
-
-
-def _is_short(inputs: PlanInput, settings: Any) -> bool:
-    """True if a plan that can begin at once does so here: over short passages, with no user function to call."""
-    reader = getattr(settings, "reader", None)
-    compares = inputs.rules.copies == "one_vote" or inputs.prime
-    return not compares and (reader is None or reader.is_brief) and are_short(inputs.groups)
 
 
 def _is_one(corruption_size: object) -> bool:

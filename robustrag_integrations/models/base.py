@@ -86,12 +86,10 @@ class Until:
     Attributes:
         enough: a predicate on one reply per prompt, with `not_asked()` in place of missing ones.
         wave_size: prompts per wave; the next wave goes out only if the replies so far are not enough. None: all.
-        patience: seconds after which the waiting ends, enough or not; None: no limit.
     """
 
     enough: Callable[[Sequence[Response]], bool]
     wave_size: int | None = None
-    patience: float | None = None
 
     def waves(self, count: int) -> list[slice]:
         """Split this many prompts into waves."""
@@ -179,7 +177,7 @@ class TextModel(Model, ABC):
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
         """`generate` that may end as soon as the replies so far are enough.
 
-        Models that answer prompts as a batch, as here, wait for a whole wave, whatever `until.patience` says.
+        Models that answer prompts as a batch, as here, wait for a whole wave.
 
         Returns:
             One reply per prompt, `not_asked()` among them.

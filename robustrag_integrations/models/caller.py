@@ -193,7 +193,7 @@ class ModelCaller:
                 while due and len(under_way) < workers:
                     index = due.popleft()
                     under_way[POOL.submit(self.call, partial(ask, items[index]), calls[index], cap)] = index
-                if not under_way or waves.over:
+                if not under_way:
                     break
                 done, _ = futures.wait(under_way, waves.patience(), futures.FIRST_COMPLETED)
                 for task in done:
@@ -243,8 +243,6 @@ class ModelCaller:
                     if not task.cancelled():
                         task.result()
                     waves.heard()
-                if waves.over:
-                    break
                 if until and done and None in replies and await asyncio.to_thread(until.enough, _heard(replies, calls)):
                     break
             return _heard(replies, calls)
@@ -292,9 +290,7 @@ class Waves:
     """
 
     def __init__(self, count: int, until: Until | None) -> None:
-        until = until or Until(lambda _: False)
-        self._left = until.waves(count)
-        self._ends = None if until.patience is None else time.monotonic() + until.patience
+        self._left = (until or Until(lambda _: False)).waves(count)
         self._count = count
         self._began = 0.0
         self._fastest: float | None = None
@@ -304,11 +300,6 @@ class Waves:
         """True if some calls have not been made."""
         return bool(self._left)
 
-    @property
-    def over(self) -> bool:
-        """True if the patience has run out."""
-        return self._ends is not None and time.monotonic() >= self._ends
-
     def heard(self) -> None:
         """Record that a reply is in."""
         if self._fastest is None:
@@ -316,11 +307,10 @@ class Waves:
 
     def patience(self) -> float | None:
         """Return the seconds to wait for the next reply; None: no limit."""
-        ends = [] if self._ends is None else [self._ends]
-        if self._left:
-            longest = _LONGEST_WAVE if self._fastest is None else max(_SHORTEST_WAVE, 3 * self._fastest)
-            ends.append(self._began + longest)
-        return max(0.0, min(ends) - time.monotonic()) if ends else None
+        if not self._left:
+            return None
+        longest = _LONGEST_WAVE if self._fastest is None else max(_SHORTEST_WAVE, 3 * self._fastest)
+        return max(0.0, self._began + longest - time.monotonic())
 
     def due(self, *, waiting: bool) -> range:
         """Return the calls to make now."""

@@ -30,7 +30,6 @@ from robustrag_integrations.reply_text.reasoning import parts_of
 
 Found = TypeVar("Found")
 
-_SHORT_PROMPTS = 20_000  # characters of all prompts together
 _COMPARED = attrgetter(*(f.name for f in fields(Response) if f.compare))  # the fields that make two replies equal
 
 
@@ -152,7 +151,6 @@ def ask_groups(
     *,
     placed: Callable[[Reading[Found], PassageGroup], Reading[Found]] = lambda reading, _: reading,
     by_letter: bool = False,
-    brief: bool = False,
 ) -> Generator[Request, Reply, list[Reading[Found]]]:
     """Ask every group its own prompt (paper, Algorithm 1, line 5), and read its reply.
 
@@ -167,7 +165,6 @@ def ask_groups(
         early: when to stop before all have answered; None for never.
         placed: holds what was read against the group's own passages.
         by_letter: True if the answer shows a group's own words, so that copies must agree to the letter.
-        brief: True if reading short replies takes negligible time (`Ask.brief`).
 
     Returns:
         One reading per group.
@@ -186,7 +183,7 @@ def ask_groups(
     if not prompts:
         replies: Sequence[Response] = ()
     elif early is None:
-        replies = responses_of((yield Ask(tuple(prompts), "isolated", brief=brief)))
+        replies = responses_of((yield Ask(tuple(prompts), "isolated")))
     else:
 
         def decided(heard: Sequence[Response]) -> bool:
@@ -196,9 +193,7 @@ def ask_groups(
             enough = _succeeded([reading.response for reading in readings], weights) >= needed
             return enough and early.radius(_one_vote_each(groups, readings, by_letter)) >= early.least
 
-        replies = responses_of(
-            (yield Ask(tuple(prompts), "isolated", until=Until(decided, early.wave_size), brief=brief))
-        )
+        replies = responses_of((yield Ask(tuple(prompts), "isolated", until=Until(decided, early.wave_size))))
     readings = readings_of(replies)
     responses = [reading.response for reading in readings]
     if (succeeded := _succeeded(responses, weights)) < needed:
@@ -207,11 +202,6 @@ def ask_groups(
         unit = "groups" if set(weights) == {1} else "votes"
         raise QuorumError(succeeded, sum(weights), needed, causes, reports, unit)
     return _one_vote_each(groups, readings, by_letter)
-
-
-def are_short(texts: Sequence[Prompt | PassageGroup]) -> bool:
-    """Tell whether writing these, or comparing the passages in them, takes negligible time."""
-    return sum(len(text.text) for text in texts) <= _SHORT_PROMPTS
 
 
 def _one_vote_each(
@@ -295,7 +285,6 @@ def ask_final(
     *,
     shown: bool = True,
     whole: bool = False,
-    brief: bool = False,
 ) -> Generator[Request, Reply, Response]:
     """Ask the final question, whose answer the user gets.
 
@@ -304,7 +293,6 @@ def ask_final(
         cut_replies: the treatment of an answer that was cut.
         shown: True if the answer is shown word for word.
         whole: True if it is shown once it is complete, not in pieces.
-        brief: as of `ask_groups`.
 
     Returns:
         The response, with the answer as its text (`replies.reading.final_answer`).
@@ -312,7 +300,7 @@ def ask_final(
     Raises:
         ModelError: the call failed, or the answer was cut.
     """
-    [response] = responses_of((yield Ask((prompt,), "final", shown, whole, brief=brief)))
+    [response] = responses_of((yield Ask((prompt,), "final", shown, whole)))
     answer = final_answer(response, cut_replies)
     if shown and (unseen := _unseen(response, answer)):
         yield Emit(unseen)

@@ -7,19 +7,17 @@ functions.
 from __future__ import annotations
 
 import asyncio
-import unicodedata
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeGuard, TypeVar
 
 from robustrag_integrations._util.closing import closed_after
-from robustrag_integrations._util.normalise import few_marks
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.performers import Performer
-from robustrag_integrations.plans.requests import Ask, Brief, Emit, Plan, Reply, Request, responses_of
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, responses_of
 from robustrag_integrations.plans.streams import atrimmed, trimmed
 from robustrag_integrations.plans.watch import Watch
 from robustrag_integrations.replies.reply import Ending
@@ -28,8 +26,6 @@ from robustrag_integrations.replies.streams import Shown, ashown, aunbroken, sho
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
 Result = TypeVar("Result")
-
-_SHORT_REPLIES = 1_000  # characters of all replies together, as they are read; hostile ones take some 15 ms
 
 
 def run(
@@ -51,14 +47,13 @@ async def arun(
     *,
     operation: str = "answer",
 ) -> Result:
-    """`run` in an event loop. The plan's own steps (keywords, tallies, sums) run in threads, unless they are short."""
+    """`run` in an event loop. The plan's own steps (keywords, tallies, sums) run in threads."""
     with Watch(operation) as watch:
-        steps = _AsyncSteps(plan, watch)
-        step = await steps.take(None)
+        step = await _astep(plan, None, watch)
         while not isinstance(step, _Done):
             with watch.asking(step) as span:
                 reply = watch.heard(span, step, await perform(step))
-            step = await steps.take(reply)
+            step = await _astep(plan, reply, watch)
         return watch.done(step.result)
 
 
@@ -79,38 +74,8 @@ def _step(plan: Generator[RequestT, Any, Result], reply: Any, watch: Watch) -> R
     return watch.decide(send)
 
 
-class _AsyncSteps(Generic[RequestT, Result]):
-    """The steps of a plan in an event loop: at once where they are short (`Brief`, `Ask.brief`), else in a thread.
-
-    The loop is blocked for as long as replies of `_SHORT_REPLIES` characters take at most, whatever they hold.
-    """
-
-    def __init__(self, plan: Generator[RequestT, Any, Result], watch: Watch) -> None:
-        self._plan, self._watch = plan, watch
-        self._asked: RequestT | _Done[Result] | None = None
-        self._at_once = isinstance(plan, Brief)
-
-    async def take(self, reply: Any) -> RequestT | _Done[Result]:
-        """Send the reply to the last request, and return the next one."""
-        if not (self._asked is None or isinstance(self._asked, Emit)):  # an `Emit` gets no reply
-            self._at_once = _is_short(self._asked, reply)
-        if self._at_once:
-            self._asked = _step(self._plan, reply, self._watch)
-        else:
-            self._asked = await asyncio.to_thread(_step, self._plan, reply, self._watch)
-        return self._asked
-
-
-def _is_short(request: object, reply: Any) -> bool:
-    if not isinstance(request, Ask) or not request.brief:
-        return False
-    said = [text for r in responses_of(reply) for text in (r.text, r.error) if text]
-    return sum(map(len, said)) <= _SHORT_REPLIES and sum(map(_written_out, said)) <= _SHORT_REPLIES
-
-
-def _written_out(text: str) -> int:
-    """Return the length at which a text is read: one character may stand for a phrase of eighteen."""
-    return len(text) if text.isascii() else len(unicodedata.normalize("NFKC", few_marks(text)))
+async def _astep(plan: Generator[RequestT, Any, Result], reply: Any, watch: Watch) -> RequestT | _Done[Result]:
+    return await asyncio.to_thread(_step, plan, reply, watch)
 
 
 def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, None, None]:
@@ -150,8 +115,7 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
 async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | RobustAnswer, None]:
     """`stream` in an event loop."""
     with Watch("answer") as watch:
-        steps = _AsyncSteps(plan, watch)
-        step = await steps.take(None)
+        step = await _astep(plan, None, watch)
         while not isinstance(step, _Done):
             reply: Reply = None
             if isinstance(step, Emit):
@@ -175,7 +139,7 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
             else:
                 with watch.asking(step) as span:
                     reply = watch.heard(span, step, await performer.aperform(step))
-            step = await steps.take(reply)
+            step = await _astep(plan, reply, watch)
         result = watch.done(step.result)
     yield result
 

@@ -92,7 +92,7 @@ class Kept:
 
     def note(self, request: Request, reply: Reply) -> None:
         """Keep a reply. Failures and replies that were not waited for are left out: a certificate asks again."""
-        if isinstance(request, Ask) and not request.prime and isinstance(reply, Sequence):
+        if isinstance(request, Ask) and isinstance(reply, Sequence):
             pairs = [(p, r) for p, r in zip(request.prompts, reply, strict=True) if r.text is not None]
             if request.role == "final":
                 self.finals.update(pairs)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
@@ -22,19 +22,15 @@ class Ask:
     """Put independent prompts to the model; the reply is one `Response` each, in order.
 
     `isolated`: one prompt per group, to be run concurrently, never shown to the user. `final`: a single prompt, whose
-    answer the user gets; it may be streamed if it is `shown` as it is; `whole`: only once it is complete. `prime`: the
-    reply is dropped, and the call given up where it takes long. `until`: when the missing replies need not be waited
-    for; they are `not_asked()` then. `brief`: the plan's next steps are short where the replies are, and call nothing
-    of the user's.
+    answer the user gets; it may be streamed if it is `shown` as it is; `whole`: only once it is complete. `until`: when
+    the missing replies need not be waited for; they are `not_asked()` then.
     """
 
     prompts: tuple[Prompt, ...]
     role: Role
     shown: bool = True
     whole: bool = False
-    prime: bool = False
     until: Until | None = None
-    brief: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,21 +70,6 @@ Request: TypeAlias = Ask | ProbeReplies | OpenSession | Append | Sharpen | Emit
 Reply: TypeAlias = Sequence[Response] | Probed | Opening | Distributions | None
 Plan: TypeAlias = Generator[Request, Reply, RobustAnswer]
 Relay: TypeAlias = Generator[Request, Reply, Reply]
-
-
-class Brief(Generator[Request, Reply, RobustAnswer]):
-    """A plan whose first step takes negligible time, so that an event loop need not run it in a thread."""
-
-    def __init__(self, plan: Plan) -> None:
-        self._plan = plan
-
-    def send(self, reply: Reply, /) -> Request:
-        """Return the next request."""
-        return self._plan.send(reply)
-
-    def throw(self, *error: Any) -> Request:
-        """Raise an error where the plan stands; return the next request."""
-        return self._plan.throw(*error)
 
 
 def relayed(plan: Plan, relay: Callable[[Request], Relay]) -> Plan:

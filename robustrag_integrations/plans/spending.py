@@ -38,7 +38,7 @@ class _Book:
         if isinstance(request, Ask):
             usages = {i: r.usage for i, r in enumerate(responses_of(reply)) if r.was_asked}
             self._rounds += len(request.until.waves(len(usages))) if request.until is not None else 1
-            if request.role == "isolated" and not request.prime:
+            if request.role == "isolated":
                 for group, usage in usages.items():
                     self._groups.setdefault(group, []).append(usage)
             else:

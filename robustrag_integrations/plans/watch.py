@@ -119,9 +119,7 @@ class Watch:
             length = sum(len(p.text) for p in request.prompts)
             role = request.role if isinstance(request, Ask) else "isolated"
             _LOG.debug("asking %d %s prompts of %d characters in all", len(request.prompts), role, length)
-            self._isolated_done = (
-                role == "isolated" and isinstance(request, Ask) and not request.prime
-            )  # decoding aggregates at every token
+            self._isolated_done = role == "isolated" and isinstance(request, Ask)  # decoding aggregates at every token
             return "isolated_calls" if role == "isolated" else "final_call"
         return None
 

@@ -29,6 +29,6 @@ def test_the_table_is_what_methods_ask_for() -> None:
         assert shown[name] == pytest.approx(numbers, rel=0.1), name
 
 
-@pytest.mark.parametrize("snippet", re.findall(r"```python\n(.*?)```", PAGE, re.S), ids=["early", "tokens", "prime"])
+@pytest.mark.parametrize("snippet", re.findall(r"```python\n(.*?)```", PAGE, re.S), ids=["early", "tokens"])
 def test_snippets_run(snippet: str) -> None:
     exec(compile(snippet, "docs/guide/costs.md", "exec"), {})

@@ -117,17 +117,3 @@ def test_a_prompt_that_does_more_than_to_be_filled_in_is_invoked(style: str) -> 
         style, create_robust_documents_chain(model, Shouted(PROMPT.messages), aggregation="keyword", final="always")
     )
     assert all(QUESTION.upper() in prompt for prompt in model.prompts)
-
-
-async def test_a_short_question_takes_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Awaited(Reader):
-        async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-            return self._generate(messages)
-
-    chain = create_robust_documents_chain(Awaited(), PROMPT, aggregation="keyword", final="always")
-
-    def no_thread(*args: Any) -> None:
-        raise AssertionError("a thread was asked for")
-
-    monkeypatch.setattr(asyncio.get_running_loop(), "run_in_executor", no_thread)
-    assert "Paris" in await chain.ainvoke(ASKED)

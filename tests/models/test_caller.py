@@ -211,19 +211,3 @@ async def test_a_call_that_somebody_else_cancelled_costs_its_group_alone() -> No
     ):
         assert [reply.text for reply in replies] == ["said"] * 3 + [None] + ["said"] * 2
         assert "cancelled, though its reply was waited for" in (replies[3].error or "")
-
-
-@pytest.mark.parametrize("style", STYLES)
-def test_patience_ends_though_no_reply_is_in(style: str) -> None:
-    go_on = threading.Event()
-
-    def slow(prompt: str) -> str:
-        go_on.wait(20)
-        return "said"
-
-    with nothing_left():
-        model, began = CallableModel(slow, max_concurrency=3), time.monotonic()
-        replies = asked(model, style, Until(lambda _: False, wave_size=4, patience=0.2))
-        assert time.monotonic() - began < 5
-        assert {reply.unheard for reply in replies} == {"cancelled", "not_asked"}
-        go_on.set()

@@ -11,7 +11,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords.runs import ReplyKeys
 from robustrag_integrations.models.base import Probed
-from robustrag_integrations.plans.asking import Early, Quorum, Reading, are_short, ask_groups
+from robustrag_integrations.plans.asking import Early, Quorum, Reading, ask_groups
 from robustrag_integrations.plans.requests import ProbeReplies, Reply, Request
 from robustrag_integrations.prompts import Prompt
 
@@ -70,7 +70,6 @@ def ask_for_keys(
         QuorumError: too many groups failed.
     """
     prompts = settings.isolated_prompts(query, groups)
-    brief = reader.is_brief and are_short(prompts)
     return (
         yield from ask_groups(
             groups,
@@ -80,6 +79,5 @@ def ask_for_keys(
             early,
             placed=reader.with_grounds,
             by_letter=True,
-            brief=brief,
         )
     )

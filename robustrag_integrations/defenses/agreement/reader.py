@@ -98,11 +98,6 @@ class ReplyReader:
                 return _as_counted(self.extractor(self.question) or ())
         return frozenset()
 
-    @property
-    def is_brief(self) -> bool:
-        """True if reading a short reply takes next to no time: no function of the user's is called."""
-        return self.extractor is None and (self.abstention is is_abstention or isinstance(self.abstention, Abstention))
-
     def comes_with(self, part: str, key: str) -> bool:
         """True if every reply that says a key says this part of it, too."""
         return part == key if self.extractor is not None or self.min_words > 1 else self.runs.comes_with(part, key)

@@ -49,8 +49,7 @@ class ConsensusAggregation(TextDefense):
         task: `short_answer` (default); `long_form` and `list` are counted claim by claim (`agreement/claims/rule.py`),
             each that `min_support` groups make.
         prompts: your own `PromptSet`; None for the project's.
-        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
-            with; True where that is long enough to pay, a number for the least number of characters.
+
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.
@@ -64,7 +63,6 @@ class ConsensusAggregation(TextDefense):
     """
 
     method = CONSENSUS
-    begins_at_once = True
     takes_weights = True
     decides_early = True
     settings_type = ConsensusSettings

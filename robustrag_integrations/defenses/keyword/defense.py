@@ -54,8 +54,7 @@ class KeywordAggregation(TextDefense):
             count.
         prompts: your own `PromptSet`; None for the project's. Without a `keyword` prompt in it, the isolated prompt is
             asked at the end, too, with the retained keywords where the passages stood.
-        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
-            with; True where that is long enough to pay, a number for the least number of characters.
+
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.
@@ -70,7 +69,6 @@ class KeywordAggregation(TextDefense):
     """
 
     method = KEYWORD
-    begins_at_once = True
     takes_weights = True
     settings_type = KeywordSettings
     settings: KeywordSettings | ClaimSettings

@@ -153,10 +153,10 @@ def _ask_final(
 ) -> Generator[Request, Reply, tuple[Response, Wording]]:
     """Make the final call; show its reply as it streams, or at its end if it may give way to the kept words."""
     if settings.streams:
-        final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole, brief=reader.is_brief)
+        final = yield from ask_final(prompt, settings.reader.cut_replies, whole=whole)
         return final, answer_of(final, kept, settings, reader)
     try:
-        final = yield from ask_final(prompt, settings.reader.cut_replies, shown=False, brief=reader.is_brief)
+        final = yield from ask_final(prompt, settings.reader.cut_replies, shown=False)
     except ModelError as error:
         final = Response(None, error=str(error))
     wording = answer_of(final, kept, settings, reader)

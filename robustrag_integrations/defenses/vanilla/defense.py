@@ -116,7 +116,6 @@ class VanillaRAG(TextDefense):
     """
 
     method = VANILLA
-    begins_at_once = True
     settings_type = VanillaSettings
     settings: VanillaSettings
 

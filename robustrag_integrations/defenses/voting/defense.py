@@ -44,8 +44,7 @@ class MajorityVoting(TextDefense):
         model: the model to ask, once per group.
         task: `multiple_choice`, the only one.
         prompts: your own `PromptSet`; None for the project's.
-        prime: ask once without passages before the groups, so that a server that caches prompts has what they begin
-            with; True where that is long enough to pay, a number for the least number of characters.
+
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.
@@ -59,7 +58,6 @@ class MajorityVoting(TextDefense):
     """
 
     method = VOTING
-    begins_at_once = True
     takes_weights = True
     decides_early = True
     settings_type = VotingSettings

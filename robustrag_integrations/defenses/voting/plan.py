@@ -21,7 +21,6 @@ from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.plans.asking import (
     Early,
     Reading,
-    are_short,
     ask_groups,
     calls_made,
     early_evidence,
@@ -52,10 +51,7 @@ def voting_plan(
         return min(proved, settings.quorum.radius([r.response for r in readings], [g.weight for g in groups]))
 
     prompts, early = settings.isolated_prompts(query, groups, choices), Early.of(rules, radius_of)
-    brief = are_short(prompts)
-    readings = yield from ask_groups(
-        groups, prompts, settings.quorum, lambda r: settings.vote_of(r, choices), early, brief=brief
-    )
+    readings = yield from ask_groups(groups, prompts, settings.quorum, lambda r: settings.vote_of(r, choices), early)
     responses, votes = [r.response for r in readings], [r.found for r in readings]
     weights, pending = votes_counted(groups, readings)
     counted = [vote for vote, weight in zip(votes, weights, strict=True) if weight]
