@@ -18,9 +18,8 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from robustrag_integrations._util.normalise import compatible, few_marks, plain_words, signed_words
+from robustrag_integrations._util.normalise import compatible, plain_words, signed_words
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.defenses.voting.statements import stated
 from robustrag_integrations.keywords.closed_classes import listed
 from robustrag_integrations.keywords.languages import NEGATIONS
 from robustrag_integrations.prompts import NO_INFORMATION, PromptSet, format_choices, option_label
@@ -36,6 +35,8 @@ _TRAIL = (
     r"(?:[.:)].*|[,;]? ?(?:because|since|as) .*"
     r"|is (?:the )?(?:correct|right|best)(?: (?:answer|option|choice))?[.!]?|[^\w?+#-]{0,4})?"
 )
+_ALONE = re.compile(r"(?<![\w'’+-])[A-Z0](?![\w'’+#-])")
+_AT_THE_END = re.compile(r"(?<![\w'’+-])([A-Z0])[^\w?+#-]{0,4}\Z")  # "La respuesta es (B)."
 _LETTER = re.compile(rf"{_LEAD}[^\w?+#-]{{0,4}}([a-z0])[^\w?+#:.-]{{0,4}}{_TRAIL}")
 # A line with one of these that only names an option may mean any other one: "anything but Rome", "not Paris".
 _TURNING = NEGATIONS | frozenset(listed("but except rather instead other than wrong false incorrect untrue less more"))
@@ -107,11 +108,11 @@ def _with_letters(choices: Sequence[str]) -> Sequence[str]:
 def parse_option(response: str, choices: Sequence[str]) -> int | None:
     r"""Return the option a response votes for; None for "no information", an abstention, or anything unclear.
 
-    A response is an option's text, or it states one ("So the answer is Lyon.", in whichever sentence), or its first
-    line begins with one ("Lyon, not Paris"), or names exactly one and holds no negation. It may be a letter ("B",
-    "(b)", "B.", "Answer: B", "B. Lyon"), which is a place in the question, unless an option reads like a letter. Signs
-    count: "-5" does not name "5", nor "C++" "C". Reasoning is left out, and so is the frame of JSON, `<answer>` or
-    LaTeX's `\boxed{}` around an answer. A function of this one response.
+    Its first line counts, or where that is unclear its last one: it is an option's text, or begins with one ("Lyon, not
+    Paris"), or names exactly one and holds no negation. It may be a letter ("B", "(b)", "Answer: B", "B. Lyon", "Die
+    Antwort ist B."), which is a place in the question, unless an option reads like a letter. Signs count: "-5" does
+    not name "5", nor "C++" "C". Reasoning is left out, and so is the frame of JSON, `<answer>` or LaTeX's `\boxed{}`
+    around an answer. A function of this one response.
     """
     found = _read(response, choices)
     return found if found is not None and found < len(choices) else None
@@ -124,8 +125,13 @@ def is_unclear(response: str, choices: Sequence[str]) -> bool:
 
 def _read(response: str, choices: Sequence[str]) -> int | None:
     """Return the option, where "no information" comes after all others; None where it is unclear which."""
-    said = without_citations(unboxed(answer_text(_visible(response))))
-    line = compatible(said.lstrip()[:_LOOKED_AT]).strip().split("\n", 1)[0].strip()
+    said = without_citations(unboxed(answer_text(_visible(response)))).strip()
+    found = _read_line(said[:_LOOKED_AT].split("\n", 1)[0], choices)
+    return _read_line(said[-_LOOKED_AT:].rpartition("\n")[2], choices) if found is None and "\n" in said else found
+
+
+def _read_line(line: str, choices: Sequence[str]) -> int | None:
+    line = compatible(line).strip()
     given, options = _as_compared(line), _options(tuple(choices))
     if given in options:
         return options.index(given)
@@ -137,8 +143,9 @@ def _read(response: str, choices: Sequence[str]) -> int | None:
         return labels.index(letter) if letter in labels else None
     if is_abstention(line) or _NOTHING_FOUND in given:
         return len(choices)
-    if (found := stated(compatible(few_marks(said)), labels, options)) is not None:
-        return found
+    if labels and (ending := _AT_THE_END.search(line)) and ending[1] in labels:
+        letters = [letter for letter in _ALONE.findall(line) if letter in labels]
+        return labels.index(ending[1]) if len(letters) == 1 and not _denies(given) else None
     led_by = _as_compared(_FIRST_PART.split(line, maxsplit=1)[0])
     if led_by in options and led_by != given:
         return options.index(led_by)
@@ -146,8 +153,11 @@ def _read(response: str, choices: Sequence[str]) -> int | None:
     whole = [i for i in named if not any(i != j and f" {options[i]} " in f" {options[j]} " for j in named)]
     if len(whole) != 1:
         return None
-    rest = f" {given} ".replace(f" {options[whole[0]]} ", " ").replace("n t ", " not ")
-    return whole[0] if _TURNING.isdisjoint(rest.split()) else None
+    return None if _denies(f" {given} ".replace(f" {options[whole[0]]} ", " ")) else whole[0]
+
+
+def _denies(words: str) -> bool:
+    return not _TURNING.isdisjoint(words.replace("n t ", " not ").split())
 
 
 def _visible(text: str) -> str:
