@@ -23,7 +23,6 @@ from langchain_core.runnables.utils import coro_with_context
 
 from langchain_robustrag.audit import announced
 from langchain_robustrag.callbacks import NOSTREAM, OpenRuns, has_handlers, in_loop, without_tokens
-from langchain_robustrag.configured import parameters_sent, without_parameters
 from langchain_robustrag.language_models import (
     has_listeners,
     is_synchronous,
@@ -40,13 +39,13 @@ from robustrag_integrations._util.redaction import in_one_line, presentable, sec
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import BLANK, Response
-from robustrag_integrations.models.caller import ModelCaller, RetriedCall
-from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
+from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
 from robustrag_integrations.plans.requests import Ask, ProbeReplies, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.replies.structured import PROBE, ReplyMode
 
 ISOLATED = "robustrag:isolated"
 _PROBE = Prompt(PROBE, structured=True)
@@ -89,7 +88,7 @@ class ModelCalls:
     Attributes:
         llm: the model.
         limits: number of calls that may be under way, and how long each may take.
-        capabilities: what it was found to refuse.
+        replies: how it is asked for structured replies.
         attempts: tries in all where the server says that it is busy. A model that tries again by itself is left to it.
         structured: the schema of its answers; None for text.
         caller: makes the calls.
@@ -98,7 +97,7 @@ class ModelCalls:
 
     llm: Runnable[Any, Any]
     limits: CallLimits
-    capabilities: Capabilities = field(default_factory=Capabilities)
+    replies: ReplyMode = field(default_factory=ReplyMode)
     attempts: int = 3
     structured: Structured | None = None
     caller: ModelCaller = field(init=False)
@@ -114,12 +113,10 @@ class ModelCalls:
         """The supported ways of asking for structured replies; only chat models have any."""
         return tuple(REPLY_WAYS) if any(isinstance(m, BaseChatModel) for m, _ in wrapped_models(self.llm)) else ()
 
-    def asking(
-        self, prompt: Prompt, refused: Refused, *, heard: bool = True, way: str = ""
-    ) -> tuple[Runnable[Any, Any], Any]:
+    def asking(self, prompt: Prompt, *, heard: bool = True, way: str = "") -> tuple[Runnable[Any, Any], Any]:
         """Return the runnable to invoke, and its input. If `heard`, it streams, and handlers are told of it."""
-        llm = without_parameters(self.llm, refused)
-        if prompt.structured and (way := way or self.capabilities.replies.way):
+        llm = self.llm
+        if prompt.structured and (way := way or self.replies.way):
             llm = replying(llm, way)
         if self.structured is not None:
             llm = self.structured.around(llm)
@@ -133,19 +130,8 @@ class ModelCalls:
 
     @property
     def repeats(self) -> Repeats:
-        """The model's reproducibility, as far as it is known by now."""
-        return repeats_of_runnable(self.llm, self.capabilities.refused)
-
-    @property
-    def described(self) -> dict[str, Any]:
-        """The optional parameters that are sent and those that the model refuses, JSON-safe; empty if it has none."""
-        sent = parameters_sent(self.llm)
-        refused = self.capabilities.refused
-        return described([name for name in sent if name not in refused], refused) if sent else {}
-
-    def sent(self, refused: Refused) -> tuple[str, ...]:
-        """The optional parameters that are sent."""
-        return tuple(name for name in parameters_sent(self.llm) if name not in refused)
+        """The model's reproducibility, by its settings."""
+        return repeats_of_runnable(self.llm)
 
 
 @dataclass
@@ -169,7 +155,7 @@ class CallPerformer:
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""
         if isinstance(request, ProbeReplies):
-            return self.calls.capabilities.replies.settled(self.calls.ways, self._tried)
+            return self.calls.replies.settled(self.calls.ways, self._tried)
         if not isinstance(request, Ask):
             return None
         if request.role == "final":
@@ -179,14 +165,13 @@ class CallPerformer:
             self._groups(request),
             self._failed,
             request.until,
-            probe=self._probe,
             cap=self.config.get("max_concurrency"),
         )
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop; cancelling it cancels the calls."""
         if isinstance(request, ProbeReplies):
-            return await self.calls.capabilities.replies.asettled(self.calls.ways, self._atried)
+            return await self.calls.replies.asettled(self.calls.ways, self._atried)
         if not isinstance(request, Ask):
             return None
         if request.role == "final":
@@ -196,7 +181,6 @@ class CallPerformer:
             self._groups(request),
             self._failed,
             request.until,
-            probe=self._aprobe,
             cap=self.config.get("max_concurrency"),
         )
 
@@ -204,7 +188,7 @@ class CallPerformer:
         """Make the final call."""
         ask = partial(self._ask, (request.prompts[0], self._final(shown=request.shown)))
         try:
-            return self.calls.caller.call(ask, RetriedCall(self._probe), cap=self.config.get("max_concurrency"))
+            return self.calls.caller.call(ask, cap=self.config.get("max_concurrency"))
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -215,7 +199,7 @@ class CallPerformer:
         """`final` without blocking the event loop."""
         ask = partial(self._aask, (request.prompts[0], self._final(shown=request.shown)))
         try:
-            return await self.calls.caller.acall(ask, RetriedCall(self._aprobe), cap=self.config.get("max_concurrency"))
+            return await self.calls.caller.acall(ask, cap=self.config.get("max_concurrency"))
         except INTERRUPTS:
             raise
         except BaseException as error:
@@ -227,7 +211,7 @@ class CallPerformer:
         writer = self._writer
         try:
             yield from writer.calls.caller.stream(
-                partial(writer._pieces, prompt), writer._probe, cap=self.config.get("max_concurrency")
+                partial(writer._pieces, prompt), cap=self.config.get("max_concurrency")
             )
             return
         except INTERRUPTS:
@@ -240,9 +224,7 @@ class CallPerformer:
         """`stream_final` without blocking the event loop."""
         writer = self._writer
         try:
-            made = writer.calls.caller.astream(
-                partial(writer._apieces, prompt), writer._aprobe, cap=self.config.get("max_concurrency")
-            )
+            made = writer.calls.caller.astream(partial(writer._apieces, prompt), cap=self.config.get("max_concurrency"))
             async with aclosing(made) as pieces:
                 async for piece in pieces:
                     yield piece
@@ -268,17 +250,17 @@ class CallPerformer:
         """Return False: LangChain does not tell whether a model truncates its input."""
         return False
 
-    def _pieces(self, prompt: Prompt, refused: Refused) -> Iterator[Piece]:
+    def _pieces(self, prompt: Prompt) -> Iterator[Piece]:
         streamed = Streamed(Seen())
-        asking, value = self.calls.asking(prompt, refused)
+        asking, value = self.calls.asking(prompt)
         config = announced(self._final()(streamed.seen), prompt)
         for chunk in asking.stream(value, config):
             yield from streamed.pieces_of(chunk)
         yield from map(self._safe, streamed.end())
 
-    async def _apieces(self, prompt: Prompt, refused: Refused) -> AsyncGenerator[Piece, None]:
+    async def _apieces(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
         streamed = Streamed(Seen())
-        asking, value = self.calls.asking(prompt, refused)
+        asking, value = self.calls.asking(prompt)
         config = announced(self._final()(self._watching(streamed.seen)), prompt)
         made = (
             self.calls.limits.iterate_in_thread(asking.stream(value, config))
@@ -298,28 +280,28 @@ class CallPerformer:
     def _tried(self, way: str) -> Response:
         """Return the reply to the probe of structured replies."""
         ask = partial(self._ask, (_PROBE, self._aside("probe")), way=way)
-        return self.calls.caller.call(ask, RetriedCall(self._probe))
+        return self.calls.caller.call(ask)
 
     async def _atried(self, way: str) -> Response:
         """`_tried` without blocking the event loop."""
         ask = partial(self._aask, (_PROBE, self._aside("probe")), way=way)
-        return await self.calls.caller.acall(ask, RetriedCall(self._aprobe))
+        return await self.calls.caller.acall(ask)
 
-    def _ask(self, asked: tuple[Prompt, ChildRun], refused: Refused, *, way: str = "") -> Response:
+    def _ask(self, asked: tuple[Prompt, ChildRun], *, way: str = "") -> Response:
         (prompt, child), seen = asked, Seen()
         if prompt.blank:
             return BLANK
-        asking, value = self.calls.asking(prompt, refused, heard=self._heard, way=way)
+        asking, value = self.calls.asking(prompt, heard=self._heard, way=way)
         config = announced(child(seen), prompt)
         with _inside(config) as context:
             reply = context.run(asking.invoke, value, config)
         return without_secrets(response_of(reply, seen.ending), self.calls.llm)
 
-    async def _aask(self, asked: tuple[Prompt, ChildRun], refused: Refused, *, way: str = "") -> Response:
+    async def _aask(self, asked: tuple[Prompt, ChildRun], *, way: str = "") -> Response:
         (prompt, child), runs = asked, OpenRuns()
         if prompt.blank:
             return BLANK
-        asking, value = self.calls.asking(prompt, refused, heard=self._heard, way=way)
+        asking, value = self.calls.asking(prompt, heard=self._heard, way=way)
         reply = await self._ainvoked(asking, value, announced(child(self._watching(runs)), prompt), runs)
         return without_secrets(response_of(reply, runs.ending), self.calls.llm)
 
@@ -332,25 +314,6 @@ class CallPerformer:
             except BaseException as error:
                 await runs.close(error, config)
                 raise
-
-    @property
-    def _probe(self) -> Probe[Any]:
-        """The probe for parameters that the model refuses."""
-
-        def ask(refused: Refused) -> Any:
-            return without_parameters(self.calls.llm, refused).invoke(PROBE, self._aside("probe")(Seen()))
-
-        return Probe(self.calls.sent, ask, self.calls.capabilities)
-
-    @property
-    def _aprobe(self) -> Probe[Any]:
-        """`_probe` without blocking the event loop."""
-
-        async def ask(refused: Refused) -> Any:
-            llm, runs = without_parameters(self.calls.llm, refused), OpenRuns()
-            return await self._ainvoked(llm, PROBE, self._aside("probe")(self._watching(runs)), runs)
-
-        return Probe(self.calls.sent, ask, self.calls.capabilities)
 
     def _shown(self, error: BaseException) -> Exception:
         """Return the exception, or a presentable one where it holds one of the model's keys."""

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from langchain_core.language_models import BaseLanguageModel, LanguageModelLike
@@ -143,15 +143,8 @@ def retries_itself(runnable: Any) -> bool:
     )
 
 
-def repeats_of_runnable(runnable: Any, refused: Collection[str] = ()) -> Repeats:
-    """Return what the settings of the models inside say about reproducible answers.
-
-    Args:
-        runnable: the model with whatever is around it.
-        refused: the parameters that it was found not to take.
-    """
-    if "temperature" in refused:
-        return Repeats("samples", "it takes no temperature")
+def repeats_of_runnable(runnable: Any) -> Repeats:
+    """Return what the settings of the models inside say about reproducible answers."""
     reasons = (_sampling(model, arguments) for model, arguments in wrapped_models(runnable))
     why = dict.fromkeys(r for r in reasons if r is not None)
     return Repeats("samples", "; ".join(why)) if why else Repeats()

@@ -15,7 +15,6 @@ from langchain_core.prompts import PromptTemplate as StringTemplate
 
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 
-BETWEEN = "\n\n"  # between two messages of a prompt as text
 _SLOT = "\ue000robustrag-context\ue001"  # private characters: nothing a prompt would say
 
 
@@ -126,7 +125,7 @@ def as_text(value: PromptValue) -> str:
     """Return a prompt as plain text: a chat prompt's messages with an empty line between two."""
     if isinstance(value, StringPromptValue):
         return value.text
-    return BETWEEN.join(str(m.text) for m in value.to_messages())
+    return "\n\n".join(str(m.text) for m in value.to_messages())
 
 
 def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str) -> Prompt:

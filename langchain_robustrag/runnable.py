@@ -48,13 +48,13 @@ from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
-from robustrag_integrations.models.capabilities import Capabilities, described_together
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
+from robustrag_integrations.replies.structured import ReplyMode
 
 _LOG = logging.getLogger(__name__)
 _DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
@@ -105,7 +105,7 @@ class RobustDocuments(OneRun[Any]):
     return_robustness: bool = False
 
     _limits: CallLimits = PrivateAttr()
-    _models: dict[str, Capabilities] = PrivateAttr(default_factory=dict)
+    _models: dict[str, ReplyMode] = PrivateAttr(default_factory=dict)
     _logged: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any, /) -> None:
@@ -279,10 +279,6 @@ class RobustDocuments(OneRun[Any]):
             ),
             getattr(model, "codec", None),
             self._caveats,
-            capabilities=lambda: (
-                getattr(model, "capabilities", None)
-                or described_together(*(c.described for c in (calls, final) if c is not None))
-            ),
             repeats=lambda: self._repeats(calls, final),
             accept_sampling=self.calls.accept_sampling,
             markers=self.citation_markers,
@@ -316,7 +312,7 @@ class RobustDocuments(OneRun[Any]):
         llm = configured(llm, config)
         if len(self._models) > _MOST_MODELS:
             self._models.clear()
-        known = self._models.setdefault(model_name(llm), Capabilities())
+        known = self._models.setdefault(model_name(llm), ReplyMode())
         return ModelCalls(llm, self._limits, known, self.calls.attempts)
 
     def _log_unheard(self, answer: RobustAnswer, config: RunnableConfig) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -22,18 +22,15 @@ from robustrag_integrations.models.base import repeats_of
 _LONG_METADATA = 2_000  # characters of one node's metadata that cause a warning
 
 
-def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any], refused: Collection[str] = ()) -> Repeats:
+def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any]) -> Repeats:
     """Return what the settings of an LLM say about reproducible answers.
 
     Args:
         llm: a plain LLM.
         call_kwargs: what goes out with every call.
-        refused: the parameters that the model was found not to take.
     """
     if isinstance(llm, TextModelLLM):
         return repeats_of(llm.model)
-    if "temperature" in refused:
-        return Repeats("samples", "it takes no temperature")
     if temperature := _temperature(llm, call_kwargs):
         advice = "" if temperature == 1 else "; set temperature=0"  # reasoning models are fixed to 1
         return Repeats("samples", f"temperature {temperature:g}{advice}")

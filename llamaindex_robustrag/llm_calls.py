@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from llama_index.core.base.llms.generic_utils import messages_to_prompt as generic_messages_to_prompt
@@ -21,12 +20,9 @@ from llama_index.core.prompts import ChatPromptTemplate
 from llamaindex_robustrag.audit import asked
 from llamaindex_robustrag.caveats import llm_repeats
 from llamaindex_robustrag.message_text import MessageText, as_messages
-from llamaindex_robustrag.parameters import parameters_sent, without_parameters, without_system
 from llamaindex_robustrag.replies import Streamed, response_of
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.models.capabilities import PROBE, Capabilities, Probe, Refused, described
-from robustrag_integrations.models.client_errors import SYSTEM
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.replies.structured import SCHEMA
 from robustrag_integrations.reply_text.reasoning import parts_of
@@ -53,45 +49,18 @@ class PlainCalls:
         llm: any LLM that is not a structured one.
         prefix: messages in front of every prompt: a conversation so far.
         kwargs: passed on with every call, such as `{"temperature": 0.0}`.
-        capabilities: what the model was found to refuse, shared by all who call it; None: nothing yet.
     """
 
-    def __init__(
-        self,
-        llm: LLM,
-        prefix: Sequence[ChatMessage],
-        kwargs: Mapping[str, Any],
-        capabilities: Capabilities | None = None,
-    ) -> None:
+    def __init__(self, llm: LLM, prefix: Sequence[ChatMessage], kwargs: Mapping[str, Any]) -> None:
         self._llm = llm
         self._prefix = tuple(prefix)
         self._kwargs = dict(kwargs)
         self._chats = llm.metadata.is_chat_model
-        self._capabilities = capabilities or Capabilities()
-        self.probe: Probe[Any] = Probe(self.sent, partial(self.ask, PROBE, alone=True), self._capabilities)
-        self.aprobe: Probe[Any] = Probe(self.sent, partial(self.aask, PROBE, alone=True), self._capabilities)
-
-    @property
-    def refused(self) -> Refused:
-        """The parameters that the model was found not to take."""
-        return self._capabilities.refused
 
     @property
     def repeats(self) -> Repeats:
-        """The model's reproducibility, as far as it is known by now."""
-        return llm_repeats(self._llm, self._kwargs, self.refused)
-
-    @property
-    def described(self) -> dict[str, Any]:
-        """The optional parameters that are sent and those that the model refuses, JSON-safe; empty without any."""
-        sent = self.sent(self.refused)
-        return described(sent, self.refused) if sent or self.refused else {}
-
-    def sent(self, refused: Refused) -> tuple[str, ...]:
-        """Return the optional parameters that are sent, a system message among them."""
-        sent = parameters_sent(*without_parameters(self._llm, self._kwargs, refused))
-        speaks = self._llm.system_prompt or any(m.role == MessageRole.SYSTEM for m in self._prefix)
-        return (*sent, SYSTEM) if self._chats and speaks and SYSTEM not in refused else sent
+        """The model's reproducibility, by its settings."""
+        return llm_repeats(self._llm, self._kwargs)
 
     @property
     def blocks(self) -> bool:
@@ -103,57 +72,55 @@ class PlainCalls:
         """True if asynchronous streaming would block the event loop."""
         return blocks_the_loop(self._llm, "astream_chat" if self._chats else "astream_complete")
 
-    def ask(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
-        """Return the reply to a prompt; `alone`: without the conversation, and as the model gives it."""
-        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+    def ask(self, prompt: str) -> Response:
+        """Return the reply to a prompt."""
         with asked(prompt):
             if self._chats:
-                response = response_of(llm.chat(self._messages(prompt, refused, alone=alone), **kwargs))
+                response = response_of(self._llm.chat(self._messages(prompt), **self._kwargs))
             else:
-                response = response_of(llm.complete(self._text(prompt, alone=alone), formatted=True, **kwargs))
-        return response if alone else self._parsed(response)
+                response = response_of(self._llm.complete(self._text(prompt), formatted=True, **self._kwargs))
+        return self._parsed(response)
 
-    async def aask(self, prompt: str, refused: Refused, *, alone: bool = False) -> Response:
+    async def aask(self, prompt: str) -> Response:
         """`ask` in an event loop."""
-        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
         with asked(prompt):
             if self._chats:
-                response = response_of(await llm.achat(self._messages(prompt, refused, alone=alone), **kwargs))
+                response = response_of(await self._llm.achat(self._messages(prompt), **self._kwargs))
             else:
-                response = response_of(await llm.acomplete(self._text(prompt, alone=alone), formatted=True, **kwargs))
-        return response if alone else self._parsed(response)
+                response = response_of(await self._llm.acomplete(self._text(prompt), formatted=True, **self._kwargs))
+        return self._parsed(response)
 
-    def stream(self, prompt: str, refused: Refused) -> Iterator[Piece]:
+    def stream(self, prompt: str) -> Iterator[Piece]:
         """Yield the reply in pieces, then its ending; in one piece where there is an `output_parser`."""
         if self._llm.output_parser is not None:
-            response = self.ask(prompt, refused)
+            response = self.ask(prompt)
             yield from (response.text or "", response)
             return
         streamed = Streamed()
-        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+        llm, kwargs = self._llm, self._kwargs
         parts: Iterator[ChatResponse | CompletionResponse]
         with asked(prompt):
             if self._chats:
-                parts = llm.stream_chat(self._messages(prompt, refused), **kwargs)
+                parts = llm.stream_chat(self._messages(prompt), **kwargs)
             else:
                 parts = llm.stream_complete(self._text(prompt), formatted=True, **kwargs)
         for part in parts:
             yield streamed.piece_of(part)
         yield streamed.ending
 
-    async def astream(self, prompt: str, refused: Refused) -> AsyncIterator[Piece]:
+    async def astream(self, prompt: str) -> AsyncIterator[Piece]:
         """`stream`; not for LLMs that would block the event loop."""
         if self._llm.output_parser is not None:
-            response = await self.aask(prompt, refused)
+            response = await self.aask(prompt)
             yield response.text or ""
             yield response
             return
         streamed = Streamed()
-        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+        llm, kwargs = self._llm, self._kwargs
         parts: AsyncIterator[ChatResponse | CompletionResponse]
         with asked(prompt):
             if self._chats:
-                parts = await llm.astream_chat(self._messages(prompt, refused), **kwargs)
+                parts = await llm.astream_chat(self._messages(prompt), **kwargs)
             else:
                 parts = await llm.astream_complete(self._text(prompt), formatted=True, **kwargs)
         async for part in parts:
@@ -176,24 +143,21 @@ class PlainCalls:
         wrapped = wrapper.format(query_str="") if wrapper is not None and not self._chats else ""
         return "\n".join([*(f"{m.role.value}: {m.content}" for m in self._prefix), wrapped])
 
-    def _messages(self, prompt: str, refused: Refused = frozenset(), *, alone: bool = False) -> list[ChatMessage]:
-        """Return the messages of a call; `alone`: without the conversation."""
+    def _messages(self, prompt: str) -> list[ChatMessage]:
         system = self._llm.system_prompt
         first = [ChatMessage(role=MessageRole.SYSTEM, content=system)] if system else []
-        said = [m for m in self._prefix if not alone or m.role == MessageRole.SYSTEM]
-        messages = as_messages(prompt, said)
-        if self._llm.output_parser is not None and not alone:
+        messages = as_messages(prompt, self._prefix)
+        if self._llm.output_parser is not None:
             messages = self._llm.output_parser.format_messages(messages)
-        messages = [*first, *messages]
-        return without_system(messages) if SYSTEM in refused else messages
+        return [*first, *messages]
 
-    def _text(self, prompt: str, *, alone: bool = False) -> str:
+    def _text(self, prompt: str) -> str:
         """Return the text that `predict` sends to completion models: conversation, template, system prompt, wrapper."""
-        if (self._prefix and not alone) or isinstance(prompt, MessageText):
+        if self._prefix or isinstance(prompt, MessageText):
             text = self._as_conversation(as_messages(prompt, self._prefix))
         else:
             text = self._llm.completion_to_prompt(prompt) if self._llm.completion_to_prompt else prompt
-        if self._llm.output_parser is not None and not alone:
+        if self._llm.output_parser is not None:
             text = self._llm.output_parser.format(text)
         if self._llm.system_prompt:
             text = f"{self._llm.system_prompt}\n\n{text}"
@@ -230,26 +194,24 @@ class StructuredCalls:
         output_cls: type[BaseModel],
         prefix: Sequence[ChatMessage],
         kwargs: Mapping[str, Any],
-        capabilities: Capabilities,
     ) -> None:
         self._llm = llm
         self._output_cls = output_cls
         self._kwargs = dict(kwargs)
         self._prefix = tuple(prefix)
-        plain = PlainCalls(llm, (), kwargs, capabilities)
-        self.probe, self.aprobe, self.blocks = plain.probe, plain.aprobe, plain.blocks
+        self.blocks = PlainCalls(llm, (), kwargs).blocks
 
-    def ask(self, prompt: str, refused: Refused) -> str:
+    def ask(self, prompt: str) -> str:
         """Return the object as JSON."""
-        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+        template = self._template(prompt)
         with asked(prompt):
-            return _json(llm.structured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs))
+            return _json(self._llm.structured_predict(self._output_cls, template, llm_kwargs=self._kwargs))
 
-    async def aask(self, prompt: str, refused: Refused) -> str:
+    async def aask(self, prompt: str) -> str:
         """Do as `ask`, in an event loop."""
-        llm, kwargs = without_parameters(self._llm, self._kwargs, refused)
+        template = self._template(prompt)
         with asked(prompt):
-            return _json(await llm.astructured_predict(self._output_cls, self._template(prompt), llm_kwargs=kwargs))
+            return _json(await self._llm.astructured_predict(self._output_cls, template, llm_kwargs=self._kwargs))
 
     def _template(self, prompt: str) -> ChatPromptTemplate:
         said = as_messages(prompt, self._prefix)

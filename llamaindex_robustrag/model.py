@@ -16,17 +16,16 @@ from llamaindex_robustrag.caveats import llm_caveats
 from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_calls import FoundAnswer, PlainCalls, StructuredCalls
 from llamaindex_robustrag.local import TextModelLLM
-from llamaindex_robustrag.parameters import retries_itself
 from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Probed, Response, Role, TextModel, Until
 from robustrag_integrations.models.callable import TRANSIENT, CalledModel
 from robustrag_integrations.models.caller import ModelCaller
-from robustrag_integrations.models.capabilities import PROBE, Capabilities, described_together
 from robustrag_integrations.models.client_errors import checked_errors, is_busy
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.replies.structured import PROBE, ReplyMode
 
 
 @dataclass(frozen=True)
@@ -66,19 +65,11 @@ class CallOptions:
         return CallOptions, tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     limits: CallLimits = field(init=False, repr=False, compare=False)
-    known: dict[int, Capabilities] = field(init=False, repr=False, compare=False)
-
-    def capabilities_of(self, llm: LLM) -> Capabilities:
-        """Return what this LLM, which lives as long as the policy, was found to refuse."""
-        return self.known.setdefault(id(llm), Capabilities())
-
-    def plain(self, llm: LLM, prefix: Sequence[ChatMessage]) -> PlainCalls:
-        """Return the calls of a plain LLM."""
-        return PlainCalls(llm, prefix, self.llm_kwargs, self.capabilities_of(llm))
+    known: dict[int, ReplyMode] = field(init=False, repr=False, compare=False)
 
     def called_model(self, calls: PlainCalls | StructuredCalls, llm: LLM) -> CalledModel:
         """Wrap the calls in the core's threads, tasks, retries and time-outs."""
-        retries = retries_itself(llm)
+        retries = getattr(llm, "max_retries", 0) != 0  # the LLM's client retries by itself
         return CalledModel(
             ModelCaller(
                 self.limits,
@@ -90,8 +81,6 @@ class CallOptions:
             None if calls.blocks else calls.aask,
             stream=calls.stream if isinstance(calls, PlainCalls) else None,
             astream=calls.astream if isinstance(calls, PlainCalls) and not calls.blocks_streaming else None,
-            probe=calls.probe,
-            aprobe=calls.aprobe,
             clients=(llm,),
         )
 
@@ -118,19 +107,19 @@ class LlamaIndexModel(TextModel):
         prefix: Sequence[ChatMessage] = (),
         final_llm: LLM | None = None,
     ) -> None:
-        calls = policy.plain(llm, prefix)
+        calls = PlainCalls(llm, prefix, policy.llm_kwargs)
         self._isolated = self._final = policy.called_model(calls, llm)
         writer, written = final_llm or llm, calls
         if output_cls is not None:
-            structured = StructuredCalls(writer, output_cls, prefix, policy.llm_kwargs, policy.capabilities_of(writer))
+            structured = StructuredCalls(writer, output_cls, prefix, policy.llm_kwargs)
             self._final = policy.called_model(structured, writer)
-            written = policy.plain(writer, ())
+            written = PlainCalls(writer, (), policy.llm_kwargs)
         elif final_llm is not None:
-            written = policy.plain(writer, prefix)
+            written = PlainCalls(writer, prefix, policy.llm_kwargs)
             self._final = policy.called_model(written, writer)
-        objects = StructuredCalls(llm, FoundAnswer, prefix, policy.llm_kwargs, policy.capabilities_of(llm))
+        objects = StructuredCalls(llm, FoundAnswer, prefix, policy.llm_kwargs)
         self._objects = policy.called_model(objects, llm)
-        self._mode = policy.capabilities_of(llm).replies
+        self._mode = policy.known.setdefault(id(llm), ReplyMode())  # the LLM lives as long as the policy
         self._ways = ("structured_predict",) if llm.metadata.is_function_calling_model else ()
         self._calls = (calls,) if writer is llm else (calls, written)
         self._llms = (llm,) if writer is llm else (llm, writer)
@@ -144,14 +133,9 @@ class LlamaIndexModel(TextModel):
 
     @property
     def repeats(self) -> Repeats:
-        """The models' reproducibility, from the LLMs' settings and the parameters that they were found to refuse."""
+        """The models' reproducibility, from the LLMs' settings."""
         found = [calls.repeats for calls in self._calls]
         return found[0].with_other(found[-1])
-
-    @property
-    def capabilities(self) -> dict[str, Any]:
-        """The parameters that are sent, and those that the models were found to refuse; empty if there are none."""
-        return described_together(*(calls.described for calls in self._calls))
 
     @property
     def description(self) -> str:

@@ -490,7 +490,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             (*self._caveats(), *few_nodes_caveats(grouped.groups)),
             self._local.codec if self._local is not None else None,
             self._caveats,
-            capabilities=lambda: self._model.capabilities if self._local is None else {},
             repeats=self._repeats,
             accept_sampling=self._policy.accept_sampling,
             markers=self._markers,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
@@ -33,7 +33,7 @@ from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import (
     too_few_groups,
     with_determinism,
-    with_late_findings,
+    with_late_caveats,
     with_link_check,
     with_markers,
     with_report_of_failure,
@@ -108,7 +108,6 @@ class PlanInput:
         caveats: what is known beforehand to weaken the answer, in words; first among its warnings.
         codec: the model's tokens as text, for methods that decode.
         late_caveats: the same as known after the model was asked, in place of `caveats`.
-        capabilities: what the model takes, as far as it is known after it was asked; in the answer's settings.
         repeats: whether the model repeats itself, as far as that is known after it was asked.
         accept_sampling: the user knows that the model may sample: no warning repeats it.
         markers: what is shown has `[1]` markers (`RobustAnswer.marked_text`).
@@ -121,7 +120,6 @@ class PlanInput:
     caveats: tuple[str, ...] = ()
     codec: TokenCodec | None = None
     late_caveats: Callable[[], Iterable[str]] = tuple
-    capabilities: Callable[[], Mapping[str, Any]] = dict
     repeats: Callable[[], Repeats] = Repeats
     accept_sampling: bool = False
     markers: bool = False
@@ -558,7 +556,6 @@ class Defense(ABC):
             self.rules,
             self._caveats(),
             late_caveats=self._caveats,
-            capabilities=lambda: getattr(getattr(self, "model", None), "capabilities", {}),
             repeats=self._repeats,
             accept_sampling=self.accept_sampling,
         )
@@ -594,7 +591,7 @@ class Defense(ABC):
             plan = cls._plan_with_copies(inputs, settings)
         plan = with_spending(plan)
         plan = with_report_of_failure(plan, inputs.query, name, settings.as_dict)
-        plan = with_late_findings(plan, inputs.late_caveats, inputs.capabilities)
+        plan = with_late_caveats(plan, inputs.late_caveats)
         plan = with_determinism(
             with_rules(with_retellings(with_sole_source(plan), inputs.groups), inputs.rules),
             cls.promise,
@@ -607,7 +604,7 @@ class Defense(ABC):
 
     @classmethod
     def _plan_with_copies(cls, inputs: PlanInput, settings: Any) -> Plan:
-        """`plan_of` whose first step compares the groups' texts; in an event loop that step runs in a thread."""
+        """`plan_of` whose first step compares the groups' texts."""
         groups = inputs.rules.with_copies(inputs.groups)
         return (yield from cls.plan_of(replace(inputs, groups=groups), settings))
 

@@ -219,11 +219,6 @@ class TextModel(Model, ABC):
         return ()
 
     @property
-    def capabilities(self) -> Mapping[str, Any]:
-        """The parameters sent with a prompt, and those that the model refuses; JSON-safe, empty if unknown."""
-        return {}
-
-    @property
     def description(self) -> str:
         """The model's name in reports."""
         return type(self).__name__

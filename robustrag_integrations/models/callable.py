@@ -14,8 +14,7 @@ from robustrag_integrations._util.redaction import in_one_line, presentable, sec
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until
-from robustrag_integrations.models.caller import ModelCaller, RetriedCall
-from robustrag_integrations.models.capabilities import Probe, Refused
+from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.client_errors import checked_errors, is_busy
 from robustrag_integrations.models.event_loops import LoopThread
 from robustrag_integrations.models.limits import CallLimits
@@ -34,13 +33,11 @@ class CalledModel(TextModel):
     Args:
         caller: makes the calls.
         name: the model's name in reports.
-        ask: from a prompt, and the parameters that are refused, to its reply.
+        ask: from a prompt to its reply.
         aask: the same as a coroutine function. At least one of the two is given: synchronous calls run this one in a
             loop, in a thread of the model's own, and asynchronous ones run the other in threads.
-        stream: from the same to pieces of the reply, then how it ended, where that is known.
+        stream: from a prompt to pieces of the reply, then how it ended, where that is known.
         astream: the same as an asynchronous generator function. Without either, a reply comes as one piece.
-        probe: finds the parameters that the model refuses, with `ask` or `aask`; None where none can be left out.
-        aprobe: the same for `aask`.
         clients: objects that may hold keys, which must not appear in errors.
     """
 
@@ -48,20 +45,15 @@ class CalledModel(TextModel):
         self,
         caller: ModelCaller,
         name: str,
-        ask: Callable[[str, Refused], Any] | None = None,
-        aask: Callable[[str, Refused], Awaitable[Any]] | None = None,
+        ask: Callable[[str], Any] | None = None,
+        aask: Callable[[str], Awaitable[Any]] | None = None,
         *,
-        stream: Callable[[str, Refused], Iterator[Any]] | None = None,
-        astream: Callable[[str, Refused], AsyncIterator[Any]] | None = None,
-        probe: Probe[Any] | None = None,
-        aprobe: Probe[Awaitable[Any]] | None = None,
+        stream: Callable[[str], Iterator[Any]] | None = None,
+        astream: Callable[[str], AsyncIterator[Any]] | None = None,
         clients: Sequence[object] = (),
     ) -> None:
         self._caller, self._name = caller, name
         self._ask, self._aask, self._stream, self._astream = ask, aask, stream, astream
-        self._probe, self._aprobe = probe, aprobe
-        if aask is None and probe is not None:
-            self._aprobe = Probe(probe.sent, lambda refused: caller.limits.arun(probe.ask, refused), probe.capabilities)
         self._clients = tuple(clients)
         self._loop = LoopThread()
 
@@ -77,11 +69,11 @@ class CalledModel(TextModel):
         """
         if self._ask is None:
             return self._loop.run(self.agenerate(prompts, role, until))
-        return self._caller.ask_all(self._respond, prompts, self._in_words, until, probe=self._probe)
+        return self._caller.ask_all(self._respond, prompts, self._in_words, until)
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop; each loop has as many calls at a time."""
-        return await self._caller.aask_all(self._arespond, prompts, self._in_words, until, probe=self._aprobe)
+        return await self._caller.aask_all(self._arespond, prompts, self._in_words, until)
 
     generate_until, agenerate_until = generate, agenerate
 
@@ -95,7 +87,7 @@ class CalledModel(TextModel):
                 yield from _pieces_of(self.generate([prompt], "final")[0])
             return
         try:
-            for piece in self._caller.stream(lambda refused: stream(prompt.text, refused), self._probe):
+            for piece in self._caller.stream(lambda: stream(prompt.text)):
                 yield self._checked_piece(piece)
             return
         except INTERRUPTS:
@@ -111,7 +103,7 @@ class CalledModel(TextModel):
                 yield piece
             return
         try:
-            made = self._caller.astream(lambda refused: self._pieces(prompt.text, refused), self._aprobe)
+            made = self._caller.astream(lambda: self._pieces(prompt.text))
             async with aclosing(made) as pieces:
                 async for piece in pieces:
                     yield self._checked_piece(piece)
@@ -126,29 +118,29 @@ class CalledModel(TextModel):
         """Ask one prompt; a failed call raises."""
         if self._ask is None:
             return self._loop.run(self.aask_alone(prompt))
-        return self._caller.call(partial(self._respond, prompt), RetriedCall(self._probe))
+        return self._caller.call(partial(self._respond, prompt))
 
     async def aask_alone(self, prompt: Prompt) -> Response:
         """`ask_alone` without blocking the event loop."""
-        return await self._caller.acall(partial(self._arespond, prompt), RetriedCall(self._aprobe))
+        return await self._caller.acall(partial(self._arespond, prompt))
 
-    def _respond(self, prompt: Prompt, refused: Refused) -> Response:
+    def _respond(self, prompt: Prompt) -> Response:
         assert self._ask is not None  # noqa: S101 - the caller has looked
-        return BLANK if prompt.blank else self._checked(self._ask(prompt.text, refused))
+        return BLANK if prompt.blank else self._checked(self._ask(prompt.text))
 
-    async def _arespond(self, prompt: Prompt, refused: Refused) -> Response:
+    async def _arespond(self, prompt: Prompt) -> Response:
         if prompt.blank:
             return BLANK
         if self._aask is not None:
-            return self._checked(await self._aask(prompt.text, refused))
+            return self._checked(await self._aask(prompt.text))
         assert self._ask is not None  # noqa: S101 - one of the two is given
-        return self._checked(await self._caller.limits.arun(self._ask, prompt.text, refused))
+        return self._checked(await self._caller.limits.arun(self._ask, prompt.text))
 
-    def _pieces(self, prompt: str, refused: Refused) -> AsyncIterator[Any]:
+    def _pieces(self, prompt: str) -> AsyncIterator[Any]:
         if self._astream is not None:
-            return self._astream(prompt, refused)
+            return self._astream(prompt)
         assert self._stream is not None  # noqa: S101 - the caller has looked
-        return self._caller.limits.iterate_in_thread(self._stream(prompt, refused))
+        return self._caller.limits.iterate_in_thread(self._stream(prompt))
 
     def _checked(self, reply: Any) -> Response:
         """Convert a function's return value into a `Response`."""
@@ -256,9 +248,10 @@ class CallableModel(CalledModel):
                 retry_max_wait,
             ),
             name or str(getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__)),
-            *map(_taking_no_more, (fn, async_fn)),
-            stream=_taking_no_more(stream_fn),
-            astream=_taking_no_more(async_stream_fn),
+            fn,
+            async_fn,
+            stream=stream_fn,
+            astream=async_stream_fn,
             clients=(fn, async_fn, stream_fn, async_stream_fn),
         )
 
@@ -268,11 +261,6 @@ class CallableModel(CalledModel):
         if self._samples is None:
             return Repeats()
         return Repeats("samples" if self._samples else "deterministic", f"declared by samples={self._samples}")
-
-
-def _taking_no_more(fn: Callable[[str], Any] | None) -> Callable[[str, Refused], Any] | None:
-    """Adapt a function of a prompt to a caller that also passes the refused parameters."""
-    return None if fn is None else lambda prompt, refused: fn(prompt)
 
 
 def _pieces_of(response: Response) -> Iterator[Piece]:

@@ -1,10 +1,9 @@
-"""Calling a model: limits on concurrency and time, retries, and refused parameters left out.
+"""Calling a model: limits on concurrency and time, and retries.
 
 `ModelCaller` is the only layer between an answer and a client. `call`, `acall`, `stream` and `astream` make one call:
 
 1. wait for a slot (`CallLimits.slot`), and ask within the time limit;
-2. where the model refused a parameter, ask without it at once (`capabilities`);
-3. where another try may help, pause, and ask again (`client_errors`); else the error is raised.
+2. where another try may help, pause, and ask again (`client_errors`); else the error is raised.
 
 `ask_all` and `aask_all` make the isolated calls of one answer together. A call that fails is a `Response` with an
 error there, and costs its own group alone; calls that are no longer needed are given up.
@@ -20,11 +19,10 @@ from concurrent import futures
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response, Until, not_asked
-from robustrag_integrations.models.capabilities import Known, Probe, Refused
 from robustrag_integrations.models.client_errors import failure_message, is_busy, pause_before_retry
 from robustrag_integrations.models.limits import END, CallLimits, Stop
 from robustrag_integrations.models.thread_pool import POOL
@@ -34,40 +32,32 @@ Item = TypeVar("Item")
 
 _PATIENCE = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
 _SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds; then the next wave is sent, though replies are missing
-_NOTHING_KNOWN = Known(frozenset(), 0)
 
 
 class RetriedCall:
     """The state of one call over its tries.
 
     Args:
-        probe: finds the parameters that the model refuses; None where none can be left out.
         stop: shared by calls that are made together; None for a call that is always waited for.
 
     Attributes:
-        begun: whether it was sent.
+        begun: True if it was sent.
         tries: the number of tries so far.
-        known: what was known to be refused at the last try.
     """
 
-    def __init__(self, probe: Probe[Any] | None = None, stop: Stop | None = None) -> None:
-        self.probe, self.stop = probe, stop
-        self.begun, self.tries = False, 0
-        self.known = _NOTHING_KNOWN
+    def __init__(self, stop: Stop | None = None) -> None:
+        self.stop, self.begun, self.tries = stop, False, 0
 
-    def begin(self) -> Refused:
-        """Begin a try; return the parameters that it must leave out.
+    def begin(self) -> None:
+        """Begin a try.
 
         Raises:
             CancelledError: its reply is no longer wanted.
         """
         if self.stop is not None and self.stop.told.is_set():
             raise futures.CancelledError
-        if self.probe is not None:
-            self.known = self.probe.capabilities.known
         self.begun = True
-        self.tries = self.tries or 1
-        return self.known.refused
+        self.tries += 1
 
 
 @dataclass(frozen=True)
@@ -88,11 +78,11 @@ class ModelCaller:
     wait: float = 0.5
     max_wait: float = 20.0
 
-    def call(self, ask: Callable[[Refused], Result], call: RetriedCall | None = None, cap: int | None = None) -> Result:
+    def call(self, ask: Callable[[], Result], call: RetriedCall | None = None, cap: int | None = None) -> Result:
         """Make a call.
 
         Args:
-            ask: asks the model, without the parameters that are refused.
+            ask: asks the model.
             call: its state, where several are made together.
             cap: a lower limit on calls under way.
         """
@@ -100,36 +90,36 @@ class ModelCaller:
         while True:
             try:
                 with self.limits.slot(cap):
-                    refused = call.begin()
+                    call.begin()
                     if self.limits.timeout is None and (call.stop is None or not call.stop.gives_up):
-                        return ask(refused)
-                    return self.limits.run(ask, refused, stop=call.stop)
+                        return ask()
+                    return self.limits.run(ask, stop=call.stop)
             except Exception as error:
                 failed = error
             self._go_on(call, failed)
 
     async def acall(
-        self, ask: Callable[[Refused], Awaitable[Result]], call: RetriedCall | None = None, *, cap: int | None = None
+        self, ask: Callable[[], Awaitable[Result]], call: RetriedCall | None = None, *, cap: int | None = None
     ) -> Result:
         """`call` in an event loop."""
         call = call or RetriedCall()
         while True:
             try:
                 async with self.limits.aslot(cap):
-                    return await self.limits.within(ask(call.begin()))
+                    call.begin()
+                    return await self.limits.within(ask())
             except Exception as error:
                 failed = error
             await self._ago_on(call, failed)
 
-    def stream(
-        self, ask: Callable[[Refused], Iterator[Item]], probe: Probe[Any] | None = None, *, cap: int | None = None
-    ) -> Iterator[Item]:
+    def stream(self, ask: Callable[[], Iterator[Item]], *, cap: int | None = None) -> Iterator[Item]:
         """`call` for a stream, which holds its slot and is retried only until its first piece."""
-        call = RetriedCall(probe)
+        call = RetriedCall()
         while True:
             try:
                 with self.limits.slot(cap):
-                    pieces = self.limits.iterate(ask(call.begin()))
+                    call.begin()
+                    pieces = self.limits.iterate(ask())
                     first = next(pieces, END)
                 break
             except Exception as error:
@@ -141,14 +131,15 @@ class ModelCaller:
                 yield from pieces
 
     async def astream(
-        self, ask: Callable[[Refused], AsyncIterator[Item]], probe: Probe[Any] | None = None, *, cap: int | None = None
+        self, ask: Callable[[], AsyncIterator[Item]], *, cap: int | None = None
     ) -> AsyncGenerator[Item, None]:
         """`stream` in an event loop."""
-        call = RetriedCall(probe)
+        call = RetriedCall()
         while True:
             try:
                 async with self.limits.aslot(cap):
-                    pieces = self.limits.aiterate(ask(call.begin()))
+                    call.begin()
+                    pieces = self.limits.aiterate(ask())
                     first = await anext(pieces, END)
                 break
             except Exception as error:
@@ -162,27 +153,25 @@ class ModelCaller:
 
     def ask_all(
         self,
-        ask: Callable[[Item, Refused], Response],
+        ask: Callable[[Item], Response],
         items: Sequence[Item],
         shown: Callable[[BaseException], str],
         until: Until | None = None,
         *,
-        probe: Probe[Any] | None = None,
         cap: int | None = None,
     ) -> list[Response]:
         """Make several calls concurrently.
 
         Args:
-            ask: asks about one item, without the parameters that are refused.
+            ask: asks about one item.
             items: one for each call.
             shown: words an error for a report; raises it if it is not a call's failure.
             until: when the replies so far are enough: the other calls are given up, or not made. None: all are waited
                 for.
-            probe: finds the parameters that the model refuses.
             cap: a lower limit on calls under way.
         """
         stop = Stop(gives_up=until is not None)
-        calls = [RetriedCall(probe, stop) for _ in items]
+        calls = [RetriedCall(stop) for _ in items]
         waves, workers = Waves(len(items), until), self.limits.lowered(cap)
         replies: list[Response | None] = [None] * len(items)
         due: deque[int] = deque()
@@ -208,16 +197,15 @@ class ModelCaller:
 
     async def aask_all(
         self,
-        ask: Callable[[Item, Refused], Awaitable[Response]],
+        ask: Callable[[Item], Awaitable[Response]],
         items: Sequence[Item],
         shown: Callable[[BaseException], str],
         until: Until | None = None,
         *,
-        probe: Probe[Any] | None = None,
         cap: int | None = None,
     ) -> list[Response]:
         """`ask_all` in an event loop; calls that are not waited for are cancelled."""
-        calls = [RetriedCall(probe) for _ in items]
+        calls = [RetriedCall() for _ in items]
         waves, replies = Waves(len(items), until), list[Response | None]([None] * len(items))
 
         async def respond(index: int) -> None:
@@ -252,27 +240,15 @@ class ModelCaller:
 
     def _go_on(self, call: RetriedCall, error: Exception) -> None:
         """Pause and return if the call is to be retried; raise its error where a retry would not help."""
-        if (probe := call.probe) is not None:  # a probe takes no slot: its caller may hold one
-            ask = partial(self.limits.run, probe.ask)
-            if probe.capabilities.learned(error, call.known, probe.sent, ask):
-                return
         pause = self._pause(error, call)
         if call.stop is None:
             time.sleep(pause)
         elif call.stop.told.wait(pause):
             raise error
-        call.tries += 1
 
     async def _ago_on(self, call: RetriedCall, error: Exception) -> None:
         """`_go_on` in an event loop."""
-        if (probe := call.probe) is not None:
-            aprobe: Probe[Awaitable[object]] = probe
-            if await probe.capabilities.alearned(
-                error, call.known, probe.sent, lambda refused: self.limits.within(aprobe.ask(refused))
-            ):
-                return
         await asyncio.sleep(self._pause(error, call))
-        call.tries += 1
 
     def _pause(self, error: Exception, call: RetriedCall) -> float:
         if call.tries < self.attempts and self.worth_retrying(error):

@@ -1,14 +1,9 @@
-"""Reading a client's error: the parameter that the model refuses, whether another try may help, and how long to wait.
-
-The words are the server's, and may repeat a prompt with whatever a passage says: a parameter that is read out of them
-is a suspicion, which `capabilities` puts to the test. The server decides how long to wait, where it says so.
-"""
+"""Reading a client's error: whether another try may help, and how long to wait, where the server says so."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, cast
 
@@ -23,47 +18,7 @@ _NAMES = {
 REFUSING = (400, 422)
 """The HTTP statuses of an invalid request."""
 
-SYSTEM = "system"  # stands for a message with the role `system`
-LIMITS = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-PARAMETERS = (
-    "top_logprobs", "logprobs", "logit_bias", "presence_penalty", "frequency_penalty", "repetition_penalty", "seed",
-    "random_seed", "min_p", "top_k", "top_p", "stop", *LIMITS, SYSTEM, "temperature",
-)  # fmt: skip
-"""The parameters that can be left out of a request, the least missed first."""
-
-_LONGEST = 2_000  # characters of an error's words that are searched
 _DEEPEST = 5  # errors in a chain
-_REFUSAL = re.compile(
-    r"support|allow|permit|recogni[sz]|unknown|unexpected|invalid|extra|deprecat|remov|disabled|not enabled|cannot|"
-    r"can't|must|may only|should|only|incompatible|forbidden|not available|alternate",
-    re.I,
-)
-_SYSTEM = re.compile(
-    r"\b(?:system|developer)['\"`]?\s{1,3}(?:role|message|prompt|instruction)|\brole\b[^.\n]{0,60}['\"`]system\b|"
-    r"\broles must alternate",
-    re.I,
-)
-
-
-def refused_parameter(error: BaseException, sent: Collection[str]) -> str | None:
-    """Return the sent parameter that an error refuses.
-
-    Args:
-        error: of a server (400 or 422), of its client, or of a function that does not know an argument.
-        sent: names of `PARAMETERS`.
-
-    Returns:
-        The parameter; None if the error names none.
-    """
-    status = status_of(error)
-    if status not in (*REFUSING, None) or isinstance(error, OSError):
-        return None
-    return named_parameter(error, sent) or _named_in(str(error)[:_LONGEST], sent)
-
-
-def named_parameter(error: BaseException, sent: Collection[str] = PARAMETERS) -> str | None:
-    """Return the parameter that an error names in a structured field."""
-    return next((name for name in _named_apart(error) if name in sent), None)
 
 
 def status_of(error: BaseException) -> int | None:
@@ -81,37 +36,6 @@ def status_of(error: BaseException) -> int | None:
             if isinstance(status, int) and not isinstance(status, bool) and 100 <= status < 600:
                 return int(status)
     return None
-
-
-def _named_apart(error: BaseException) -> Iterator[str]:
-    """Yield the names in an error's structured fields: `param`, or the last part of a `loc`."""
-    for one in chain_of(error):
-        body = getattr(one, "body", None)
-        inner = body.get("error") if isinstance(body, Mapping) else None
-        for holder in (one, body, inner):
-            name = holder.get("param") if isinstance(holder, Mapping) else getattr(holder, "param", None)
-            if isinstance(name, str):
-                yield SYSTEM if name.startswith("messages") and name.endswith("role") else name
-        details = body.get("detail") if isinstance(body, Mapping) else None
-        for detail in details[:20] if isinstance(details, list) else []:
-            place = detail.get("loc") if isinstance(detail, Mapping) else None
-            if isinstance(place, list) and place and isinstance(place[-1], str):
-                yield place[-1]
-
-
-def _named_in(words: str, sent: Collection[str]) -> str | None:
-    """Return the parameter that a refusal names first; of several that exclude each other, the least missed."""
-    if not _REFUSAL.search(words):
-        return None
-    places: dict[str, int] = {}
-    for name in PARAMETERS:
-        pattern = _SYSTEM if name == SYSTEM else re.compile(rf"(?<!\w){name}(?!\w)", re.I)
-        if name in sent and (match := pattern.search(words)):
-            places[name] = match.start()
-    if not places:
-        return None
-    together = re.search(r"\bboth\b|\bonly one\b|\bone of\b", words, re.I)
-    return next(iter(places)) if together else min(places, key=places.__getitem__)
 
 
 def chain_of(error: BaseException | None) -> Iterator[BaseException]:

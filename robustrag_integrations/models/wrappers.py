@@ -7,7 +7,6 @@ from typing import Any
 
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import FinalAnswers, Probed, Response, Role, TextModel, Until, repeats_of
-from robustrag_integrations.models.capabilities import described_together
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -49,11 +48,6 @@ class AroundModel(TextModel):
     def description(self) -> str:
         """The wrapped model's."""
         return self._model.description
-
-    @property
-    def capabilities(self) -> Mapping[str, Any]:
-        """The wrapped model's."""
-        return self._model.capabilities
 
     @property
     def repeats(self) -> Repeats:
@@ -142,11 +136,6 @@ class TwoModels(TextModel):
     def warnings(self) -> tuple[str, ...]:
         """The warnings of both models, each once."""
         return tuple(dict.fromkeys((*self._reader.warnings, *self._writer.warnings)))
-
-    @property
-    def capabilities(self) -> Mapping[str, Any]:
-        """The parameters sent to either model, and those that either refuses."""
-        return described_together(self._reader.capabilities, self._writer.capabilities)
 
     @property
     def description(self) -> str:

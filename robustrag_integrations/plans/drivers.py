@@ -49,11 +49,11 @@ async def arun(
 ) -> Result:
     """`run` in an event loop. The plan's own steps (keywords, tallies, sums) run in threads."""
     with Watch(operation) as watch:
-        step = await _astep(plan, None, watch)
+        step = await asyncio.to_thread(_step, plan, None, watch)
         while not isinstance(step, _Done):
             with watch.asking(step) as span:
                 reply = watch.heard(span, step, await perform(step))
-            step = await _astep(plan, reply, watch)
+            step = await asyncio.to_thread(_step, plan, reply, watch)
         return watch.done(step.result)
 
 
@@ -72,10 +72,6 @@ def _step(plan: Generator[RequestT, Any, Result], reply: Any, watch: Watch) -> R
             return _Done(done.value)
 
     return watch.decide(send)
-
-
-async def _astep(plan: Generator[RequestT, Any, Result], reply: Any, watch: Watch) -> RequestT | _Done[Result]:
-    return await asyncio.to_thread(_step, plan, reply, watch)
 
 
 def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, None, None]:
@@ -115,7 +111,7 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
 async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | RobustAnswer, None]:
     """`stream` in an event loop."""
     with Watch("answer") as watch:
-        step = await _astep(plan, None, watch)
+        step = await asyncio.to_thread(_step, plan, None, watch)
         while not isinstance(step, _Done):
             reply: Reply = None
             if isinstance(step, Emit):
@@ -139,7 +135,7 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
             else:
                 with watch.asking(step) as span:
                     reply = watch.heard(span, step, await performer.aperform(step))
-            step = await _astep(plan, reply, watch)
+            step = await asyncio.to_thread(_step, plan, reply, watch)
         result = watch.done(step.result)
     yield result
 

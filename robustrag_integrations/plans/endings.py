@@ -20,22 +20,15 @@ from robustrag_integrations.plans.requests import Ask, Emit, Plan, Relay, Reques
 from robustrag_integrations.prompts import ABSTENTION
 
 
-def with_late_findings(
-    plan: Plan, caveats: Callable[[], Iterable[str]], capabilities: Callable[[], Mapping[str, Any]]
-) -> Plan:
-    """Wrap a plan: its answer carries the model's caveats and capabilities, some known only after it was asked.
+def with_late_caveats(plan: Plan, caveats: Callable[[], Iterable[str]]) -> Plan:
+    """Wrap a plan: its answer carries the model's caveats, some known only after it was asked.
 
     A caveat that no longer holds is dropped: that temperature 0 was asked for, say, of a model that then refused it.
     """
     early = tuple(caveats())
     answer = yield from plan
-    late = tuple(caveats())
     others = [warning for warning in answer.warnings if warning not in early]
-    known, warnings = capabilities(), tuple(dict.fromkeys((*late, *others)))
-    if not known and warnings == answer.warnings:
-        return answer
-    settings = {**answer.settings, "capabilities": dict(known)} if known else answer.settings
-    return replace(answer, warnings=warnings, settings=settings)
+    return answer.changed(warnings=tuple(dict.fromkeys((*caveats(), *others))))
 
 
 def with_report_of_failure(plan: Plan, query: str, defense: str, settings: Callable[[], Mapping[str, Any]]) -> Plan:

@@ -1,6 +1,6 @@
 """Structured replies: `{"answer": str, "found": bool}`, from models that are constrained to this schema.
 
-1. At its first use a model is asked a fixed prompt (`capabilities.PROBE`) with the schema. It holds no passage and asks
+1. At its first use a model is asked a fixed prompt (`PROBE`) with the schema. It holds no passage and asks
    for something else, so that only what enforces the schema replies with such an object. This fixes the model's mode
    (`ReplyMode`); no later reply changes it.
 2. Groups are then asked for the two fields (`prompts.structured_prompts`), and the requests carry the schema.
@@ -40,6 +40,8 @@ SCHEMA: dict[str, Any] = {
     "required": ["answer", "found"],
     "additionalProperties": False,
 }
+
+PROBE = "Reply with the word OK."
 
 _LONGEST = 20_000  # characters of an object
 _CUT = ("length", "content_filter", "tool_calls")
@@ -106,6 +108,10 @@ class ReplyMode:
         self.fixed: Probed | None = None
         self._turn = threading.Lock()
         self._turns = PerLoop(asyncio.Lock)
+
+    def __reduce__(self) -> tuple[type[ReplyMode], tuple[()]]:
+        """Pickle and copy as unknown: a copy probes anew."""
+        return ReplyMode, ()
 
     @property
     def way(self) -> str:

@@ -14,11 +14,6 @@ GPT5 = {
     "max_tokens": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "
     "instead.",
     "seed": "Unsupported parameter: 'seed' is not supported with this model.",
-    "top_p": "Unsupported parameter: 'top_p' is not supported with this model.",
-}
-CLAUDE_THINKING = {
-    "temperature": "`temperature` may only be set to 1 when thinking is enabled. Please consult our documentation.",
-    "top_p": "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled.",
 }
 
 

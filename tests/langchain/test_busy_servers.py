@@ -11,7 +11,7 @@ import pytest
 
 from langchain_robustrag import CallOptions, create_robust_documents_chain
 from tests.langchain.fakes import PROMPT, Reader, read
-from tests.langchain.test_refused_parameters import GIVEN, STYLES, report
+from tests.langchain.test_configured_models import GIVEN, STYLES, report
 
 
 class TooMany(Exception):

@@ -11,7 +11,7 @@ from langchain_robustrag import create_robust_documents_chain
 from robustrag_integrations.errors import ModelError
 from tests.helpers.openai_server import LoopbackServer, Reply
 from tests.langchain.fakes import Reader
-from tests.langchain.test_refused_parameters import STYLES, report
+from tests.langchain.test_configured_models import STYLES, report
 from tests.langchain.test_replies import GIVEN, PROMPT, TRACE, winner
 
 VOTING: dict[str, Any] = {"aggregation": "voting", "choices": ["Karl Gross", "Hans Wolf"]}

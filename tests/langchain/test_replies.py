@@ -21,7 +21,7 @@ from langchain_robustrag.replies import ending_of, response_of, text_of
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.reply import Ending, Usage
-from tests.langchain.test_refused_parameters import STYLES, report
+from tests.langchain.test_configured_models import STYLES, report
 
 PROMPT = ChatPromptTemplate.from_messages([("human", "Context: {context}\n{input}")])
 HONEST = [f"Note {n}: Karl Gross won the election." for n in range(9)]

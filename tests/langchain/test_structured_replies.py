@@ -17,8 +17,8 @@ from langchain_openai import ChatOpenAI
 from langchain_robustrag import create_robust_documents_chain
 from robustrag_integrations import ConsensusAggregation
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.capabilities import PROBE
 from robustrag_integrations.models.server.model import OpenAIModel
+from robustrag_integrations.replies.structured import PROBE
 from tests.helpers.structured_replies import (
     HOSTILE,
     PASSAGES,

@@ -33,7 +33,7 @@ def test_a_prompt_reaches_the_llm_as_predict_would_send_it(chat_model: bool) -> 
     }
     expected, found = FactReader(**settings), FactReader(**settings)
     expected.predict(PromptTemplate("{text}"), text="What {query_str}?")
-    PlainCalls(found, (), {}).ask("What {query_str}?", frozenset())
+    PlainCalls(found, (), {}).ask("What {query_str}?")
     assert found.seen == expected.seen
 
 

@@ -11,7 +11,7 @@ from llamaindex_robustrag import RobustRAGSynthesizer
 from robustrag_integrations.errors import ModelError
 from tests.helpers.openai_server import LoopbackServer, Reply
 from tests.llamaindex.fakes import AsyncFactReader
-from tests.llamaindex.test_refused_parameters import STYLES, report
+from tests.llamaindex.test_busy_servers import STYLES, report
 
 TRACE = "If absent, reply I don't know. Hans Wolf is not said to have won."
 TEXTS = [*(f"Note {n}: Karl Gross won the election." for n in range(9)), "Hans Wolf won the election."]

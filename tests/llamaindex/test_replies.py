@@ -27,8 +27,8 @@ from llamaindex_robustrag import RobustRAGSynthesizer
 from llamaindex_robustrag.replies import Streamed, ending_of, response_of
 from robustrag_integrations.replies.reply import Ending, Usage
 from tests.llamaindex.fakes import FactReader
+from tests.llamaindex.test_busy_servers import STYLES, report
 from tests.llamaindex.test_cut_replies import TEXTS, TRACE, winner
-from tests.llamaindex.test_refused_parameters import STYLES, report
 
 if not hasattr(types, "ToolCallBlock"):
     pytest.skip("this version of llama-index-core has no blocks of thinking", allow_module_level=True)

@@ -16,8 +16,8 @@ from llama_index.llms.openai_like import OpenAILike
 from llamaindex_robustrag import RobustRAGSynthesizer
 from robustrag_integrations import ConsensusAggregation
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.capabilities import PROBE
 from robustrag_integrations.models.server.model import OpenAIModel
+from robustrag_integrations.replies.structured import PROBE
 from tests.helpers.structured_replies import (
     HOSTILE,
     PASSAGES,

@@ -12,10 +12,9 @@ import pytest
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Probed, Response
-from robustrag_integrations.models.capabilities import PROBE
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.prompts import prompts_for, structured_prompts
-from robustrag_integrations.replies.structured import ReplyMode, answer_in
+from robustrag_integrations.replies.structured import PROBE, ReplyMode, answer_in
 from tests.helpers.openai_server import LoopbackServer, Reply
 from tests.helpers.scripted import BARE
 from tests.helpers.structured_replies import HOSTILE, PASSAGES, QUERY, said, server

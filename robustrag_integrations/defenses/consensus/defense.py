@@ -49,7 +49,6 @@ class ConsensusAggregation(TextDefense):
         task: `short_answer` (default); `long_form` and `list` are counted claim by claim (`agreement/claims/rule.py`),
             each that `min_support` groups make.
         prompts: your own `PromptSet`; None for the project's.
-
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.

@@ -54,7 +54,6 @@ class KeywordAggregation(TextDefense):
             count.
         prompts: your own `PromptSet`; None for the project's. Without a `keyword` prompt in it, the isolated prompt is
             asked at the end, too, with the retained keywords where the passages stood.
-
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.

@@ -44,7 +44,6 @@ class MajorityVoting(TextDefense):
         model: the model to ask, once per group.
         task: `multiple_choice`, the only one.
         prompts: your own `PromptSet`; None for the project's.
-
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
         settings: a settings file, or what `load_settings` gives, for everything that is not given here.

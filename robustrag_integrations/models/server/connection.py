@@ -16,7 +16,7 @@ except ImportError as error:
 
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.client_errors import is_busy, named_parameter, retry_after
+from robustrag_integrations.models.client_errors import is_busy, retry_after
 from robustrag_integrations.models.event_loops import PerLoop
 from robustrag_integrations.models.server.http_client import Client, httpx
 from robustrag_integrations.models.server.replies import Events, parsed, said_by_server
@@ -41,14 +41,14 @@ class ServerError(ModelError):
 
     Attributes:
         status: of the HTTP reply; None: there was none.
-        param: the parameter that the server named in a structured field; None: none that is known here.
+        param: the parameter that the server named in a field of its own; None: it named none.
         retry_after: the seconds of the server's `Retry-After`; None: it sent none.
-        unreached: whether the connection failed or broke off.
+        unreached: True if the connection failed or broke off.
     """
 
     def __init__(self, error: Exception) -> None:
         self.status = getattr(error, "status_code", None)
-        self.param = named_parameter(error)
+        self.param = getattr(error, "param", None)
         self.retry_after = retry_after(error)
         self.unreached = isinstance(error, (APIConnectionError, httpx.TransportError))
         super().__init__(said_by_server(error))

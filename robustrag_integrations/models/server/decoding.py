@@ -25,8 +25,7 @@ from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Response
-from robustrag_integrations.models.caller import ModelCaller, RetriedCall
-from robustrag_integrations.models.capabilities import Refused, without
+from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.models.local.encoding import PromptEncoder
 from robustrag_integrations.models.server.completions import DIALECTS, Continuation, Dialect, continuation
@@ -185,8 +184,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             read = functools.partial(self._read_tokens, dialect, wanted, count)  # may have to learn all tokens' texts
             largest = largest_reply(request)
             return await caller.acall(
-                lambda refused: self._connection.reply(without(request, refused), largest, read, at_once=0),
-                RetriedCall(self._aprobe),
+                lambda: self._accepted(request, lambda sent: self._connection.reply(sent, largest, read, at_once=0))
             )
         except ServerError as error:
             failed = _explained(self._shown(error), error.status, count)
@@ -198,7 +196,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         reply = parsed(body)
         dialect.check(reply, len(wanted.prompt))
         self._fingerprints.note(reply)
-        greedy = self._fields.get("temperature") == 0 and "temperature" not in self._capabilities.refused
+        greedy = self._fields.get("temperature") == 0 and "temperature" not in self._refused
         return continuation(reply, count, wanted.length, self._codec, greedy=greedy)
 
     def learn_dialect(self) -> list[str]:
@@ -218,19 +216,19 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             refusals[str(result)] = None
         return list(refusals)
 
-    async def _areply(self, prompt: str, refused: Refused) -> Response:
+    async def _areply(self, prompt: str) -> Response:
         try:
-            response = await super()._areply(prompt, refused)
+            response = await super()._areply(prompt)
         except ServerError as error:
             if not await self._learns_from(error):
                 raise
-            response = await super()._areply(prompt, refused)
+            response = await super()._areply(prompt)
         return replace(response, text=self._encoder.opened + (response.text or ""))
 
-    async def _astreamed(self, prompt: str, refused: Refused) -> AsyncGenerator[Piece, None]:
+    async def _astreamed(self, prompt: str) -> AsyncGenerator[Piece, None]:
         opened = self._encoder.opened
         try:
-            async with aclosing(super()._astreamed(prompt, refused)) as pieces:
+            async with aclosing(super()._astreamed(prompt)) as pieces:
                 async for piece in pieces:
                     if opened:
                         yield opened
@@ -239,7 +237,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         except ServerError as error:  # the request failed: nothing was streamed yet
             if not await self._learns_from(error):
                 raise
-            async with aclosing(self._astreamed(prompt, refused)) as pieces:
+            async with aclosing(self._astreamed(prompt)) as pieces:
                 async for piece in pieces:
                     yield piece
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
@@ -12,18 +14,8 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Probed, Response
 from robustrag_integrations.models.callable import CalledModel
-from robustrag_integrations.models.caller import ModelCaller, RetriedCall
-from robustrag_integrations.models.capabilities import (
-    PROBE,
-    Capabilities,
-    Probe,
-    Refused,
-    described,
-    left_out,
-    sent_parameters,
-    without,
-)
-from robustrag_integrations.models.client_errors import REFUSING
+from robustrag_integrations.models.caller import ModelCaller
+from robustrag_integrations.models.event_loops import PerLoop
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
 from robustrag_integrations.models.server.connection import (
     Connection,
@@ -35,7 +27,7 @@ from robustrag_integrations.models.server.connection import (
 from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, called_with, parsed, response_of
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
-from robustrag_integrations.replies.structured import SCHEMA
+from robustrag_integrations.replies.structured import PROBE, SCHEMA, ReplyMode
 
 Api = Literal["chat", "completions"]
 Result = TypeVar("Result")
@@ -48,15 +40,19 @@ _WAYS: Mapping[str, Mapping[str, Any]] = {  # of asking for objects, and the fie
         "tool_choice": {"type": "function", "function": {"name": "reply"}},
     },
 }
+_REFUSING = (400, 422)  # statuses of an invalid request
+_OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
+_LEFT_OUT = ("temperature", "seed", *_OTHER_LIMIT)  # where the model refuses them
 _OWNED = ("model", "messages", "prompt", "stream", "n", "temperature", "seed")
 
 
 class OpenAIModel(CalledModel):
     """A model behind an OpenAI-compatible server, through the official client.
 
-    Every request holds the model, the prompt, a token limit, temperature 0, and the given options. Parameters that the
-    model refuses (`temperature`, `seed`, `max_tokens`, a system message, ...) are found out once, left out from then
-    on, and listed in the `settings` of answers; a model that takes no temperature counts as one that samples.
+    Every request holds the model, the prompt, a token limit, temperature 0, and the given options. Where the server
+    refuses the first request, the same parameters go out once with a fixed prompt: `temperature` or `seed` are left out
+    from then on if that is refused, too, and a token limit goes under its other name. A model that takes no temperature
+    counts as one that samples.
 
     Reproducibility is up to the server: `answer.determinism` says so, and a warning reports a `system_fingerprint` that
     changed. A request is sent again after a failed connection, a time-out, 408, 409, 429 and 5xx, after as long as
@@ -113,13 +109,15 @@ class OpenAIModel(CalledModel):
             raise ValueError(f"api={api!r} must be 'chat' or 'completions'")
         if api == "completions" and system is not None:
             raise ValueError(f"system={system!r} is for api='chat'; completions have no messages")
-        self._capabilities = Capabilities()
+        self._replies = ReplyMode()
+        self._refused: frozenset[str] = frozenset()
+        self._has_probed = False
+        self._probing = PerLoop(asyncio.Lock)
         super().__init__(
             ModelCaller(CallLimits(max_concurrency, timeout), attempts, may_pass),
             name or model,
             aask=self._areply,
             astream=self._astreamed,
-            aprobe=Probe(self._sent, self._probed, self._capabilities),
             clients=(self._areply,),
         )
         self._chats = api == "chat"
@@ -139,13 +137,14 @@ class OpenAIModel(CalledModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about requested parameters that the model refuses, and about a server that changed."""
-        return (*left_out(self._sent(frozenset()), self._capabilities.refused), *self._fingerprints.warnings)
+        """Warnings about a seed that the model refuses, and about a server that changed."""
+        seed = ("the model refuses seed, which is left out",) if "seed" in self._refused else ()
+        return (*seed, *self._fingerprints.warnings)
 
     @property
     def repeats(self) -> Repeats:
         """The server's reproducibility: unknown at temperature 0, as a client cannot enforce it."""
-        if "temperature" in self._capabilities.refused:
+        if "temperature" in self._refused:
             return Repeats("samples", "it takes no temperature")
         temperature = self._fields.get("temperature")
         if temperature is None:
@@ -154,11 +153,6 @@ class OpenAIModel(CalledModel):
             return Repeats("samples", f"temperature {temperature:g}")
         seed = "" if self._seed is None else f" and seed {self._seed}"
         return Repeats("unknown", f"it runs on a server, which was asked for temperature 0{seed}")
-
-    @property
-    def capabilities(self) -> dict[str, Any]:
-        """The parameters that are sent, and those that the model was found to refuse."""
-        return described(self._sent(self._capabilities.refused), self._capabilities.refused)
 
     @property
     def fingerprints(self) -> tuple[str, ...]:
@@ -193,11 +187,9 @@ class OpenAIModel(CalledModel):
     async def aprobe_replies(self) -> Probed:
         """`probe_replies` for calls from this event loop."""
         fixed = {"response_format", "tools", "tool_choice"} & self._fields.keys()
-        return await self._capabilities.replies.asettled(
+        return await self._replies.asettled(
             () if fixed or not self._chats else tuple(_WAYS),
-            lambda way: self._caller.acall(
-                lambda refused: self._sent_for(PROBE, refused, self._read, way), RetriedCall(self._aprobe)
-            ),
+            lambda way: self._caller.acall(lambda: self._sent_for(PROBE, self._read, way)),
         )
 
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
@@ -206,24 +198,59 @@ class OpenAIModel(CalledModel):
         first = [] if self._system is None else [{"role": "system", "content": self._system}]
         return {"messages": [*first, {"role": "user", "content": prompt}], **self._fields, **more}
 
-    def _sent(self, refused: Refused) -> tuple[str, ...]:
-        return sent_parameters(without(self._request(PROBE), refused))
+    async def _areply(self, prompt: str) -> Response:
+        return await self._sent_for(prompt, self._read)
 
-    async def _probed(self, refused: Refused) -> object:
-        return await self._sent_for(PROBE, refused, parsed)
-
-    async def _areply(self, prompt: str, refused: Refused) -> Response:
-        return await self._sent_for(prompt, refused, self._read)
-
-    async def _arespond(self, prompt: Prompt, refused: Refused) -> Response:
-        way = self._capabilities.replies.way if prompt.structured else ""
+    async def _arespond(self, prompt: Prompt) -> Response:
+        way = self._replies.way if prompt.structured else ""
         if not way:
-            return await super()._arespond(prompt, refused)
-        return self._checked(await self._sent_for(prompt.text, refused, self._read, way))
+            return await super()._arespond(prompt)
+        return self._checked(await self._sent_for(prompt.text, self._read, way))
 
-    async def _sent_for(self, prompt: str, refused: Refused, read: Callable[[bytes], Result], way: str = "") -> Result:
+    async def _sent_for(self, prompt: str, read: Callable[[bytes], Result], way: str = "") -> Result:
         request = self._request(prompt, **_WAYS.get(way, {}))
-        return await self._connection.reply(without(request, refused), largest_reply(request), read)
+        return await self._accepted(request, lambda sent: self._connection.reply(sent, largest_reply(request), read))
+
+    async def _accepted(
+        self, request: Mapping[str, Any], send: Callable[[Mapping[str, Any]], Awaitable[Result]]
+    ) -> Result:
+        """Send a request; where it is refused, find out what the model refuses, and send it once more without."""
+        before = self._refused
+        try:
+            return await send(self._without_refused(request))
+        except ServerError as error:
+            if not await self._learned(error, before):
+                raise
+        return await send(self._without_refused(request))
+
+    async def _learned(self, error: ServerError, before: frozenset[str]) -> bool:
+        """Tell whether more refusals are known than before a request that failed; probe for them once.
+
+        An error's words may repeat a passage, so that it is no more than a suspicion: what counts are the errors to a
+        fixed prompt.
+        """
+        if _refused_in(error, _LEFT_OUT) is None:
+            return False
+        async with self._probing.here():
+            while not self._has_probed:
+                request = self._without_refused(self._request(PROBE))
+                name = None
+                try:
+                    await self._connection.reply(request, largest_reply(request), parsed)
+                except ServerError as refusal:
+                    if refusal.status not in _REFUSING:
+                        break
+                    name = _refused_in(refusal, [name for name in _LEFT_OUT if name in request])
+                self._refused |= {name} if name else set()
+                self._has_probed = name is None
+        return self._refused != before
+
+    def _without_refused(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        fields = {name: value for name, value in request.items() if name not in self._refused}
+        for name, other in _OTHER_LIMIT.items():
+            if name in self._refused and name in request and other not in self._refused:
+                fields.setdefault(other, request[name])
+        return fields
 
     def _read(self, body: bytes) -> Response:
         reply = parsed(body)
@@ -231,18 +258,19 @@ class OpenAIModel(CalledModel):
         response = response_of(reply)
         return replace(response, text=arguments) if (arguments := called_with(reply)) else response
 
-    async def _astreamed(self, prompt: str, refused: Refused) -> AsyncGenerator[Piece, None]:
+    async def _astreamed(self, prompt: str) -> AsyncGenerator[Piece, None]:
         end = StreamEnd()
-        async with aclosing(self._chunks(self._request(prompt), refused)) as chunks:
+        async with aclosing(self._chunks(self._request(prompt))) as chunks:
             async for chunk in chunks:
                 self._fingerprints.note(chunk)
                 if piece := end.piece_of(chunk):
                     yield piece
         yield end.ending()
 
-    async def _chunks(self, request: Mapping[str, Any], refused: Refused) -> AsyncGenerator[Any, None]:
+    async def _chunks(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Yield the events of a stream, with its usage where the server can tell it."""
-        sent, largest = without(request, refused), (largest_stream(request), largest_reply(request))
+        before, largest = self._refused, (largest_stream(request), largest_reply(request))
+        sent = self._without_refused(request)
         if self._streams_tell:
             sent = {**sent, "stream_options": {"include_usage": True}}
         try:
@@ -250,9 +278,16 @@ class OpenAIModel(CalledModel):
                 async for event in events:
                     yield event
         except ServerError as error:  # of the request: nothing was streamed yet
-            if not self._streams_tell or error.status not in REFUSING or "stream_options" not in str(error):
+            if self._streams_tell and error.status in _REFUSING and "stream_options" in str(error):
+                self._streams_tell = False
+            elif not await self._learned(error, before):
                 raise
-            self._streams_tell = False
-            async with aclosing(self._chunks(request, refused)) as events:
+            async with aclosing(self._chunks(request)) as events:
                 async for event in events:
                     yield event
+
+
+def _refused_in(error: ServerError, names: Iterable[str]) -> str | None:
+    """Return the parameter that a refusal names, in a field of its own or in words; None if it names none."""
+    named = (name for name in names if error.param == name or re.search(rf"\b{name}\b", str(error)))
+    return next(named, None) if error.status in _REFUSING else None

@@ -605,6 +605,6 @@ def test_a_server_that_refuses_a_temperature_and_a_seed_is_asked_without() -> No
 
         server._reply = strict
         found = answered(model)
-        assert model.capabilities["refused"] == ["seed", "temperature"]
+        assert "the model refuses seed, which is left out" in model.warnings
         assert all("temperature" not in request for request in server.requests[-10:])
     assert (found.text, found.radius) == (local().text, local().radius)

@@ -1,4 +1,4 @@
-"""Models that refuse a temperature, and temperatures that are known only when the chain is called."""
+"""Temperatures and models that are known only when the chain is called."""
 
 from __future__ import annotations
 
@@ -14,10 +14,7 @@ from langchain_core.runnables import ConfigurableField, RunnableConfig, Runnable
 from pydantic import PrivateAttr
 
 from langchain_robustrag import create_robust_documents_chain, find_undefended
-from robustrag_integrations import QuorumError
-from robustrag_integrations.models.capabilities import PROBE
 from tests.helpers.openai_server import LoopbackServer
-from tests.helpers.refusing import GPT5, refusing
 from tests.langchain.fakes import PROMPT, QUESTION, read, truthful
 
 GIVEN = {"input": QUESTION, "context": truthful(5)}
@@ -25,23 +22,12 @@ IN_ONE = ChatPromptTemplate.from_messages([("human", "Context: {context}\n{input
 STYLES = ["invoke", "ainvoke", "stream", "astream"]
 
 
-class BadRequestError(Exception):
-    """As the anthropic client raises it."""
-
-    def __init__(self, message: str) -> None:
-        super().__init__(f"Error code: 400 - {message}")
-        self.status_code = 400
-        self.body = {"type": "error", "error": {"type": "invalid_request_error", "message": message}}
-
-
 class Claude(BaseChatModel):
-    """`ChatAnthropic`-shaped: with thinking it takes no temperature but 1, and replies in blocks."""
+    """`ChatAnthropic`-shaped: it replies in blocks."""
 
     model: str = "claude-thinking"
     temperature: float | None = None
     top_p: float | None = None
-    max_retries: int = 2
-    thinking: dict[str, Any] | None = None
     answer: Callable[[str], str] = read
     _asked: list[tuple[str, dict[str, Any]]] = PrivateAttr(default_factory=list)
 
@@ -58,10 +44,6 @@ class Claude(BaseChatModel):
         payload = {name: own[name] for name in ("temperature", "top_p") if own.get(name) is not None}
         prompt = "\n".join(str(m.content) for m in messages)
         self._asked.append((prompt, payload))
-        if self.thinking and payload.get("temperature", 1) != 1:
-            raise BadRequestError("`temperature` may only be set to 1 when thinking is enabled.")
-        if self.thinking and "top_p" in payload:
-            raise BadRequestError("`top_p` must be unset when thinking is enabled.")
         return self.answer(prompt)
 
     def _generate(
@@ -94,74 +76,6 @@ async def report(chain: Any, style: str, given: dict[str, Any] = GIVEN, config: 
     [found] = [part["robustness"] for part in parts if "robustness" in part]
     assert "".join(part["answer"] for part in parts if "answer" in part) == found.text
     return found
-
-
-def advises(answer: Any) -> bool:
-    return any("temperature=0" in warning for warning in answer.warnings)
-
-
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("bound", [False, True], ids=["of its own", "bound"])
-async def test_a_model_that_thinks_works_with_temperature_zero_without_advice(style: str, bound: bool) -> None:
-    thinking = {"type": "enabled", "budget_tokens": 1024}
-    llm = Claude(thinking=thinking) if bound else Claude(thinking=thinking, temperature=0, top_p=0.5)
-    given = llm.bind(temperature=0, top_p=0.5) if bound else llm
-    chain = create_robust_documents_chain(given, PROMPT, return_robustness=True, aggregation="keyword", final="always")
-    for _ in range(2):
-        answer = await report(chain, style)
-        assert "paris" in answer.text.casefold()
-        assert answer.radius == 2
-        assert not advises(answer)
-        assert sum("samples" in w for w in answer.warnings) == 1
-        assert answer.determinism.model == "samples"
-        assert answer.settings["capabilities"] == {"sent": [], "refused": ["temperature", "top_p"]}
-    assert [payload for prompt, payload in llm.asked[-6:]] == [{}] * 6
-    assert sum(prompt == PROBE for prompt, _ in llm.asked) == 3
-    assert (llm.temperature, llm.top_p) == ((None, None) if bound else (0, 0.5))
-
-
-@pytest.mark.parametrize("style", STYLES)
-async def test_a_gpt_5_like_api_works_through_chat_openai(style: str) -> None:
-    openai = pytest.importorskip("langchain_openai")
-
-    refused = {name: GPT5[name] for name in ("temperature", "seed")}
-    with LoopbackServer(refusing(refused, read), whole_requests=True) as server:
-        llm = openai.ChatOpenAI(model="new-flagship", base_url=server.url, api_key="none", temperature=0, seed=1)
-        chain = create_robust_documents_chain(
-            llm, IN_ONE, return_robustness=True, aggregation="keyword", final="always"
-        )
-        answer = await report(chain, style)
-    assert "paris" in answer.text.casefold()
-    assert not advises(answer)
-    assert sum("samples" in w for w in answer.warnings) == 1
-    assert answer.settings["capabilities"]["refused"] == ["seed", "temperature"]
-
-
-@pytest.mark.parametrize("style", STYLES)
-async def test_a_passage_that_speaks_through_an_error_costs_its_own_group(style: str) -> None:
-    def gateway(prompt: str) -> str:
-        if "Guide 2" in prompt:
-            raise BadRequestError(f"blocked: Unsupported parameter: 'temperature' in {prompt}")
-        return read(prompt)
-
-    llm = Claude(temperature=0, answer=gateway)
-    answer = await report(
-        create_robust_documents_chain(llm, PROMPT, return_robustness=True, aggregation="keyword", final="always"), style
-    )
-    assert [g.status for g in answer.groups].count("failed") == 1
-    assert answer.settings["capabilities"] == {"sent": ["temperature"], "refused": []}
-    assert all(payload == {"temperature": 0} for _, payload in llm.asked)
-    assert answer.determinism.model != "samples"
-
-
-def test_a_refusal_that_nothing_helps_against_is_an_error_and_ends() -> None:
-    def stubborn(prompt: str) -> str:
-        raise BadRequestError("`temperature` and top_p, seed, everything is unsupported")
-
-    llm = Claude(temperature=0, top_p=1, answer=stubborn)
-    with pytest.raises(QuorumError, match="unsupported"):
-        create_robust_documents_chain(llm, PROMPT, aggregation="keyword", final="always").invoke(GIVEN)
-    assert len(llm.asked) < 25
 
 
 async def _model_of(chain: Any, config: Any = None) -> str:
@@ -271,15 +185,3 @@ def test_a_chain_whose_model_the_config_chooses_can_be_looked_at() -> None:
     assert chain.config_specs == []
     assert chain.get_input_jsonschema()["required"] == ["context", "input"]
     assert find_undefended(chain) == []
-
-
-def test_models_of_a_config_are_remembered_apart() -> None:
-    thinking = {"type": "enabled", "budget_tokens": 1024}
-    either = Claude(temperature=0).configurable_alternatives(
-        ConfigurableField(id="llm"), default_key="plain", deep=Claude(temperature=0, thinking=thinking)
-    )
-    chain = create_robust_documents_chain(either, PROMPT, return_robustness=True, aggregation="keyword", final="always")
-    deep = chain.invoke(GIVEN, {"configurable": {"llm": "deep"}})["robustness"]
-    assert deep.settings["capabilities"]["refused"] == ["temperature"]
-    plain = chain.invoke(GIVEN)["robustness"]
-    assert plain.settings["capabilities"] == {"sent": ["temperature"], "refused": []}
