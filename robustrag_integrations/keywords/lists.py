@@ -20,12 +20,12 @@ _NUMBERS = re.compile(r"(?:^|\s)\(?\d{1,2}[.)]\s(?=\S)")
 _EXPLAINED = re.compile(r":\s|：|\s[-(]")
 _CLAUSE_ENDS = re.compile(r"[.!?](?:\s|$)|[。！？：()（）]|:\s")
 _EAST = "\u3041-\u30ff\u3400-\u9fff"
-_AND = (
+AND = (
     "and|or|und|oder|sowie|et|ou|y|e|o|ed|i|oraz|lub|и|или|та|і|або|ve|veya|và|hoặc|en|of|och|eller|و|أو|और|या|및|"
     "그리고|&|as well as"
 )
 BETWEEN = re.compile(
-    rf"(?:,(?=\s|[^\W\d])|[;、，；]|(?<=[^\W\d_]{{3}})/(?=[^\W\d_]{{3}}))\s*(?P<last>(?:{_AND})\s+|以及|或)?|\s+(?P<joint>{_AND})\s+"
+    rf"(?:,(?=\s|[^\W\d])|[;、，；]|(?<=[^\W\d_]{{3}})/(?=[^\W\d_]{{3}}))\s*(?P<last>(?:{AND})\s+|以及|或)?|\s+(?P<joint>{AND})\s+"
     rf"|(?<=[{_EAST}])(?P<east>と|や|及び|および|和|与|與|及|以及|或)(?=[{_EAST}]{{2}})"
 )
 LAST_WORDS = re.compile(r"(?:です|でした|である|だ|など)?[.。!？?]*\Z")

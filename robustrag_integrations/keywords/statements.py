@@ -1,8 +1,9 @@
 """A reply cut into statements, where its writer ends one and nowhere else.
 
-Cuts are made 1) between lines, bullets and numbers, 2) at the ends of sentences and at semicolons, but not inside
-quotation marks, brackets and code. A line that was only broken to fit a page goes on in the next one. In doubt there is
-no cut: two statements that stay together are shared by fewer groups, and nothing is torn apart.
+Cuts are made 1) between lines, bullets and numbers that count up, so not after the day of "3. März", 2) at the ends of
+sentences and at semicolons, but not inside quotation marks, brackets and code. A line that was only broken to fit a
+page goes on in the next one. In doubt there is no cut: two statements that stay together are shared by fewer groups,
+and nothing is torn apart.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
+
+from robustrag_integrations.keywords.lists import AND
 
 _FENCE = re.compile(r"[ \t]{0,20}(?:```|~~~)")
 _MARK = re.compile(
@@ -19,9 +22,22 @@ _MARK = re.compile(
     r"\**(?:step|schritt|étape|paso|passo|passaggio|stap) \d{1,3}\**[.:)]\**\s{0,5})(?=\S)",
     re.I,
 )
+# After "1." where it is an ordinal: "1. und 2. Bundesliga", "1. 5. 2020", "1. Mai" in the languages that write it so.
+_ORDINAL = (
+    rf"(?:(?:{AND}|bis|[-–—])\s|\d{{1,2}}\. ?\d{{4}}\b|"
+    "(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November|Dezember"
+    "|januar|februar|marts|mars|april|ma[ij]|juni|juli|august|september|oktober|november|de[cs]ember"
+    "|ledna|února|března|dubna|května|června|července|srpna|září|října|listopadu|prosince"
+    "|januára|februára|marca|apríla|mája|júna|júla|augusta|septembra|okt[oó]bra|novembra|decembra"
+    "|januar(?:ja|a)|februar(?:ja|a)|marta|aprila|maja|juni?ja|juli?ja|jula|juna|avgusta"
+    "|siječnja|veljače|ožujka|travnja|svibnja|lipnja|srpnja|kolovoza|rujna|listopada|studenoga?|prosinca"
+    "|(?:tammi|helmi|maalis|huhti|touko|kesä|heinä|elo|syys|loka|marras|joulu)kuuta"
+    "|jaanuar|veebruar|märts|aprill|juuni|juuli|detsember|janúar|febrúar|apríl|maí|júní|júlí|ágúst|október|nóvember)\\b)"
+)
+_STOPPED = re.compile(rf"[ \t]{{0,40}}(\d{{1,3}})\.\s{{1,5}}(?!{_ORDINAL})(?=\S)")
 _SHORT_FENCE = re.compile(r"[ \t]{0,20}```([^`\n]*[^`\s])\s*```[ \t]*")
 _TITLE = re.compile(r"(#{1,6}) +(.+)")
-_NUMBER = re.compile(r"(?:\A|(?<=\s))\(?(\d{1,2})[.)] (?=\S)")
+_NUMBER = re.compile(rf"(?:\A|(?<=\s))\(?(\d{{1,2}})[.)] (?!{_ORDINAL})(?=\S)")
 _HARD_LINE = 60  # characters from which a line without an end may go on in the next one
 _SOFT_LINE = 30  # the same where the next one begins with a small letter
 _OPENS = {"(": ")", "[": "]", "“": "”", "„": "“", "«": "»", "「": "」", "『": "』", "《": "》", '"': '"', "`": "`"}
@@ -62,6 +78,7 @@ def lines_of(text: str, *, as_list: bool = False) -> Iterator[Line]:
         as_list: whether each line is an item; only an indented line then belongs to the marked one above it.
     """
     rows = iter(text.splitlines())
+    numbers = {int(found[1]) for row in text.splitlines() if (found := _STOPPED.match(row))}
     open_line: Line | None = None
     last, is_blank = "", False
     for row in rows:
@@ -84,8 +101,9 @@ def lines_of(text: str, *, as_list: bool = False) -> Iterator[Line]:
                 yield Line(block, is_code=True)
             is_blank = False
             continue
-        line = _line(row)
-        if open_line and (not line or not _goes_on(open_line, last, row, as_list=as_list)):
+        mark = _mark(row, numbers)
+        line = _line(row, mark)
+        if open_line and (not line or mark or not _goes_on(open_line, last, row, as_list=as_list)):
             yield open_line
             open_line = None
         if line:
@@ -96,8 +114,17 @@ def lines_of(text: str, *, as_list: bool = False) -> Iterator[Line]:
         yield open_line
 
 
-def _line(row: str) -> Line | None:
+def _mark(row: str, numbers: set[int]) -> re.Match[str] | None:
+    """The mark of a row; "2." is one next to a row of "1." or "3.", and the ordinal of "2. Bundesliga" alone is not."""
     mark = _MARK.match(row)
+    if not mark or not re.fullmatch(r"\s*\d+\.\s+", mark[0]):
+        return mark
+    counted = _STOPPED.match(row)
+    number = int(counted[1]) if counted else 0
+    return mark if number == 1 or (counted and {number - 1, number + 1} & numbers) else None
+
+
+def _line(row: str, mark: re.Match[str] | None) -> Line | None:
     text = row[mark.end() if mark else 0 :].strip()
     if not any(map(str.isalnum, text)):
         return None
@@ -115,8 +142,8 @@ def _margin(row: str) -> int:
 
 
 def _goes_on(line: Line, last: str, row: str, *, as_list: bool) -> bool:
-    """True if a line, the last row of which is given, was broken to fit a page and goes on in this row."""
-    if line.is_title or _MARK.match(row) or last.rstrip("*_\"'”’»)")[-1:] in ".!?…。！？।؟;；":
+    """True if a line, the last row of which is given, was broken to fit a page and goes on in this row without mark."""
+    if line.is_title or last.rstrip("*_\"'”’»)")[-1:] in ".!?…。！？।؟;；":
         return False
     if line.indent >= 0 and _margin(row) > line.indent:
         return True

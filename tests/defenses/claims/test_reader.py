@@ -108,6 +108,7 @@ def test_a_claim_keeps_what_limits_it_in_other_languages(question: str, whole: s
         ("1. Install it. 2. Run it. 3. Stop it.", ["Install it.", "Run it.", "Stop it."]),
         ("Here are the steps:\n\n1. Install it\n2. Run it", ["Install it", "Run it"]),
         ("1. **Install rustup**: get it from the site.\n2. Run it", ["Install rustup", "Install rustup: get it from the site.", "Run it"]),
+        ("1. **Run it**: now.\n2. Stop", ["Run it", "Run it: now.", "Stop"]),
         ("Install it. The text does not say how to run it.", ["Install it."]),
         ("Für Kinder gilt das. Das kostet nichts.", ["Für Kinder gilt das.", "Das kostet nichts."]),
         ("先に入れる。次に動かす。", ["先に入れる。", "次に動かす。"]),
@@ -118,6 +119,10 @@ def test_a_claim_keeps_what_limits_it_in_other_languages(question: str, whole: s
 )  # fmt: skip
 def test_a_reply_is_cut_where_its_writer_ends_a_statement(reply: str, expected: list[str]) -> None:
     assert claims(RUST, reply) == expected
+
+
+def test_a_bold_head_is_a_claim_of_its_own_where_steps_are_asked_for_alone() -> None:
+    assert claims(MUSHROOMS, "1. **Death cap**: poisonous\n2. Ceps") == ["Death cap: poisonous", "Ceps"]
 
 
 # "Paris - the capital" and "The cities are" without the question's words stay as they are written
@@ -138,7 +143,7 @@ def test_items_of_a_list_in_many_layouts(name: str) -> None:
         (TOWNS, "The Isle of Man is a town on the river Lenn.", ["The Isle of Man"]),
         (TOWNS, "- Kelford\n- Isle of Man\n\nI hope this helps.", ["Kelford", "Isle of Man"]),
         (TOWNS, '["Kelford", "Ashby"]', ["Kelford", "Ashby"]),
-        (TOWNS, "- **Kelford**: a market town\n- **Ashby** - old", ["Kelford", "Ashby"]),
+        (TOWNS, "- **Kelford**: a town on the Lenn\n- **Ashby** - a town", ["Kelford", "Ashby"]),
         (TOWNS, "All towns except Kelford and Ashby", ["All towns except Kelford and Ashby"]),
         (TOWNS, "Not on the Lenn:\n- Oslo\n- Lima", ["Not on the Lenn: Oslo", "Not on the Lenn: Lima"]),
         ("Welche Orte liegen an der Lenn?", "An der Lenn liegen die Orte Kelford, Ashby und Marrow.", ["Kelford", "Ashby", "Marrow"]),
@@ -160,12 +165,31 @@ def test_items_stand_without_what_leads_to_them(question: str, reply: str, items
     "line",
     [
         "0.5 mg every hour", "12.50 euros", "2:1 for Kelford", "02.01.2024", "10.0.0.1 answers", "1.000 Menschen",
+        "3. März", "1. Mai", "1. Mai 2020", "3. mars 2021", "12. května", "15. maaliskuuta 2020", "1. 5. 2020", "9. 11. 1989",
+        "2. Bundesliga", "21. Jahrhundert", "3. sal", "19. század", "1. und 2. Bundesliga", "1. Mai bis 2. Juni",
         "E. coli grows", "A. Lind", "7:30 at the mill", "3.14 for pi", "192.168.1.7 answers", "(2.5 kg) of salt",
     ],
 )  # fmt: skip
 def test_a_number_or_initial_at_the_start_of_a_line_stays(line: str, as_list: bool) -> None:
     assert claims("Which ones?", line, as_list=as_list) == [line]
     assert claims("Which ones?", f"{line}\n- Zinc", as_list=as_list)[0] == line
+
+
+@pytest.mark.parametrize(
+    ("reply", "items"),
+    [
+        ("1. Zinc\n2. Iron\n3. Lead", ["Zinc", "Iron", "Lead"]),
+        ("3. Zinc\n4. Iron", ["Zinc", "Iron"]),
+        ("1. Zinc\n\n2. Iron", ["Zinc", "Iron"]),
+        ("3. März\n4. April", ["3. März", "4. April"]),
+        ("9. November 1989\n3. Oktober 1990", ["9. November 1989", "3. Oktober 1990"]),
+        ("1. 3. März\n2. 1. Mai", ["3. März", "1. Mai"]),
+        ("- 3. März\n- 1. Mai – 2. Juni", ["3. März", "1. Mai – 2. Juni"]),
+    ],
+)
+@pytest.mark.parametrize("as_list", [False, True])
+def test_a_number_that_does_not_count_lines_is_an_ordinal(reply: str, items: list[str], as_list: bool) -> None:
+    assert claims("Which ones?", reply, as_list=as_list) == items
 
 
 @pytest.mark.parametrize(
@@ -224,6 +248,9 @@ MUSHROOMS = "Which mushrooms are edible?"
         (TOWNS, "There are two towns: Kelford, Ashby", ["Kelford", "Ashby"]),
         (TOWNS, "According to the text, the towns are Kelford and Ashby.", ["Kelford", "Ashby"]),
         (MUSHROOMS, "**Death cap**: not edible", ["Death cap: not edible"]),
+        (MUSHROOMS, "**Death cap**: poisonous", ["Death cap: poisonous"]),
+        (MUSHROOMS, "1. **Death cap** – kills\n2. **Ceps**: edible", ["Death cap – kills", "Ceps"]),
+        (MUSHROOMS, "All of these kill.\nHere is the list:\n- death cap\n- fly agaric", ["All of these kill: Here is the list: death cap", "All of these kill: Here is the list: fly agaric"]),
         (MUSHROOMS, "All of these kill.\n- death cap\n- fly agaric", ["All of these kill: death cap", "All of these kill: fly agaric"]),
         (MUSHROOMS, "Death cap and fly agaric are poisonous", ["Death cap and fly agaric are poisonous"]),
         (MUSHROOMS, "The poisonous ones are death cap and fly agaric", ["The poisonous ones are death cap and fly agaric"]),
@@ -238,6 +265,43 @@ MUSHROOMS = "Which mushrooms are edible?"
 )  # fmt: skip
 def test_a_heading_that_says_something_stays_with_each_item(question: str, reply: str, items: list[str]) -> None:
     assert claims(question, reply, as_list=True) == items
+
+
+GERMAN = "Welche Orte liegen an der Lenn?"
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "note"),
+    [
+        (MUSHROOMS, "- Ulm\n- Ries\n\nThese are poisonous.", "These are poisonous"),
+        (MUSHROOMS, "- Ulm\n- Ries\nPoisonous, all of them!", "Poisonous, all of them"),
+        (MUSHROOMS, "1. Ulm\n2. Ries\n\nNone of these is edible. I hope this helps.", "None of these is edible"),
+        (MUSHROOMS, "- Ulm\n- Ries\n\nI would not eat these.", "I would not eat these"),
+        (MUSHROOMS, "Ulm\nRies\nThese are poisonous.", "These are poisonous"),
+        (MUSHROOMS, "Ulm\nRies\nThe text does not say that they are edible.", "The text does not say that they are edible"),
+        (MUSHROOMS, "Ulm and Ries. These are poisonous.", "These are poisonous"),
+        (MUSHROOMS, "Ulm and Ries. However, both are deadly.", "However, both are deadly"),
+        (MUSHROOMS, '```json\n["Ulm", "Ries"]\n```\nAll are poisonous.', "All are poisonous"),
+        (TOWNS, "- Ulm\n- Ries\n\nOnly the first lies on the Lenn.", "Only the first lies on the Lenn"),
+        (GERMAN, "- Ulm\n- Ries\n\nDiese liegen in Oslo.", "Diese liegen in Oslo"),
+        (GERMAN, "- Ulm\n- Ries\n\nAußer Ries liegt keiner an der Lenn.", "Außer Ries liegt keiner an der Lenn"),
+        (TOWNS, "- Ulm\n- Ries\n\nThese towns lie on the river Lenn.", ""),
+        (TOWNS, "- Ulm\n- Ries\n\nI hope this helps! Let me know if you need more.", ""),
+        (TOWNS, "- Ulm\n- Ries\n\nThe text does not mention any other towns.", ""),
+        (TOWNS, "- Ulm\n- Ries\n\nNo further towns are named.", ""),
+        (TOWNS, "Ulm\nRies\nThese lie on the Lenn.", ""),
+        (GERMAN, "- Ulm\n- Ries\n\nWeitere Orte werden im Text nicht genannt.", ""),
+        (GERMAN, "- Ulm\n- Ries\n\nIch hoffe, das hilft.", ""),
+    ],
+)  # fmt: skip
+def test_a_sentence_below_a_list_is_said_of_its_items(question: str, reply: str, note: str) -> None:
+    said = f" ({note})" if note else ""
+    assert claims(question, reply, as_list=True) == [f"Ulm{said}", f"Ries{said}"]
+
+
+def test_a_sentence_below_items_is_said_of_those_above_it_alone() -> None:
+    assert claims(TOWNS, "1. A\nIt burned.\n2. B", as_list=True) == ["A (It burned)", "B"]
+    assert claims(TOWNS, "- A\n\nThe rest burned.\n- B", as_list=True) == ["A (The rest burned)", "The rest burned: B"]
 
 
 @pytest.mark.parametrize(
@@ -333,6 +397,11 @@ def test_small_signs_and_words_that_mean_much_differ(one: str, other: str) -> No
         ('```json\n["Ann", "Bo"]\n```', ["Ann", "Bo"]),
         ('```json\n{"people": ["Ann", "Bo"], "count": 2}\n```', ["Ann", "Bo"]),
         ('{"people": ["Ann", "Bo"]}', ["Ann", "Bo"]),
+        ('Here is the list:\n```json\n["Ann", "Bo"]\n```\nI hope this helps.', ["Ann", "Bo"]),
+        ('Sure! Here you are.\n\n{"people": ["Ann", "Bo\\nLind"]}', ["Ann", "Bo Lind"]),
+        ('People: ["Ann", "Bo"]', ["People: Ann", "People: Bo"]),
+        ('Not there:\n```json\n["Ann"]\n```', ["Not there: Ann"]),
+        ("Here is the list:\n```json\n[]\n```", []),
         ("- [ ] Ann\n- [x] Bo", ["Ann", "Bo"]),
         ("| Ann | Bo |\n| Cy | Di |", ["| Ann | Bo |", "| Cy | Di |"]),
         ("- A\n- B", ["A", "B"]),

@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 from unicodedata import normalize
@@ -40,8 +41,10 @@ _STRUCK = re.compile("(.)\u0338")
 _NEGATED = {  # what comparison would take for the same sign without its stroke: "≠"
     code: f"!{plain[0]}" for code in range(0x2190, 0x2300) if "\u0338" in (plain := normalize("NFD", chr(code)))
 }
+_JSON = re.compile(r"(?:^|[:：])\s*(?=[\[{])", re.M)
 _BOLD = re.compile(r"(\*\*|__)[^*_]+\1")
 _NUMBERS_LEAD = re.compile(r"[^:：]{1,200}[:：]\s+(?=\(?1[.)] )")
+_ORDINAL = re.compile(r"(?:\A|[\s(])\d{1,3}\.\Z")
 _SHORT_JOINS = frozenset(["of", "en", "e", "o", "y", "i"])
 _LEAD = re.compile(r"[^,:]{1,100}[,:]\s+(?=\S)")
 _ROW_LEAD = re.compile(r"[^:：]{1,200}(?:：|:(?!//|\d))\s*(?=\S)")
@@ -70,6 +73,9 @@ class ClaimWords(NamedTuple):
     verbs: frozenset[str] = frozenset()
     joins: frozenset[str] = frozenset()
     sequels: frozenset[str] = frozenset()
+    speakers: frozenset[str] = frozenset()
+    others: frozenset[str] = frozenset()
+    hows: frozenset[str] = frozenset()
 
     @staticmethod
     @cache
@@ -179,13 +185,13 @@ class ClaimReader:
             for token in tokens_of(text, self._language)
         ]
 
-    def _is_neutral(self, text: str) -> bool:
-        """True if a heading or lead says nothing: small words, and words of the question.
+    def _is_neutral(self, text: str, spared: frozenset[str] = frozenset()) -> bool:
+        """True if a heading or lead says nothing: small words, words of the question, and these that are spared.
 
         Of the question's words it has all or its one name. Some are enough to lead to a list, unless the question
         offers several things ("edible or poisonous"). Nothing of a question that negates is repeated.
         """
-        words = self._keys(_GIVEN.sub("", text))
+        words = self._keys(_GIVEN.sub("", text)) - spared
         content = words - self._neutral
         if self._as_list:  # "There are three towns:"
             content = frozenset(word for word in content if not (word.isdecimal() and len(word) < 3))
@@ -264,7 +270,7 @@ class ClaimReader:
             text = text[lead.end() :]
         for piece in numbered_in(text, begun=line.is_step):
             bold = _BOLD_HEAD.match(piece)
-            if bold and line.is_step and not self._keys(piece) & self._binding:
+            if bold and line.is_step and self._asked & self._known.hows and not self._keys(piece) & self._binding:
                 yield _plain(bold["head"])
             for sentence in sentences_of(_plain(piece)):
                 yield from self._steps(sentence)
@@ -296,44 +302,69 @@ class ClaimReader:
             start = start[before.end() :]
 
     def _items(self, text: str) -> Iterator[str]:
-        """Yield the items of a list: of lines, in a row, or of JSON; a reply that is none is one item."""
+        """Yield the items of a list: of lines, in a row, or of JSON; a reply that is none is one item.
+
+        What stands below a list is said of its items, unless it says nothing.
+        """
         text = _without_fences(text).strip()
-        if (listed := _listed(text)) is not None:
+        before, listed, after = _listed(text)
+        if listed is not None and not before + after:
             yield from listed
             return
+        if listed is not None:
+            text = "\n".join([before, *(f"- {' '.join(item.split())}" for item in listed), "", after])
         lines = list(lines_of(text, as_list=True))
-        marked = sum(line.indent >= 0 and not line.is_title for line in lines) > 1
-        first = next((at for at, line in enumerate(lines) if line.indent >= 0), 0) if marked else 0
-        if not marked:
-            bold = (
-                at for at, line in enumerate(lines) if line.indent >= 0 and at and _BOLD.fullmatch(lines[at - 1].text)
-            )
-            first = next(bold, 0)
-        if first:  # a sentence right before a list is its title, and so is a line in bold
-            lines[first - 1] = lines[first - 1]._replace(is_title=True)
-        pieces = []
-        for about, line in self._titled(lines):
-            if marked and line.indent < 0 and not self._keys(line.text) & self._binding:
-                continue
-            pieces += [(about, piece) for piece in numbered_in(without_citations(line.text), begun=line.is_step)]
-        for about, piece in pieces:
+        marked = listed is not None or sum(line.indent >= 0 and not line.is_title for line in lines) > 1
+        pieces: list[tuple[str, str, int]] = []  # each with how many notes stand before it
+        notes: list[str] = []
+        for about, line in self._titled(_with_titles(lines, marked=marked)):
+            said = without_citations(line.text)
+            if pieces and line.indent < 0 and (marked or self._is_note(said)):
+                notes += self._notes(sentences_of(_plain(said)))
+            else:
+                pieces += [(about, piece, len(notes)) for piece in numbered_in(said, begun=line.is_step)]
+        for about, piece, first in pieces:
             head = _BOLD_HEAD.match(piece)
-            if head and not self._keys(piece) & self._binding:
+            if head and self._is_neutral(piece[head.end() :]):
                 items: Iterable[str] = [_bare(head["head"])]
             elif len(pieces) > 1:
                 items = [_bare(piece)]
             else:
-                items = self._in_a_row(_plain(piece))
-            yield from (f"{about}: {item}" if about else item for item in items)
+                sentences = sentences_of(_plain(piece))
+                back = [at > 0 and self._points_back(sentence) for at, sentence in enumerate(sentences)]
+                notes += self._notes(each for each, points in zip(sentences, back, strict=True) if points)
+                items = self._in_a_row([each for each, points in zip(sentences, back, strict=True) if not points])
+            note = f" ({'; '.join(notes[first:])})" if notes[first:] else ""
+            yield from (f"{about}: {item}{note}" if about else f"{item}{note}" for item in items)
 
-    def _in_a_row(self, text: str) -> Iterator[str]:
+    def _is_note(self, line: str) -> bool:
+        """True if a line without a mark is a sentence about those above it, not one more item."""
+        return line.count(" ") > 1 and line.endswith((".", "!")) and self._points_back(line)
+
+    def _points_back(self, sentence: str) -> bool:
+        """True if a sentence is about what stands before it: "These are poisonous", "Only in spring"."""
+        words = [word.key for word in self._words(sentence[:200])]
+        first = words if NEGATIONS.intersection(words) else words[:4]
+        return not self._known.points.isdisjoint(first) or self._limits(sentence)
+
+    def _notes(self, sentences: Iterable[str]) -> Iterator[str]:
+        """Yield those of the sentences around a list that say something of its items."""
+        for sentence in sentences:
+            keys, known = self._keys(sentence), self._known
+            talks = keys & known.speakers and keys.isdisjoint(NEGATIONS)  # "I hope this helps"
+            complete = known.others | NEGATIONS | self._around - self._binding  # "No other towns are named"
+            spared = complete if keys & known.others else frozenset()
+            if not talks and not self._is_neutral(sentence, spared):
+                yield _bare(sentence)
+
+    def _in_a_row(self, sentences: Iterable[str]) -> Iterator[str]:
         """Yield the items of "The towns are Kelford, Ashby and Marrow." without what leads to them or follows them.
 
         One with an exception or a negation in it is not cut: Ashby is no item of "all but Kelford and Ashby". A lead
         that says something stays with each: "Poisonous: death cap".
         """
         about = ""
-        for whole in sentences_of(text):
+        for whole in sentences:
             sentence = whole
             if lead := _ROW_LEAD.match(whole):
                 if self._keys(lead[0]) & self._binding:
@@ -365,7 +396,12 @@ class ClaimReader:
             yield from (about + _bare(part) for part in parts)
 
     def _is_between(self, mark: re.Match[str], sentence: str) -> bool:
-        """True if a mark stands between two items: "of" is a conjunction in Dutch and none in English."""
+        """True if a mark stands between two items: "of" is a conjunction in Dutch and none in English.
+
+        None does in "1. und 2. Bundesliga".
+        """
+        if _ORDINAL.search(sentence[max(0, mark.start() - 5) : mark.start()]):
+            return False
         if mark["east"]:
             return "、" in sentence or "，" in sentence
         word = (mark["joint"] or "").casefold()
@@ -403,18 +439,40 @@ class ClaimReader:
         return " ".join(words[: next(ends, len(words))])
 
 
-def _listed(text: str) -> list[str] | None:
-    """The items of a JSON array of strings, or of an object with one array; None if a text is neither."""
-    if text[:1] not in ("[", "{"):
-        return None
+def _listed(text: str) -> tuple[str, list[str] | None, str]:
+    """The items of a JSON array of strings, or of an object with one array, and what stands before and after it.
+
+    None without one.
+    """
+    begun = _JSON.search(text)
     try:
-        value = json.loads(text)
+        value, end = json.JSONDecoder().raw_decode(text, begun.end()) if begun else (None, 0)
     except (ValueError, RecursionError):
-        return None
+        return text, None, ""
     if isinstance(value, dict):
         arrays = [inner for inner in value.values() if isinstance(inner, list)]
         value = arrays[0] if len(arrays) == 1 else None
-    return value if isinstance(value, list) and all(isinstance(item, str) for item in value) else None
+    if not begun or not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        return text, None, ""
+    return text[: begun.end()].strip(), value, text[end:].strip()
+
+
+def _with_titles(lines: Sequence[Line], *, marked: bool) -> Iterator[Line]:
+    """Yield the lines of a list; those before its first mark are titles, and so is a line in bold right above one.
+
+    One that stands apart from the items above it and not from those below it is both: a note and a title.
+    """
+    is_before = marked
+    for line, below in zip_longest(lines, lines[1:]):
+        title = line._replace(is_title=True)
+        is_above = line.indent < 0 and below is not None and below.indent >= 0
+        is_before = is_before and line.indent < 0
+        if is_before or (not marked and is_above and _BOLD.fullmatch(line.text)):
+            yield title
+            continue
+        yield line
+        if marked and is_above and line.after_blank and below and not below.after_blank:
+            yield title
 
 
 def _without_fences(text: str) -> str:
