@@ -15,11 +15,10 @@ import math
 import re
 import threading
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations._util.entry_points import Table
 from robustrag_integrations._util.normalise import compatible, opposed_words
 from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations._util.redaction import in_one_line, redacted
@@ -212,20 +211,8 @@ class LLMJudge:
         return None
 
 
-def _added(name: str, found: object) -> Metric:
-    """Check a metric of another package, and return it.
-
-    Raises:
-        TypeError: it is no function.
-    """
-    if not callable(found):
-        raise TypeError(f"must be a function of (response, references), got {type(found).__name__}")
-    metric: Metric = found
-    return metric
-
-
-METRICS: Table[Metric] = Table("robustrag.metrics", {"contains": contains_answer, "exact": exact_choice}, _added)
-"""The metrics by name, those of other packages among them."""
+METRICS: Mapping[str, Metric] = {"contains": contains_answer, "exact": exact_choice}
+"""The metrics by name."""
 
 
 def metric_of(name: str | Metric) -> Metric:

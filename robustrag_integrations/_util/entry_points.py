@@ -116,11 +116,6 @@ class Table(MutableMapping[str, T]):
         self._packages[entry.name] = package
 
 
-def names_added(group: str) -> tuple[str, ...]:
-    """Return the names that installed packages add to a group; nothing is loaded, so some may be left out later."""
-    return tuple(sorted({printable(entry.name, 64) for entry in metadata.entry_points(group=group)}))
-
-
 def _package(entry: metadata.EntryPoint) -> str:
     """Return the package of an entry point, with its version."""
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "(unknown)"

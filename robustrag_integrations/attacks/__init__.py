@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from robustrag_integrations.attacks.canned import false_statement, inject, poisoning, prompt_injection
 from robustrag_integrations.attacks.families import ATTACKS
-from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack, planted_texts, ranks_to_sweep
+from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack, planted_texts
 from robustrag_integrations.attacks.scene import Attack, Scene
 from robustrag_integrations.attacks.search import AdaptiveAttack, adaptive, adaptive_substitution
 
@@ -22,5 +22,4 @@ __all__ = [
     "planted_texts",
     "poisoning",
     "prompt_injection",
-    "ranks_to_sweep",
 ]

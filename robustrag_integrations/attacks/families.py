@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable, Mapping
 
-from robustrag_integrations._util.entry_points import Table
+from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations.attacks import lies, orders
 from robustrag_integrations.attacks.canned import REPEAT, false_statement, poisoning, prompt_injection
 from robustrag_integrations.attacks.orders import COLLECTOR, known_answer
-from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, incorrect_of
+from robustrag_integrations.attacks.payloads import PREFIX, payload_attack
+from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer, incorrect_of
 from robustrag_integrations.prompts import ABSTENTION
 
 LONG_REPEAT = 3  # the paper's number of repetitions for long answers
@@ -99,23 +99,36 @@ _ALL = (
 )
 
 
-def custom_attack(name: str, found: object) -> Attack:
-    """An attack of a user's or another package's: an `Attack` of this name, or a function that writes the passages.
+ATTACKS: Mapping[str, Attack] = {attack.name: attack for attack in _ALL}
+"""The attacks by name; `plan_attack` also takes `module:function`, `file.py:function` and functions."""
+
+
+def attack_of(name: str | Writer) -> Attack:
+    """The attack of that name, or a custom one.
+
+    Args:
+        name: a name of `ATTACKS`, `payloads:FILE`, `module:function`, `path/to/file.py:function`, or a function. That
+            takes a `Scene` and returns one text, or several; it decides what is planted and never where, so that
+            whatever it returns is an attack within the budget.
 
     Raises:
-        TypeError: it is neither.
-        ValueError: it is an `Attack` of another name.
+        ValueError: the attack is unknown.
+        TypeError: what is named is not a function.
     """
-    if isinstance(found, Attack):
-        if found.name != name:
-            raise ValueError(f"is an Attack named {found.name!r}; give it the name {name!r}")
-        return found
-    if not callable(found):
-        raise TypeError(f"attack {name!r} must be a function that takes a Scene, got {type(found).__name__}")
-    writer: Callable[..., Any] = found
-    return Attack(name, "custom", writer, REPEAT, incorrect_of)
-
-
-ATTACKS: Table[Attack] = Table("robustrag.attacks", {attack.name: attack for attack in _ALL}, custom_attack)
-"""The attacks by name, those of other packages among them; `plan_attack` also takes `module:function`,
-`file.py:function` and functions."""
+    if isinstance(name, str):
+        if name in ATTACKS:
+            return ATTACKS[name]
+        if name.startswith(PREFIX):
+            return payload_attack(name.removeprefix(PREFIX))
+        if ":" not in name:
+            raise ValueError(f"attack {name!r} is unknown; use one of {', '.join(ATTACKS)}, or module:function")
+        try:
+            write = load_object(name)
+        except ValueError as error:
+            raise ValueError(f"attack {name!r}: {error}") from error
+    else:
+        write = name
+        name = f"{getattr(write, '__module__', '')}:{getattr(write, '__qualname__', type(write).__name__)}"
+    if not callable(write):
+        raise TypeError(f"attack {name!r} must be a function that takes a Scene, got {type(write).__name__}")
+    return Attack(name, "custom", write, REPEAT, incorrect_of)

@@ -7,15 +7,13 @@ enumerates, so a certificate for the same corruption size covers whatever is pla
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING
 
 from robustrag_integrations._util.checks import is_whole_number
-from robustrag_integrations.attacks.families import ATTACKS
-from robustrag_integrations.attacks.plugins import attack_of
+from robustrag_integrations.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Goal, Scene, Writer
 from robustrag_integrations.certification.cases import AttackMode as Mode
 from robustrag_integrations.certification.cases import check_attack
@@ -25,12 +23,10 @@ from robustrag_integrations.metrics import Metric, contains_answer
 if TYPE_CHECKING:
     from robustrag_integrations.defenses.base import Defense
 
-Rank = str | int  # a name of `RANKS`, a rank from 1, or a text such as 1+10 for several ranks
+Rank = str | int  # a name of `RANKS`, or a rank from 1
 RANKS = ("first", "middle", "last", "random")
 PLANTED = "planted"  # the ids and sources of planted passages begin with it
 TRIES = 40  # retrievals that the adaptive attacker tries
-
-_SEVERAL = re.compile(r"[0-9]{1,4}(?:\+[0-9]{1,4}){1,99}")
 
 
 @dataclass(frozen=True)
@@ -75,8 +71,7 @@ def plan_attack(
         shown: the clean retrieval, best first.
         rank: where the planted passages stand: together at the top (`first`), in the `middle`, at the end (`last`), or
             from a rank on (1 is the top; beyond the end means last); `random` draws a place for each of them, by seed
-            and question. `1+10` puts one passage at each of these ranks, and there must be as many as
-            `corruption_size`. `adaptive` finds its own places.
+            and question. `adaptive` finds its own places.
         corruption_size: k', how many passages are planted; no more than there is room for.
         mode: `injection` or `modification` (planted passages replace those at their ranks).
         seed: of what is drawn at random.
@@ -94,7 +89,7 @@ def plan_attack(
     attack = attack_of(name)
     items = as_passages(shown)
     room = check_attack(len(items), corruption_size, mode, top_k)
-    _check_rank(rank, corruption_size)
+    _check_rank(rank)
     target = attack.target(question)
     if (attack.write is None and not attack.needs_defense) or corruption_size == 0:
         return AttackedRetrieval(items, (False,) * len(items), target, attack.goal)
@@ -138,27 +133,9 @@ def planted_texts(
     return _texts(attack, _scene(attack, question, target, as_passages(shown), corruption_size, repeat, seed))
 
 
-def ranks_to_sweep(top_k: int, corruption_size: int) -> tuple[int, ...]:
-    """Return every rank from which k' planted passages fit into a list of `top_k`, from the top down."""
-    return tuple(range(1, max(top_k - corruption_size, 0) + 2))
-
-
-def several_ranks(rank: object) -> tuple[int, ...] | None:
-    """Return the ranks that a text such as `1+10` names, ascending; None for anything else, or if one repeats."""
-    if not isinstance(rank, str) or not _SEVERAL.fullmatch(rank):
-        return None
-    found = sorted(map(int, rank.split("+")))
-    return tuple(found) if len(set(found)) == len(found) and found[0] > 0 else None
-
-
-def _check_rank(rank: Rank, corruption_size: int) -> None:
-    several = several_ranks(rank)
-    if several is not None and corruption_size not in (0, len(several)):
-        raise ValueError(f"rank={rank!r} is for {len(several)} planted passages; corruption_size is {corruption_size}")
-    if several is None and rank not in RANKS and not is_whole_number(rank, 1):
-        raise ValueError(
-            f"rank={rank!r} must be {', '.join(map(repr, RANKS))}, a whole number from 1, the top, or several: '1+10'"
-        )
+def _check_rank(rank: Rank) -> None:
+    if rank not in RANKS and not is_whole_number(rank, 1):
+        raise ValueError(f"rank={rank!r} must be {', '.join(map(repr, RANKS))}, or a whole number from 1, the top")
 
 
 def _scene(
@@ -219,19 +196,9 @@ def _places(rank: Rank, length: int, count: int, random: Random) -> frozenset[in
     """The ranks of the planted passages."""
     if rank == "random":
         return frozenset(random.sample(range(length), count))
-    if several := several_ranks(rank):
-        return _from_the_end(several, length, count)
     last = length - count
     start = {"first": 0, "middle": last // 2, "last": last}[rank] if isinstance(rank, str) else min(rank - 1, last)
     return frozenset(range(start, start + count))
-
-
-def _from_the_end(ranks: Sequence[int], length: int, count: int) -> frozenset[int]:
-    """The places of these ranks; those beyond the end move up, each to the last place that is free."""
-    places: list[int] = []
-    for rank in reversed(ranks[:count]):
-        places.append(min(rank - 1, places[-1] - 1 if places else length - 1))
-    return frozenset(place + max(-places[-1], 0) for place in places) if places else frozenset()
 
 
 def _searched(

@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from robustrag_integrations._util.entry_points import names_added
 from robustrag_integrations.attacks.families import ATTACKS
-from robustrag_integrations.attacks.payloads import PREFIX
 from robustrag_integrations.cli.arguments import (
     add_model_settings,
     add_prices,
@@ -55,7 +53,6 @@ a config file (YAML) has the keys that --show-config prints:
   metric: contains
   limit: 50
   prices: {input: 2.5, output: 10, cached_input: 1.25}
-  probes: [probe.json]
 Several values of a setting make several setups. Flags win over the file, and the file
 over the preset.
 
@@ -68,14 +65,11 @@ data: demo (questions about a fictional world), or a file in the paper's layout 
   {"question": "...", "answer": "..." or [...], "passages": ["...", {"text": "...",
   "source": "..."}], "choices": [...], "incorrect": "..."} as a JSON list or as lines;
   .gz is fine. Attacks need "incorrect", the answer that the attacker wants.
-
-  Read by their keys as well: RAMDocs, PoisonedRAG (with --contexts) and AV Filter; --layout
-  names one.
+  RAMDocs is read as well.
 
 attacks: {attacks};
-  payloads:FILE (or --payloads) plants what others have collected, module:function is a
-  custom one. The clean run always comes first.
-
+  payloads:FILE plants what others have collected, module:function is a custom one. The
+  clean run always comes first.
 """
 
 _AFTER = """
@@ -89,17 +83,8 @@ exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (th
 """
 
 
-def _epilog() -> str:
-    """Return the help text below the options, with what installed packages add; none of them is loaded for that."""
-    groups = {"attacks": "attacks", "data": "datasets", "metrics": "metrics"}
-    added = {word: names_added(f"robustrag.{group}") for word, group in groups.items()}
-    listed = [f"  {word}: {' '.join(names)}" for word, names in added.items() if names]
-    known = textwrap.fill(" ".join(ATTACKS.known), 84, subsequent_indent="  ", break_on_hyphens=False)
-    before = _BEFORE.replace("{attacks}", known)
-    return before + "\n".join([*(["of other packages:"] if listed else []), *listed, ""]) + _AFTER
-
-
-EPILOG = _epilog()
+_KNOWN = textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_hyphens=False)
+EPILOG = _BEFORE.replace("{attacks}", _KNOWN) + _AFTER
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -121,7 +106,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_what(group: Any) -> None:
-    add_fields(group, EvalConfig, "data", "tasks", "data_layout", "contexts", "limit", "strict")
+    add_fields(group, EvalConfig, "data", "tasks", "limit", "strict")
     add_field(group, EvalConfig, "models", help=", ".join(forms()) + " of a transformers model (default bundled)")
     group.add_argument("--base-url", metavar="URL", help=f"the server of {forms_that_take('base_url')}, of a judge too")
     add_model_settings(group)
@@ -139,17 +124,10 @@ def _add_what(group: Any) -> None:
         help="settings files, as robustrag tune writes them; each is one more defence (default beside it: vanilla)",
     )
     add_field(group, EvalConfig, "attacks")
-    group.add_argument(
-        "--payloads",
-        nargs="+",
-        type=existing,
-        metavar="FILE",
-        help="also plant the payloads of these files (of garak, promptfoo, BIPIA, lists); without --attack, only them",
-    )
     add_field(group, EvalConfig, "ranks", type=_rank)
     add_fields(group, EvalConfig, "corruption_sizes", "modes", "repeat")
     add_field(group, EvalConfig, "top_k", "--top-k", type=passages_asked, metavar="K")
-    add_fields(group, EvalConfig, "judge", "metric", "probes", "seed")
+    add_fields(group, EvalConfig, "judge", "metric", "seed")
 
 
 def _add_settings(group: Any) -> None:
@@ -194,7 +172,7 @@ def _add_results(group: Any) -> None:
 
 
 def _rank(text: str) -> str | int:
-    return whole_number(1, 1000)(text) if text[:1].isdigit() and "+" not in text else text
+    return whole_number(1, 1000)(text) if text[:1].isdigit() else text
 
 
 def given_config(args: argparse.Namespace) -> dict[str, Any]:
@@ -212,9 +190,6 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
     merged |= given_fields(args, (name for name in DEFAULTS if name != "certify"))
     if args.preset and args.defenses and "defenses" not in in_file:
         merged["defenses"] = _chosen(PRESETS[args.preset].config["defenses"], args.defenses)
-    if args.payloads:
-        others = merged["attacks"] if args.attacks or args.preset or args.config else []
-        merged["attacks"] = [*_listed(others), *(f"{PREFIX}{path}" for path in args.payloads)]
     _set_saved(merged, args)
     _set_base_url(merged, args)
     merged["models"] = with_settings(_listed(merged["models"]), args)

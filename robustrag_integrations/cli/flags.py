@@ -9,11 +9,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
-from robustrag_integrations.cli.arguments import existing, some_text, whole_number
+from robustrag_integrations.cli.arguments import some_text, whole_number
 from robustrag_integrations.evaluation.run.config import Whole
 
-_OTHERS = {"data_layout": "--layout", "data": "--data", "contexts": "--contexts"}
-_FILES = ("contexts", "probes")
+_OTHERS = {"data": "--data"}
 
 
 def add_fields(group: Any, model: type[BaseModel], *names: str) -> None:
@@ -34,9 +33,9 @@ def add_field(group: Any, model: type[BaseModel], name: str, flag: str | None = 
     if bool in kinds:
         given["action"] = "store_true"
     else:
-        metavar = "N" if whole else "PATH" if name in _FILES else flag.removeprefix("--").replace("-", "_").upper()
+        metavar = "N" if whole else flag.removeprefix("--").replace("-", "_").upper()
         given |= {"metavar": metavar, **({"nargs": "+"} if several else {})}
-        given |= {"choices": choices} if choices else {"type": _reader(name, whole)}
+        given |= {"choices": choices} if choices else {"type": _reader(whole)}
     group.add_argument(flag, **{**given, **more})
 
 
@@ -45,10 +44,10 @@ def given_fields(args: argparse.Namespace, names: Iterable[str]) -> dict[str, An
     return {name: value for name in names if (value := getattr(args, name, None)) is not None}
 
 
-def _reader(name: str, whole: Whole | None) -> Any:
+def _reader(whole: Whole | None) -> Any:
     if whole is not None:
         return whole_number(whole.least, whole.most)
-    return existing if name in _FILES else some_text
+    return some_text
 
 
 def _unwrapped(annotation: Any, metadata: Iterable[Any] = ()) -> Iterator[Any]:

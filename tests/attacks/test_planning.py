@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, isolate
-from robustrag_integrations.attacks import ATTACKS, AttackedRetrieval, Scene, plan_attack, planted_texts, ranks_to_sweep
+from robustrag_integrations.attacks import ATTACKS, AttackedRetrieval, Scene, plan_attack, planted_texts
+from robustrag_integrations.attacks.families import attack_of
 from robustrag_integrations.attacks.planning import Rank
-from robustrag_integrations.attacks.plugins import attack_of
 from robustrag_integrations.certification import benign_group_cases
 from robustrag_integrations.evaluation.data.datasets import EvalQuestion
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
@@ -97,29 +97,10 @@ def test_planted_passages_stand_together_at_the_rank(rank: Rank, expected: list[
     assert where(plan_attack("pia", QUESTION, passages(10), rank=rank, corruption_size=3, mode=mode)) == expected
 
 
-@pytest.mark.parametrize(
-    ("rank", "count", "expected"),
-    [("1+2", 10, [0, 1]), ("9+10", 10, [8, 9]), ("1+5+10", 10, [0, 4, 9]), ("10+1", 10, [0, 9]), ("9+10", 4, [2, 3]),
-     ("1+3", 4, [0, 2]), ("2+9+10", 3, [0, 1, 2]), ("1+10", 1, [0])],
-)  # fmt: skip
-@pytest.mark.parametrize("mode", ["injection", "modification"])
-def test_several_ranks_get_one_planted_passage_each(rank: str, count: int, expected: list[int], mode) -> None:
-    size = rank.count("+") + 1
-    clean = passages(count)
-    attacked = plan_attack("pia", QUESTION, clean, rank=rank, corruption_size=size, mode=mode, top_k=count)
-    assert where(attacked) == expected
-    assert_legal(attacked, clean, size, mode, count, 1)
-
-
-@pytest.mark.parametrize("rank", ["1+1", "0+1", "1+", "+1", "1+2+", "1 + 2", "1-2", "1+x", "", "9" * 9 + "+1"])
-def test_ranks_that_make_no_sense_are_refused(rank: str) -> None:
-    with pytest.raises(ValueError, match=r"must be .*1\+10"):
+@pytest.mark.parametrize("rank", ["1+2", "top", "", 0, -1, True, 1.5])
+def test_ranks_that_make_no_sense_are_refused(rank: Rank) -> None:
+    with pytest.raises(ValueError, match="or a whole number from 1, the top"):
         plan_attack("pia", QUESTION, passages(4), rank=rank, corruption_size=2)
-
-
-def test_several_ranks_are_for_as_many_passages() -> None:
-    with pytest.raises(ValueError, match="is for 2 planted passages; corruption_size is 1"):
-        plan_attack("pia", QUESTION, passages(4), rank="1+2")
 
 
 def test_injection_ejects_the_bottom_and_modification_what_stood_there() -> None:
@@ -141,13 +122,6 @@ def test_random_places_depend_on_seed_and_question_and_nothing_else() -> None:
     assert places(1, "Who?") == places(1, "Who?")
     assert len({tuple(places(seed, "Who?")) for seed in range(6)}) > 1
     assert len({tuple(places(1, f"Who{i}?")) for i in range(6)}) > 1
-
-
-def test_a_sweep_is_every_rank_that_has_room() -> None:
-    assert ranks_to_sweep(5, 2) == (1, 2, 3, 4)
-    found = [where(plan_attack("pia", QUESTION, passages(5), rank=r, corruption_size=2)) for r in ranks_to_sweep(5, 2)]
-    assert found == [[0, 1], [1, 2], [2, 3], [3, 4]]
-    assert ranks_to_sweep(2, 5) == (1,)
 
 
 def texts_in(attacked: AttackedRetrieval) -> list[str]:
@@ -326,7 +300,7 @@ def test_no_planned_attack_gets_below_a_certificate(mode) -> None:
         assert certified.tau == 1.0
     for size in range(1, 8):
         for name in CANNED:
-            for rank in (*ranks_to_sweep(7, size), "random"):
+            for rank in (*range(1, 9 - size), "random"):
                 attacked = plan_attack(name, QUESTION, clean, rank=rank, corruption_size=size, mode=mode)
                 answer = defense.answer(QUESTION.question, attacked.passages, choices=QUESTION.choices)
                 if answer.text != "Anna Lind":

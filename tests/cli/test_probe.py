@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -90,21 +89,6 @@ def test_a_finding_about_another_model_or_no_finding_is_refused(command, docs: P
     assert f"is about the model '{STEADY}', not '{DRIFTING}'" in wrong.err
     (tmp_path / "none.json").write_text("{}")
     assert command(*asked, tmp_path / "none.json").code == 2
-
-
-def test_a_finding_stands_in_the_rows_and_the_table_of_eval(command, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    found = finding(command, DRIFTING, tmp_path / "probe.json")
-    asked = ("eval", "--limit", 2, "--attack", "none", "--defense", "keyword", "--no-cache", "--model")
-    result = command(*asked, DRIFTING, "--probe", found)
-    assert result.code == 0
-    assert f"{DRIFTING}: samples (a probe compared 18 replies to equal prompts:" in result.out
-    [_, row, _] = [json.loads(line) for line in Path("eval.jsonl").read_text().splitlines()]
-    assert row["answer"]["determinism"]["probe"]["model"] == DRIFTING
-    refused = command(*asked, DRIFTING, "--probe", found, "--certify")
-    assert (refused.code, "samples, so that no certificate would hold" in refused.err) == (2, True)
-    other = command(*asked, STEADY, "--probe", found)
-    assert (other.code, "no such model is evaluated here" in other.err) == (2, True)
 
 
 def test_prompt_and_load_are_under_way_at_the_same_time(command) -> None:

@@ -68,10 +68,6 @@ def try_out(needs: tuple[str, ...]) -> bool:
         call([python, "-c", f"{IMPORT}; main({needs!r})"], folder, alone)
         for path in mine:
             call([python, str(path)], folder, alone)
-        if "inspect" in extras(needs):  # it is in no other environment, so that other runs skip these tests
-            call([str(ROOT / ".ci" / "install"), str(environment), *wheels, "--group", "test"], ROOT, dict(os.environ))
-            tests = [str(ROOT / "tests" / "evaluation" / "test_inspect_tasks.py"), "-p", "no:cacheprovider"]
-            call([python, "-m", "pytest", "-q", "--import-mode=append", *tests], folder, alone)
     except FailedError as error:
         print(f"FAILED: pip install {' '.join(needs)}\n{error}", flush=True)
         return False

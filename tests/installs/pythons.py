@@ -19,7 +19,7 @@ from tests.installs.__main__ import HERE, FailedError, call
 from tests.installs.pages import ROOT
 
 VERSIONS = ("3.10", "3.11", "3.12", "3.13")  # as pyproject.toml's requires-python has them
-HEAVY = {"local", "inspect", "playground", "all"}
+HEAVY = {"local", "playground", "all"}
 # What must be there with an extra, beyond what needs none.
 IMPORTS = {
     "": "robustrag_integrations.defenses.keyword",

@@ -58,8 +58,7 @@ class RawRow:
 def read_rows(path: str) -> Iterator[RawRow | BadRow]:
     """The rows of a file in order: of one JSON list, or one JSON value per line; either may be gzipped.
 
-    A file that is named `.json` or begins like a list is read as a list, unless it is named `.jsonl`. An object of
-    questions by id is read like a list of them.
+    A file that is named `.json` or begins like a list is read as a list, unless it is named `.jsonl`.
 
     Raises:
         DatasetError: the file cannot be read, is larger than 256 MiB (unpacked; a list 64 MiB) or a million rows, or is
@@ -107,20 +106,9 @@ def _items(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
             f"{path}: not a JSON list ({printable(str(error), 120)}); a file with one question per line must be named "
             ".jsonl"
         ) from error
-    if isinstance(rows, dict):
-        rows = _of_object(rows, path)
     if not isinstance(rows, list):
         raise DatasetError(f"{path}: expected a JSON list of questions, got {type(rows).__name__}")
     yield from (RawRow(number, row, "item") for number, row in enumerate(rows, 1))
-
-
-def _of_object(rows: dict[str, Any], path: str) -> list[Any]:
-    """The questions of an object, one by id each, as PoisonedRAG writes them."""
-    if rows and all(isinstance(row, dict) for row in rows.values()):
-        return [{**row, "id": row.get("id", name)} for name, row in rows.items()]
-    if rows and all(isinstance(listed, list) for listed in rows.values()):
-        raise DatasetError(f"{path}: these are payloads and no questions; plant them with --payloads")
-    raise DatasetError(f"{path}: expected a JSON list of questions, got an object that holds something else")
 
 
 def _lines(data: bytes, path: str) -> Iterator[RawRow | BadRow]:

@@ -8,7 +8,6 @@ from typing import Any, Literal, get_args
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.json_values import valid_text
-from robustrag_integrations.evaluation.data import field_layouts
 from robustrag_integrations.grouping.passages import Passage
 
 EvalTask = Literal["qa", "mc", "long"]
@@ -54,42 +53,29 @@ class EvalQuestion:
     several: bool = False
 
 
-def question_of(row: Any, number: int, layout: str | None = None) -> tuple[EvalQuestion, bool]:
+def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
     """A row as a question, and whether it asks for a long answer.
 
-    Data sets of the field (`field_layouts`) are read, and two more layouts. The paper's: `question`, `correct answer`,
-    `context` (a list of `title`, `text`, `link`), and optionally `expanded answer`, `incorrect answer`,
-    `incorrect_context`, `choices`, `choices answer`, `long_gen`. The project's: `question`, `answer`, `passages` (a
-    list of texts, or of objects with `text` and `source`), and optionally `choices`, `correct_choice`, `incorrect`,
-    `wrong`, `poisoned`, `poison_target`, `long`, `several`. All may have an `id`.
+    Three layouts are read, recognised by their keys. The paper's: `question`, `correct answer`, `context` (a list of
+    `title`, `text`, `link`), and optionally `expanded answer`, `incorrect answer`, `incorrect_context`, `choices`,
+    `choices answer`, `long_gen`. RAMDocs': `question`, `documents`, `gold_answers`, `wrong_answers`. The project's:
+    `question`, `answer`, `passages` (a list of texts, or of objects with `text` and `source`), and optionally
+    `choices`, `correct_choice`, `incorrect`, `wrong`, `poisoned`, `poison_target`, `long`, `several`. All may have an
+    `id`.
 
     Args:
         row: a JSON value.
         number: its place in the file; its `id` when it has none.
-        layout: the name of its layout; None: it is recognised by its keys.
 
     Raises:
-        ValueError: it is not a question, or there is no such layout; the message says what is wrong.
+        ValueError: it is not a question; the message says what is wrong.
     """
     if not isinstance(row, dict):
         raise ValueError('expected an object such as {"question": ..., "answer": ..., "passages": [...]}')
-    question, long = _layout(row, layout).read(row)
+    layout = next(layout for layout in LAYOUTS if not layout.keys or layout.keys & row.keys())
+    question, long = layout.read(row)
     _check_agreement(question)
     return replace(_with_choice_numbers(question), id=_identity(row.get("id"), number)), long
-
-
-def layout_names() -> tuple[str, ...]:
-    """The names that `question_of` takes."""
-    return tuple(layout.name for layout in LAYOUTS if layout.name)
-
-
-def _layout(row: Mapping[str, Any], name: str | None) -> Layout:
-    if name is None:
-        return next(layout for layout in LAYOUTS if not layout.keys or layout.keys & row.keys())
-    found = next((layout for layout in LAYOUTS if layout.name == name), None)
-    if found is None:
-        raise ValueError(f"layout {name!r:.40} is unknown; use one of {', '.join(layout_names())}")
-    return found
 
 
 def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
@@ -216,6 +202,27 @@ def _paper_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
     return question, long
 
 
+def _ramdocs_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
+    """RAMDocs' row as one of the project's; misinformation and noise stay among the passages of the clean run."""
+    documents = row.get("documents")
+    if not isinstance(documents, list) or not all(isinstance(d, dict) for d in documents):
+        raise ValueError("documents must be a list of objects with a text")
+    right, wrong = (
+        [text for text in listed if str(text).strip()] if isinstance(listed, list) else listed
+        for listed in (row["gold_answers"], row.get("wrong_answers") or [])
+    )
+    return _own_row(
+        {
+            "question": row.get("question"),
+            "answer": right,
+            "incorrect": wrong[0] if isinstance(wrong, list) and wrong else None,
+            "wrong": wrong,
+            "several": True,
+            "passages": [{"text": d.get("text"), "source": d.get("source")} for d in documents],
+        }
+    )
+
+
 @dataclass(frozen=True)
 class Layout:
     """One way of writing a question as a row.
@@ -223,24 +230,16 @@ class Layout:
     Attributes:
         keys: a row with any of these has this layout; empty for the layout of all other rows.
         read: the question of such a row, and whether it asks for a long answer; raises ValueError saying what is wrong.
-        name: what it is called by where a row does not tell; empty for one that goes by its keys alone.
     """
 
     keys: frozenset[str]
     read: Callable[[Mapping[str, Any]], tuple[EvalQuestion, bool]]
-    name: str = ""
-
-
-def _as_own(translate: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> Callable[..., tuple[EvalQuestion, bool]]:
-    return lambda row: _own_row(translate(row))
 
 
 LAYOUTS: tuple[Layout, ...] = (
-    Layout(frozenset({"gold_answers"}), _as_own(field_layouts.ramdocs), "ramdocs"),
-    Layout(frozenset({"adv_texts"}), _as_own(field_layouts.poisonedrag), "poisonedrag"),
-    Layout(frozenset({"adap_adv_texts"}), _paper_row, "avfilter"),
-    Layout(frozenset({"correct answer", "context"}), _paper_row, "paper"),
-    Layout(frozenset(), _own_row, "own"),
+    Layout(frozenset({"gold_answers"}), _ramdocs_row),
+    Layout(frozenset({"correct answer", "context"}), _paper_row),
+    Layout(frozenset(), _own_row),
 )
 """The layouts that are read; the first that fits a row is taken."""
 

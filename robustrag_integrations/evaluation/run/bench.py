@@ -62,7 +62,6 @@ class Bench:
         self._locks.clear()  # a lock belongs to the event loop of one run
         for job in jobs:
             self._defense(job)
-            self._note_probes(job)
             if job.certify is not None and not self._model(job.setup.model).deterministic:
                 raise ConfigError(
                     f"certify: the model {job.setup.model.name!r} samples, so that no certificate would hold; leave "
@@ -70,9 +69,6 @@ class Bench:
                 )
             if job.judge is not None:
                 self._judge(job.judge)
-        evaluated = {self._model(name).description for name in {job.setup.model for job in jobs}}
-        if unknown := {p["model"] for job in jobs for p in job.probes} - evaluated:
-            raise ConfigError(f"probes: {', '.join(sorted(unknown))}: no such model is evaluated here")
 
     async def row(self, job: Job) -> dict[str, Any]:
         """Make one row. An error is recorded in the row; cancelling stops its model calls.
@@ -95,7 +91,6 @@ class Bench:
 
     async def _fill(self, job: Job, row: dict[str, Any]) -> None:
         defense = self._defense(job)
-        self._note_probes(job)
         judge = None if job.judge is None else self._judge(job.judge)
         choices = job.question.choices if job.task == "mc" else None
         attacked = await asyncio.to_thread(_attacked, job, defense, judge, choices)
@@ -128,11 +123,6 @@ class Bench:
             metric = metric_for(job.task, job.question, judge, job.metric)
             same = answer if attacked.passages == job.question.passages else None
             row["certificates"] = await _certificates(job, job.certify, defense, metric, choices, same)
-
-    def _note_probes(self, job: Job) -> None:
-        """Attach a probe's findings to the model's answers."""
-        model = self._model(job.setup.model)
-        model.probe = next((p for p in job.probes if p["model"] == model.description), None)
 
     def _model(self, name: NamedModel) -> MeteredModel:
         with self._loading:

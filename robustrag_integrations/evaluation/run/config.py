@@ -31,15 +31,13 @@ from robustrag_integrations._util.checks import is_whole_number, nearest_of
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.sections import shown
 from robustrag_integrations.answers.usage import Prices, prices_of
-from robustrag_integrations.attacks.planning import several_ranks
+from robustrag_integrations.attacks.planning import RANKS
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
 from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.evaluation.data.questions import layout_names
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.grouping.votes import HASTE, VOTES, VoteRules
-from robustrag_integrations.models.determinism_probe import read_summary
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.prompts import Task, check_exemplars
 
@@ -57,7 +55,6 @@ Layout = Literal[
 ]
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 MODES: tuple[AttackMode, ...] = get_args(AttackMode)
-RANKS = ("first", "middle", "last", "random", "sweep")
 
 NO_RAG = "no-rag"  # a baseline of evaluations alone: the model without passages
 TASK_OF: Mapping[str, Task] = {"qa": "short_answer", "mc": "multiple_choice", "long": "long_form"}
@@ -89,7 +86,7 @@ class ConfigError(RobustRAGError, ValueError):
 
 @dataclass(frozen=True)
 class PlannedAttack(AttackSpec):
-    """An attack of a configuration; its rank may be `sweep`, every rank in turn.
+    """An attack of a configuration.
 
     Attributes:
         tasks: the tasks it is run on.
@@ -141,12 +138,6 @@ def _text(value: Any) -> str:
     return value
 
 
-def _layout(value: str) -> str:
-    if value not in layout_names():
-        raise _unknown(value, layout_names())
-    return value
-
-
 def _named_model(value: Any) -> NamedModel:
     """A model by its name, or by its name and what it is run with."""
     given = _keys_and_values(value, "name")
@@ -162,9 +153,7 @@ def _rank(value: Any) -> str | int:
         return value
     if value in RANKS:
         return str(value)
-    if several := several_ranks(value):
-        return "+".join(map(str, several))
-    raise _Wrong(f"{shown(value)} must be one of {', '.join(RANKS)}, a rank from 1, the top, or several such as 1+10")
+    raise _Wrong(f"{shown(value)} must be one of {', '.join(RANKS)}, or a rank from 1, the top")
 
 
 def _metric(value: Any) -> str:
@@ -177,8 +166,7 @@ def _metric(value: Any) -> str:
 
 
 def _attack(value: Any) -> str:
-    from robustrag_integrations.attacks.families import ATTACKS
-    from robustrag_integrations.attacks.plugins import attack_of
+    from robustrag_integrations.attacks.families import ATTACKS, attack_of
 
     name = _text(value)
     if name == "none":
@@ -194,15 +182,6 @@ def _tried(load: Callable[[str], object], name: str) -> str:
     except TypeError as error:
         raise _Wrong(str(error)) from error
     return name
-
-
-def _probe(path: Any) -> dict[str, Any]:
-    if not isinstance(path, str):
-        raise _Wrong(f"must be files that robustrag probe --output wrote, got {shown(path)}")
-    try:
-        return read_summary(path)
-    except ValueError as error:
-        raise _Wrong(f"{path!r}: {error}") from error
 
 
 def _certified(value: Any) -> Any:
@@ -250,8 +229,6 @@ Ranks = Annotated[tuple[Annotated[Any, PlainValidator(_rank)], ...], _LIST, _ONC
 Modes = Annotated[tuple[AttackMode, ...], _LIST, _ONCE, _SOME]
 Planted = Annotated[tuple[Annotated[int, Whole(1, 100)], ...], _LIST, _ONCE, _SOME]
 Repeat = Annotated[int, Whole(1, 1000)]
-Paths = Annotated[tuple[Text, ...], _LIST]
-RowLayout = Annotated[str, AfterValidator(_layout)]
 
 
 class _Part(BaseModel):
@@ -276,8 +253,6 @@ class DataSpec(_Part):
     source: Text = Field(description="`demo` or a file")
     task: TaskName | None = Field(None, description="what it is asked as; None for what it is")
     limit: Limit | None = Field(None, description="how many questions are read")
-    layout: RowLayout | None = Field(None, description="of its rows; None: they are recognised by their keys")
-    contexts: Paths = Field((), description="where passages are found for questions that bring none")
 
 
 class DefenseSpec(_Part):
@@ -343,15 +318,13 @@ class AttackEntry(_Part):
 
     def planned(self) -> list[PlannedAttack]:
         """Return the attack at every rank and corruption size; a searching one has no rank. None for `none`."""
-        from robustrag_integrations.attacks.plugins import attack_of
+        from robustrag_integrations.attacks.families import attack_of
 
         if self.name == "none":
             return []
         ranks = ("first",) if attack_of(self.name).needs_defense else self.ranks
         return [
-            PlannedAttack(
-                self.name, mode, rank, len(several_ranks(rank) or range(size)), self.seed, self.repeat, self.tasks
-            )
+            PlannedAttack(self.name, mode, rank, size, self.seed, self.repeat, self.tasks)
             for mode in self.modes
             for size in self.corruption_sizes
             for rank in ranks
@@ -389,8 +362,7 @@ class EvalConfig(_Part):
     )
     ranks: Ranks = Field(
         ("first",),
-        description="where planted texts go: first (default), middle, last, random, sweep (all ranks), 1 (the top), 2, "
-        "..., or several at once: 1+2, 9+10",
+        description="where planted texts go: first (default), middle, last, random, or 1 (the top), 2, ...",
     )
     corruption_sizes: Planted = Field((1,), description="number of planted passages (default 1)")
     modes: Modes = Field(
@@ -421,16 +393,6 @@ class EvalConfig(_Part):
     seed: Seed = Field(0, description="of random choices (default 0)")
     strict: Annotated[bool, Field(strict=True)] = Field(False, description="stop at a bad row of the data")
     layout: Layout | None = Field(None, description="the table of the paper that the summary follows")
-    data_layout: RowLayout | None = Field(
-        None, description=f"of the data's rows, where their keys do not tell: {', '.join(layout_names())}"
-    )
-    contexts: Paths = Field(
-        (), description="files and folders in which BM25 finds passages for questions that bring none"
-    )
-    probes: Annotated[tuple[Annotated[Any, PlainValidator(_probe)], ...], _LIST] = Field(
-        (),
-        description="what robustrag probe --output found about the models; it stands in every answer and in the report",
-    )
     prices: Annotated[InstanceOf[Prices] | None, BeforeValidator(lambda v: None if v is None else prices_of(v))] = (
         Field(None, description="per million tokens, for the summary alone")
     )
@@ -444,9 +406,8 @@ class EvalConfig(_Part):
         """Give each data set, attack and certificate the shared values that it does not set itself."""
         _check_keys(value, cls.model_fields)
         given = {**DEFAULTS, **value}
-        of_data = {"limit": given["limit"], "layout": given["data_layout"], "contexts": given["contexts"]}
         of_attacks = {key: given[key] for key in _OF_ATTACKS}
-        given["data"] = [_under(item, "source", of_data) for item in _listed(given["data"])]
+        given["data"] = [_under(item, "source", {"limit": given["limit"]}) for item in _listed(given["data"])]
         given["attacks"] = [_under(item, "name", of_attacks) for item in _listed(given["attacks"])]
         certify = _certified(given["certify"])
         return {**given, "certify": {"seed": given["seed"], **certify} if isinstance(certify, Mapping) else certify}
@@ -562,8 +523,6 @@ def _check_together(config: EvalConfig) -> None:
         for defense in config.defenses:
             if not tasks & set(defense.tasks):
                 raise no_task(defense, sorted(map(str, tasks)))
-    if None in config.top_k and any(attack.rank == "sweep" for attack in config.planned_attacks):
-        raise ConfigError("ranks: sweep needs a number of passages; give one as top_k in place of all")
     for defense in config.defenses if config.certify else ():
         _check_certifiable(defense)
     largest = most_passages(config)
@@ -598,11 +557,7 @@ def _check_certifiable(defense: DefenseSpec) -> None:
 
 def beyond_the_end(attack: AttackSpec, top_k: int | None) -> bool:
     """True if the planted passages would stand higher than asked for, however many passages a question has."""
-    if top_k is None:
-        return False
-    if several := several_ranks(attack.rank):
-        return several[-1] > top_k
-    if not isinstance(attack.rank, int):
+    if top_k is None or not isinstance(attack.rank, int):
         return False
     return attack.rank > max(top_k - attack.corruption_size + 1, 1)
 

@@ -7,13 +7,12 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from robustrag_integrations._util.plugins import load_object, source_digest
-from robustrag_integrations.attacks.families import ATTACKS
-from robustrag_integrations.attacks.payloads import PREFIX, payloads_digest
-from robustrag_integrations.attacks.planning import ranks_to_sweep
-from robustrag_integrations.attacks.plugins import attack_of
+from robustrag_integrations.attacks.families import attack_of
+from robustrag_integrations.attacks.payloads import PREFIX
 from robustrag_integrations.defenses.agreement.claims.settings import counts_claims
 from robustrag_integrations.defenses.registry import METHODS, entry_of
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
@@ -35,7 +34,7 @@ from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA, blank_row
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.grouping.passages import PASSAGE
-from robustrag_integrations.metrics import METRICS, metric_of
+from robustrag_integrations.metrics import metric_of
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.models.providers import NamedModel
 
@@ -73,7 +72,6 @@ class Job:
         certify: what the clean answer is certified against; None for nothing.
         judge: grades long answers; None for no grades.
         metric: what scores the answer, where that is not the task's own metric; None for that.
-        probes: what repeat probes found, each about the model of its name.
     """
 
     key: str
@@ -85,7 +83,6 @@ class Job:
     certify: CertifySpec | None
     judge: NamedModel | None
     metric: str | None = None
-    probes: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -118,7 +115,7 @@ def make_plan(config: EvalConfig) -> RunPlan:
     for dataset in datasets:
         notes += _data_notes(dataset)
         for setup in setups_of(config, dataset.task):
-            for attack in _at_ranks(config.planned_attacks, setup.top_k):
+            for attack in config.planned_attacks:
                 jobs += planner.jobs(dataset, setup, attack)
     if not jobs:
         raise ConfigError("; ".join(["there is nothing to do: no question, defence and attack fit together", *notes]))
@@ -145,15 +142,6 @@ def _lacks(defense: str, model: NamedModel) -> bool:
     if defense not in METHODS or not METHODS[defense].needs_probabilities or not model.name.startswith("python:"):
         return False
     return not isinstance(model.load(), DecodingModel)
-
-
-def _at_ranks(attacks: Iterable[PlannedAttack], top_k: int | None) -> Iterator[PlannedAttack]:
-    """The attacks, `sweep` written out: one for every rank from which the planted passages fit."""
-    for attack in attacks:
-        if attack.rank == "sweep" and top_k is not None:
-            yield from (replace(attack, rank=rank) for rank in ranks_to_sweep(top_k, attack.corruption_size))
-        else:
-            yield attack
 
 
 def setups_of(config: EvalConfig, task: str) -> tuple[Setup, ...]:
@@ -236,8 +224,6 @@ def _load(spec: DataSpec, task: Any, config: EvalConfig) -> Dataset:
         top_k=most_passages(config),
         limit=spec.limit,
         strict=config.strict,
-        layout=spec.layout,
-        contexts=spec.contexts,
     )
 
 
@@ -313,9 +299,8 @@ class _Planner:
             about["package"] = package
         if functions := _functions(setup):
             about["functions"] = functions
-        about |= {"probes": list(config.probes)} if config.probes else {}
         key = hashlib.sha256(canonical(about).encode()).hexdigest()[:24]
-        return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric, config.probes)
+        return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric)
 
     def _cut(self, question: EvalQuestion, top_k: int | None) -> tuple[EvalQuestion, str]:
         """The question with its `top_k` best passages, and a hash of all of it."""
@@ -398,12 +383,12 @@ def _function_code(name: str) -> str | None:
 @lru_cache(maxsize=1)
 def _metric_code(name: str) -> str | None:
     """Return a hash of the file with a custom metric."""
-    return source_digest(metric_of(name)) if ":" in name or METRICS.package_of(name) else None
+    return source_digest(metric_of(name)) if ":" in name else None
 
 
 @lru_cache(maxsize=64)
 def _attack_code(name: str) -> str | None:
     """Return a hash of the file with a custom attack, or of its payloads."""
     if name.startswith(PREFIX):
-        return payloads_digest(name.removeprefix(PREFIX))
-    return source_digest(attack_of(name).write) if ":" in name or ATTACKS.package_of(name) else None
+        return hashlib.sha256(Path(name.removeprefix(PREFIX)).read_bytes()).hexdigest()
+    return source_digest(attack_of(name).write) if ":" in name else None

@@ -108,7 +108,6 @@ class Line:
         repeats: whether the model repeats itself, in words; empty where a file does not say.
         found: mean share of the right answers that stand in the answer or in what groups say otherwise, where none
             that is wrong does; over the questions with several right answers, empty without any.
-        moved: number of questions that had so few passages that the planted ones stand higher than the attack's rank.
         warnings: what answers and certificates warned of, and how many questions each is about; of warnings that
             differ in numbers or names alone, the first stands for all.
     """
@@ -149,7 +148,6 @@ class Line:
     metric: str | None = None
     expected: tuple[ExpectedAccuracy, ...] = ()
     repeats: str = ""
-    moved: int = 0
     found: Interval = EMPTY
     warnings: Mapping[str, int] = field(default_factory=dict)
 
@@ -306,7 +304,6 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         metric=first.get("metric"),
         expected=expected_accuracy(rows) if attack.name == "none" else (),
         repeats=repeats_of_rows(done),
-        moved=sum(map(_moved, done)),
         warnings=warnings_of(done),
     )
 
@@ -315,15 +312,6 @@ def repeats_of_rows(rows: Iterable[Row]) -> str:
     """Return what the first row that states it says of its model's determinism."""
     found = next(filter(None, (row["answer"].get("determinism") for row in rows)), None)
     return "" if found is None else repeats_in_words(found["model"], found["why"])
-
-
-def _moved(row: Row) -> bool:
-    """True if the planted passages stand elsewhere than at the rank that the attack names."""
-    rank = str(attack_of_row(row).rank)
-    at = [str(i) for i, p in enumerate(row.get("passages") or (), 1) if p.get("planted")]
-    if "+" in rank:
-        return bool(at) and rank != "+".join(at)
-    return bool(at) and rank.isdecimal() and at[0] != rank
 
 
 def _usage(cost: Mapping[str, Any]) -> Usage:

@@ -6,7 +6,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation
 from robustrag_integrations.evaluation.data.datasets import load_dataset
-from robustrag_integrations.evaluation.score.lists import perfect_reader, score_list
+from tests.evaluation.lists import perfect_reader, score_list
 
 QUESTIONS = load_dataset("demo-lists").questions
 READ = perfect_reader(QUESTIONS)

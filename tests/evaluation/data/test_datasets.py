@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -94,6 +95,42 @@ def test_the_projects_own_layout_may_say_more(tmp_path: Path) -> None:
         0,
     )
     assert [(p.text, p.source) for p in q.passages] == [("It is in Paris.", None), ("Rome.", "s")]
+
+
+RAMDOCS = {
+    "question": "Who wrote Harbour Lights?",
+    "documents": [
+        {"text": "Harbour Lights is a novel by Ada Moss.", "type": "correct", "answer": "Ada Moss"},
+        {"text": "Harbour Lights is a song by Tom Reed.", "type": "correct", "answer": "Tom Reed"},
+        {"text": "Harbour Lights was written by Jo Lum.", "type": "misinfo", "answer": "Jo Lum"},
+    ],
+    "gold_answers": ["Ada Moss", "Tom Reed"],
+    "wrong_answers": ["Jo Lum", " "],
+}
+
+
+def test_ramdocs_has_several_right_answers_and_its_lies_among_the_documents(tmp_path: Path) -> None:
+    [question] = load_dataset(written(tmp_path, "ramdocs.jsonl", RAMDOCS)).questions
+    assert (question.answers, question.several) == (("Ada Moss", "Tom Reed"), True)
+    assert (question.incorrect, question.wrong) == ("Jo Lum", ("Jo Lum",))
+    assert [p.text for p in question.passages] == [d["text"] for d in RAMDOCS["documents"]]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"documents": "x"}, "documents must be a list"),
+        ({"documents": [{"type": "noise"}]}, "a passage must be a text or an object with a text"),
+        ({"gold_answers": []}, "answer must be a text or a list of texts"),
+        ({"gold_answers": [1]}, "answer must be a text or a list of texts"),
+        ({"wrong_answers": {"Jo Lum": 1}}, "wrong must be a text or a list of texts"),
+        ({"question": None}, "the question must be text"),
+    ],
+)
+def test_a_row_of_ramdocs_that_is_not_understood_costs_itself(tmp_path: Path, change: Any, reason: str) -> None:
+    [bad] = load_dataset(written(tmp_path, "d.jsonl", OWN, {**RAMDOCS, **change})).bad_rows
+    assert str(bad).startswith("line 2: ")
+    assert reason in bad.reason
 
 
 def test_options_without_a_given_wrong_answer_offer_one(tmp_path: Path) -> None:
@@ -230,7 +267,7 @@ def test_lies_about_a_short_answer_do_not_grow_without_bound(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
-        ("d.json", b"{}", "expected a JSON list of questions, got an object"),
+        ("d.json", b"{}", "expected a JSON list of questions, got dict"),
         ("d.json", b"[{]", "not a JSON list"),
         ("d.json", b"[" * 100_000, "nested too deeply"),
         ("d.json", b'["\xff"]', "not UTF-8"),

@@ -10,9 +10,9 @@ import pytest
 from robustrag_integrations.evaluation.data.datasets import load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.data.world import world_folder
-from robustrag_integrations.evaluation.score.lists import ListScore, perfect_reader, score_list
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import ABSTENTION, prompts_for
+from tests.evaluation.lists import ListScore, perfect_reader, score_list
 
 QUESTION = EvalQuestion(
     "1",

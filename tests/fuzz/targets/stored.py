@@ -49,16 +49,6 @@ _FIELD: tuple[dict[str, Any], ...] = (
         "gold_answers": ["Paris", "Lyon"],
         "wrong_answers": ["Rome"],
     },
-    {"id": "q", "question": "Where?", "correct answer": "Paris", "incorrect answer": "Rome", "adv_texts": ["Rome."]},
-    {
-        "questions": "Where?",
-        "contexts": ["It is Paris."],
-        "numbered_options": ["1. Paris", "2. Rome"],
-        "ground_truth_correct_options": ["1"],
-        "ground_truth_incorrect_options": ["2"],
-        "enhanced_SN_contexts": ["Rome."],
-    },
-    {"context": "It is Paris.", "question": "Where?", "ideal": "Paris"},
     {
         "question": "Where?",
         "correct answer": "Paris",
