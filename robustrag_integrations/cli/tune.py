@@ -35,9 +35,10 @@ from robustrag_integrations.cli.output import (
 )
 from robustrag_integrations.cli.running import add_how, engine_of, watched
 from robustrag_integrations.defenses.registry import METHODS, Method, Setting
-from robustrag_integrations.defenses.settings_file import SCHEMA, settings_text
+from robustrag_integrations.defenses.settings_file import settings_text
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.evaluation.run.config import CertifySpec, EvalConfig, read_config
+from robustrag_integrations.evaluation.run.config import EvalConfig, read_config
+from robustrag_integrations.evaluation.score.expected import LARGEST_SIZE
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
 
 if TYPE_CHECKING:
@@ -69,10 +70,7 @@ what is compared:
   ecacc k'    expected certified accuracy: the share that is right with a radius of at least k'.
               It takes no further call, and bounds the accuracy over such questions while any
               k' groups are replaced. It is about a data set, never about one answer
-  cacc k'     with --certified cacc: the mean that certificates guarantee against k' passages
-              put in; certificates of keyword aggregation and decoding ask more of the model
   abstained   the share without an answer
-  The front: settings that no other beats in all three.
 
 the choice (--prefer):
   certified   of the settings whose accuracy is within 1 point, or one question, of the best:
@@ -154,19 +152,12 @@ def _add_choice(group: Any) -> None:
         "--prefer", choices=("certified", "accuracy"), default="certified", help="see below (default certified)"
     )
     group.add_argument(
-        "--certified",
-        choices=("ecacc", "cacc"),
-        default="ecacc",
-        help="expected certified accuracy from radii, which takes no further call (default), or certificates",
-    )
-    group.add_argument(
         "--corruption",
-        type=whole_number(1, 100),
+        type=whole_number(1, LARGEST_SIZE),
         default=1,
         metavar="K",
         help="k', what certified accuracy is measured against (default 1)",
     )
-    add_field(group, CertifySpec, "max_model_calls", default=1000)
     group.add_argument(
         "--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="of the split in halves (default 0)"
     )
@@ -200,7 +191,7 @@ def run(args: argparse.Namespace) -> int:
         show_json(_as_data(tuned, wish))
     else:
         show(tuned_table(tuned, wish, terminal_width()))
-        show("\n> chosen   * on the front: no other beats it in all three\n")
+        show("\n> chosen\n")
         show("\n".join(printable(line, 400) for line in in_words(tuned, wish)))
     complain(*warned_in_words(tuned))
     if not tuned.chosen.accuracy.mean:
@@ -213,27 +204,18 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _target(args: argparse.Namespace) -> Path:
-    """Return the path of the settings file. Refuses a file that is not one of ours, before anything is asked."""
+    """Return the path of the settings file."""
     target = Path(args.write)
     if target.is_dir() or not target.parent.is_dir():
         raise UsageError(f"--write {args.write!r}: name a file in a folder that exists")
-    if target.exists() and not args.overwrite and f"schema: {SCHEMA}" not in _content(target):
-        raise UsageError(f"--write {args.write!r} is there and no settings file of ours; name another, or --overwrite")
     return target
-
-
-def _content(path: Path) -> str:
-    try:
-        return path.read_bytes()[:1_000_000].decode("utf-8", errors="replace")
-    except OSError as error:
-        raise UsageError(f"cannot read --write {str(path)!r}: {error.strerror}") from error
 
 
 def _tuning(args: argparse.Namespace) -> tuple[Tuning, Wish]:
     """Return the tuning and its objective. Passages with named sources vote by origin, unless options say otherwise."""
     from robustrag_integrations.evaluation.tune.tuning import Tuning, Wish
 
-    wish = Wish(args.prefer, args.certified, args.corruption, args.seed)
+    wish = Wish(args.prefer, args.corruption, args.seed)
     tuning = Tuning(read_config(mapping_of(args, args.group_by or [PASSAGE])), wish)
     if args.group_by is None and tuning.names_origins and 1 in (args.group_size or [1]):
         tuning = Tuning(read_config(mapping_of(args, [ORIGIN])), wish)
@@ -254,7 +236,6 @@ def mapping_of(args: argparse.Namespace, group_by: list[str]) -> dict[str, Any]:
                 raise UsageError(f"{flag} does nothing here; it is a setting of --defense {' or '.join(of_methods)}")
             switch, value = next(s.where for m in of_methods for s in METHODS[m].settings if s.name == name and s.where)
             raise UsageError(f"{flag} does nothing here; it goes with --{switch.replace('_', '-')} {value}")
-    certify = {"corruption_sizes": [args.corruption], "max_model_calls": args.max_model_calls}
     return {
         "data": args.data,
         "tasks": [args.task or "qa"],
@@ -266,7 +247,6 @@ def mapping_of(args: argparse.Namespace, group_by: list[str]) -> dict[str, Any]:
         "attacks": [],
         "top_k": args.top_k or [10],
         "metric": args.metric,
-        "certify": certify if args.certified == "cacc" else None,
     }
 
 
@@ -310,14 +290,11 @@ def _going_with(method: Method, switch: str, value: Any) -> list[Setting]:
 
 def _said_before(args: argparse.Namespace, tuning: Tuning) -> list[str]:
     choosing, held = tuning.questions(tuning.choosing), tuning.questions(tuning.held_out)
-    lines = [
+    return [
         f"{count_of(tuning.setups, 'setting')} on {count_of(choosing, 'question')}, then the chosen one on {held} that "
         "are held out",
         f"at most {tuning.estimate()}; what the cache or {args.output} has is not asked again",
     ]
-    if args.certified == "cacc":
-        lines.append(f"and up to {args.max_model_calls:,} calls for a certificate of each answer (--max-model-calls)")
-    return lines
 
 
 @contextlib.contextmanager
@@ -337,7 +314,7 @@ def _write(args: argparse.Namespace, target: Path, tuned: Tuned, wish: Wish, tas
 
     about = [f"data: {', '.join(args.data)} ({task}); model: {args.model}; robustrag {__version__}"]
     text = settings_text(tuned.settings, comments(tuned, wish, about))
-    if target.exists() and not args.overwrite and _content(target) != text:
+    if target.exists() and not args.overwrite and target.read_bytes() != text.encode():
         complain(
             f"{args.write} says something else and was left as it is; run again with --overwrite, or another --write "
             "(nothing is asked again)"
@@ -356,7 +333,6 @@ def _as_data(tuned: Tuned, wish: Wish) -> Mapping[str, Any]:
         "held_out": asdict(tuned.held_out),
         "repeats": tuned.repeats,
         "warnings": dict(tuned.warnings),
-        "front": [c.label for c in tuned.front],
         "candidates": [asdict(c) for c in tuned.candidates],
         "settings": asdict(tuned.settings),
     }

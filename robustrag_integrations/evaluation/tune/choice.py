@@ -1,4 +1,4 @@
-"""Candidates made from rows, their front, and the chosen one. Pure functions."""
+"""Candidates made from rows, and the chosen one. Pure functions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from robustrag_integrations.evaluation.score.expected import expected_accuracy
 from robustrag_integrations.evaluation.score.intervals import RATE, Interval, bootstrap_mean, clopper_pearson
 
 Prefer = Literal["certified", "accuracy"]
-Measure = Literal["ecacc", "cacc"]
 
 CLOSE = 0.01  # of the questions: how far below the best accuracy a candidate may be; one question in any case
 
@@ -28,7 +27,7 @@ class Candidate:
         settings: of the method, and what one vote is.
         top_k: number of passages that were retrieved; None for all.
         accuracy: the share that is right, with its 95% interval (exact, where answers are right or wrong).
-        certified: the share that is right and certified; see `candidate_of`.
+        certified: the share that is right with a radius of at least k' (expected certified accuracy).
         abstention: the share without an answer.
         radius: the mean radius of the right answers.
         calls: the mean number of model calls of a question.
@@ -47,15 +46,8 @@ class Candidate:
     failed: int = 0
 
 
-def candidate_of(rows: Sequence[Row], measure: Measure, size: int) -> Candidate:
-    """Measure a setup on its clean rows.
-
-    Args:
-        rows: one per question, at least one.
-        measure: `ecacc`: the share that is right with a radius of at least k' (expected certified accuracy).
-            `cacc`: the mean of what certificates guarantee against injection.
-        size: k'.
-    """
+def candidate_of(rows: Sequence[Row], size: int) -> Candidate:
+    """Measure a setup on its clean rows: one per question, at least one. `size` is k'."""
     first, count = rows[0], len(rows)
     done = [row for row in rows if row["error"] is None]
     right = [0.0 if row["error"] is not None else float(row["scores"]["correct"] or 0) for row in rows]
@@ -67,7 +59,7 @@ def candidate_of(rows: Sequence[Row], measure: Measure, size: int) -> Candidate:
         settings=first["settings"],
         top_k=first["top_k"],
         accuracy=_share(right),
-        certified=_expected(rows, size) if measure == "ecacc" else _share([_tau(row, size) for row in rows]),
+        certified=_expected(rows, size),
         abstention=clopper_pearson(silent, count),
         radius=_mean([row["answer"]["radius"] for row in done if row["scores"]["correct"] == 1]),
         calls=_mean([c for c in calls if c is not None]),
@@ -75,13 +67,8 @@ def candidate_of(rows: Sequence[Row], measure: Measure, size: int) -> Candidate:
     )
 
 
-def front_of(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
-    """Return the unbeaten ones: no other is as accurate, as often certified and as seldom silent, and better in one."""
-    return tuple(c for c in candidates if not any(_beats(other, c) for other in candidates))
-
-
 def choose(candidates: Sequence[Candidate], prefer: Prefer) -> Candidate:
-    """Return the candidate to use; always one of the front.
+    """Return the candidate to use.
 
     `certified`: of those whose accuracy is within 1 point (or one question) of the best, the most often certified; of
     equal ones the more accurate, the less often silent, the one with fewer calls, with the larger radius, and with
@@ -110,15 +97,6 @@ def _changes(candidate: Candidate) -> int:
     return sum(candidate.settings.get(name, value) != value for name, value in defaults.items())
 
 
-def _beats(one: Candidate, other: Candidate) -> bool:
-    mine, theirs = _goals(one), _goals(other)
-    return mine != theirs and all(a >= b for a, b in zip(mine, theirs, strict=True))
-
-
-def _goals(candidate: Candidate) -> tuple[float, float, float]:
-    return _value(candidate.accuracy), _value(candidate.certified), -_value(candidate.abstention)
-
-
 def _value(interval: Interval) -> float:
     return interval.mean or 0.0
 
@@ -126,13 +104,6 @@ def _value(interval: Interval) -> float:
 def _expected(rows: Sequence[Row], size: int) -> Interval:
     found = next((e.share for e in expected_accuracy(rows) if e.corruption_size == size), None)
     return clopper_pearson(0, len(rows)) if found is None else found
-
-
-def _tau(row: Row, size: int) -> float:
-    """Return the tau guaranteed of a row; 0 where nothing was decided."""
-    return max(
-        (float(c["tau"]) for c in row["certificates"] if c["corruption_size"] == size and c["certified"]), default=0.0
-    )
 
 
 def _share(values: Sequence[float]) -> Interval:

@@ -15,26 +15,24 @@ from robustrag_integrations.evaluation.tune.tuning import Tuned, Wish
 FEW = 30  # held-out questions below which the intervals are said to be wide
 
 _LONGEST_CELL = 90  # a setting whose number is cut off says nothing
-_MEASURES = {"ecacc": "expected certified accuracy", "cacc": "certified accuracy"}
 
 
 def measure_name(wish: Wish) -> str:
     """Return the name of certified accuracy in tables: `ecacc 1`."""
-    return f"{wish.measure} {wish.corruption_size}"
+    return f"ecacc {wish.corruption_size}"
 
 
 def tuned_table(tuned: Tuned, wish: Wish, width: int | None) -> str:
-    """Every candidate, the most often certified first; `>` is chosen, `*` on the front.
+    """Every candidate, the most often certified first; `>` is chosen.
 
     Args:
         tuned: the result of tuning.
         wish: the goal of tuning.
         width: of the terminal; None for any.
     """
-    front = tuned.front
     ordered = sorted(tuned.candidates, key=lambda c: (c.certified.mean or 0, c.accuracy.mean or 0), reverse=True)
     header = ("", "settings", "accuracy", measure_name(wish), "abstained", "radius", "calls")
-    rows = [(_mark(c, tuned.chosen, front), *_cells(c)) for c in ordered]
+    rows = [(">" if c is tuned.chosen else "", *_cells(c)) for c in ordered]
     return fitted_table(header, rows, keys=2, width=width, limit=_LONGEST_CELL)
 
 
@@ -44,27 +42,13 @@ def in_words(tuned: Tuned, wish: Wish) -> list[str]:
     lines = [
         f"chosen: {chosen.label}, on {_questions(chosen)} ({measures(chosen, wish)})",
         f"held out: {_questions(held)} that had no say: {measures(held, wish)}",
-        f"{measure_name(wish)}: {_MEASURES[wish.measure]}, a share of a data set; no certificate of a single answer",
+        f"{measure_name(wish)}: expected certified accuracy, a share of a data set; no certificate of a single answer",
     ]
     if len(tuned.candidates) > 1:
         lines.append(
             f"the first line flatters: it is the best of {len(tuned.candidates)} on its own questions; "
             "the second does not"
         )
-    outside = [
-        name
-        for name, first, second in (
-            ("accuracy", chosen.accuracy, held.accuracy),
-            (measure_name(wish), chosen.certified, held.certified),
-        )
-        if not _within(first, second)
-    ]
-    lines.append(
-        f"the halves do not agree: {' and '.join(outside)} of the first lies outside the second's interval; give more "
-        "questions"
-        if outside
-        else "the halves agree: both figures of the first lie within the second's intervals"
-    )
     if held.accuracy.n < FEW:
         lines.append(f"{_questions(held)} are few: the intervals (95%) say how little is known; give more")
     if tuned.failed:
@@ -116,10 +100,6 @@ def comments(tuned: Tuned, wish: Wish, about: Sequence[str]) -> list[str]:
     ]
 
 
-def _mark(candidate: Candidate, chosen: Candidate, front: Sequence[Candidate]) -> str:
-    return ">" if candidate is chosen else "*" if candidate in front else ""
-
-
 def _cells(c: Candidate) -> tuple[str, ...]:
     return (
         c.label,
@@ -135,13 +115,6 @@ def _share(interval: Interval) -> str:
     if interval.mean is None or interval.low is None or interval.high is None:
         return "-"
     return f"{interval.mean:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
-
-
-def _within(mean: Interval, interval: Interval) -> bool:
-    """True if a mean lies in another's interval."""
-    if mean.mean is None or interval.low is None or interval.high is None:
-        return False
-    return interval.low <= mean.mean <= interval.high
 
 
 def _questions(candidate: Candidate) -> str:

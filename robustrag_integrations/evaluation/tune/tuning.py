@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,13 +12,13 @@ from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.evaluation.run.config import TASK_OF, ConfigError, EvalConfig
 from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
 from robustrag_integrations.evaluation.run.runner import Engine, Finished, Watcher, run_plan
-from robustrag_integrations.evaluation.score.expected import LARGEST_SIZE
 from robustrag_integrations.evaluation.score.summary import repeats_of_rows
 from robustrag_integrations.evaluation.score.warned import warnings_of
-from robustrag_integrations.evaluation.tune.choice import Candidate, Measure, Prefer, candidate_of, choose, front_of
-from robustrag_integrations.evaluation.tune.halves import halves_of, text_key
+from robustrag_integrations.evaluation.tune.choice import Candidate, Prefer, candidate_of, choose
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
+
+LEAST = 4  # questions
 
 
 @dataclass(frozen=True)
@@ -26,43 +27,47 @@ class Wish:
 
     Attributes:
         prefer: what decides; see `choice.choose`.
-        measure: what certified accuracy is; see `choice.candidate_of`.
-        corruption_size: k', how many groups (ecacc) or passages (cacc) the attacker replaces or puts in.
+        corruption_size: k', how many groups the attacker replaces.
         seed: of the split.
     """
 
     prefer: Prefer = "certified"
-    measure: Measure = "ecacc"
     corruption_size: int = 1
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        if self.measure == "ecacc" and not 1 <= self.corruption_size <= LARGEST_SIZE:
-            raise ConfigError(
-                f"corruption_size: {self.corruption_size} must be from 1 to {LARGEST_SIZE} for expected certified "
-                "accuracy; larger ones take certificates (cacc)"
-            )
-
 
 @dataclass(frozen=True)
-class Estimate:
-    """An upper bound on what is asked; what a cache or the output holds is not asked again.
+class Halves:
+    """The questions that choose and the held-out ones, by their normalised texts; no question is in both."""
 
-    Attributes:
-        isolated: calls about one group, each made once however many setups share it.
-        final: calls with what was agreed on.
-        decoding: answers of setups that decode, each a forward pass per token over all groups.
+    choosing: frozenset[str]
+    held_out: frozenset[str]
+
+
+def halves_of(questions: Iterable[str], seed: int) -> Halves:
+    """Split questions by a hash of their text, so that order, ids and copies of a question change nothing.
+
+    Args:
+        questions: their texts; of several that say the same, one counts.
+        seed: another one splits otherwise.
+
+    Raises:
+        ValueError: fewer than 4 questions.
     """
+    known = {text_key(question) for question in questions}
+    if len(known) < LEAST:
+        raise ValueError(
+            f"{len(known)} questions are too few to choose settings with: half of them choose and half are held out; "
+            f"give at least {LEAST}, better a hundred"
+        )
+    ordered = sorted(known, key=lambda text: hashlib.sha256(f"{seed}\0{text}".encode()).digest())
+    middle = -(-len(ordered) // 2)
+    return Halves(frozenset(ordered[:middle]), frozenset(ordered[middle:]))
 
-    isolated: int = 0
-    final: int = 0
-    decoding: int = 0
 
-    def __str__(self) -> str:
-        parts = [f"{self.isolated:,} isolated calls"] if self.isolated else []
-        parts += [f"{self.final:,} final calls"] if self.final else []
-        parts += [f"{self.decoding:,} decoded answers"] if self.decoding else []
-        return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts) or "nothing"
+def text_key(question: str) -> str:
+    """A question's text without case and whitespace that mean nothing."""
+    return " ".join(question.casefold().split())
 
 
 @dataclass(frozen=True)
@@ -88,11 +93,6 @@ class Tuned:
     failed: int
     warnings: Mapping[str, int] = field(default_factory=dict)
     repeats: str = ""
-
-    @property
-    def front(self) -> tuple[Candidate, ...]:
-        """The candidates that no other beats."""
-        return front_of(self.candidates)
 
 
 class Tuning:
@@ -142,8 +142,8 @@ class Tuning:
         """Count the questions that these rows are about."""
         return len({(job.dataset, job.question.id) for job in jobs})
 
-    def estimate(self) -> Estimate:
-        """Bound the calls of all rows; the held-out questions are asked with one setup alone."""
+    def estimate(self) -> str:
+        """Bound the calls of all rows, in words; the held-out questions are asked with one setup alone."""
         first = next(job.setup for job in self.held_out)
         return estimate_of([*self.choosing, *(job for job in self.held_out if job.setup == first)])
 
@@ -187,17 +187,17 @@ class Tuning:
         return run_plan(plan, self._config, output=output, engine=engine, watcher=watcher)
 
     def _candidate(self, rows: Sequence[Mapping[str, Any]]) -> Candidate:
-        return candidate_of(rows, self._wish.measure, self._wish.corruption_size)
+        return candidate_of(rows, self._wish.corruption_size)
 
 
-def estimate_of(jobs: Iterable[Job]) -> Estimate:
-    """Bound what these rows ask of a model. Certificates ask more, each up to its own limit."""
+def estimate_of(jobs: Iterable[Job]) -> str:
+    """Bound in words what these rows ask of a model; what a cache or the output holds is not asked again."""
     isolated: set[Any] = set()
-    final = decoding = 0
+    final = decoded = 0
     for job in jobs:
         method, settings = METHODS[job.setup.defense], dict(job.setup.settings)
         if method.needs_probabilities:
-            decoding += 1
+            decoded += 1
             continue
         rules = VoteRules(settings.get("group_size", 1), settings.get("group_by"))
         groups = rules.isolate(job.question.passages)
@@ -205,7 +205,8 @@ def estimate_of(jobs: Iterable[Job]) -> Estimate:
         batch = len(groups) if job.setup.model.local else None
         isolated |= {(method.name, job.question.question, group.text, batch) for group in groups}
         final += "keyword" in method.prompts and bool(groups)
-    return Estimate(len(isolated), final, decoding)
+    counts = {"isolated calls": len(isolated), "final calls": final, "decoded answers": decoded}
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "nothing"
 
 
 def settings_of(chosen: Candidate, task: str) -> SavedSettings:

@@ -1,20 +1,17 @@
-"""The front and the rule that chooses, on made-up candidates and rows."""
+"""The rule that chooses, on made-up candidates and rows."""
 
 from __future__ import annotations
 
-import random
 from functools import cache
 from typing import Any
-
-import pytest
 
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.evaluation.score.intervals import clopper_pearson
 from robustrag_integrations.evaluation.show.lines import MOST_WARNINGS
-from robustrag_integrations.evaluation.tune.choice import Candidate, candidate_of, choose, front_of
-from robustrag_integrations.evaluation.tune.show import in_words, warned_in_words
-from robustrag_integrations.evaluation.tune.tuning import Tuned, Wish
+from robustrag_integrations.evaluation.tune.choice import Candidate, candidate_of, choose
+from robustrag_integrations.evaluation.tune.show import warned_in_words
+from robustrag_integrations.evaluation.tune.tuning import Tuned
 
 N = 50
 share = cache(lambda count: clopper_pearson(count, N))
@@ -27,25 +24,11 @@ def candidate(right: int, certified: int, silent: int = 0, *, calls: float = 10,
     return Candidate(label, "keyword", {**defaults, **settings}, 10, *shares, radius=radius, calls=calls)
 
 
-def test_the_front_is_what_no_other_beats_in_all_three() -> None:
-    best, safe, dull, silent = candidate(48, 20), candidate(45, 30), candidate(45, 20), candidate(48, 20, 5)
-    assert front_of([best, safe, dull, silent]) == (best, safe)
-    talks = candidate(40, 10, 0)
-    assert front_of([candidate(48, 20, 5), talks])[1] is talks
-    assert front_of([best, candidate(48, 20)]) == (best, candidate(48, 20))
-
-
-def test_it_is_said_whether_the_halves_agree_and_few_kinds_of_warnings_are_listed() -> None:
+def test_few_kinds_of_warnings_are_listed() -> None:
     warned = {f"kind {number}": 1 for number in range(MOST_WARNINGS + 3)}
-
-    def tuned(first: Candidate, second: Candidate) -> Tuned:
-        return Tuned((first,), first, second, SavedSettings("settings.yaml", "keyword"), 1, 0, warnings=warned)
-
     chosen = candidate(25, 10)
-    assert any("the halves agree" in line for line in in_words(tuned(chosen, candidate(30, 12)), Wish()))
-    [line] = [line for line in in_words(tuned(chosen, candidate(45, 11)), Wish()) if "do not agree" in line]
-    assert line.startswith("the halves do not agree: accuracy of the first lies outside")
-    [*_, last] = warned_in_words(tuned(chosen, chosen))
+    tuned = Tuned((chosen,), chosen, chosen, SavedSettings("settings.yaml", "keyword"), 1, 0, warnings=warned)
+    [*_, last] = warned_in_words(tuned)
     assert last == "and 3 more kinds of warnings"
 
 
@@ -68,41 +51,20 @@ def test_ties_go_to_fewer_calls_then_the_larger_radius_then_the_defaults() -> No
     assert choose([quick, other], "certified") is quick
 
 
-@pytest.mark.parametrize("prefer", ["certified", "accuracy"])
-def test_what_is_chosen_is_on_the_front(prefer) -> None:
-    rng = random.Random(0)
-    for _ in range(300):
-        made = [
-            candidate(right := rng.randint(40, N), rng.randint(0, right), rng.randint(0, 4), calls=rng.randint(1, 3))
-            for _ in range(8)
-        ]
-        assert choose(made, prefer) in front_of(made)
-
-
-def row(correct: float, radius: int, *, abstained: bool = False, error: bool = False, tau: float = 0, decided=True):
+def row(correct: float, radius: int, *, abstained: bool = False, error: bool = False):
     return {
         "setup": "keyword", "defense": "keyword", "settings": {"alpha": 0.3}, "top_k": 10, "task": "qa",
         "error": {"type": "ModelError", "message": "gone"} if error else None,
         "scores": None if error else {"correct": correct, "abstained": abstained},
         "answer": None if error else {"radius": radius, "determinism": {"scope": "answer"}},
         "cost": None if error else {"model_calls": 11},
-        "certificates": [] if error else [
-            {"attack": "injection", "corruption_size": 1, "tau": tau, "certified": decided}
-        ],
     }  # fmt: skip
 
 
 def test_expected_certified_accuracy_is_right_with_a_radius_and_failures_are_not_right() -> None:
     rows = [row(1, 2), row(1, 1), row(1, 0), row(0, 3), row(0, 0, abstained=True), row(0, 0, error=True)]
-    found = candidate_of(rows, "ecacc", 1)
+    found = candidate_of(rows, 1)
     assert (found.accuracy, found.certified) == (clopper_pearson(3, 6), clopper_pearson(2, 6))
     assert (found.abstention, found.failed, found.calls) == (clopper_pearson(1, 6), 1, 11)
-    assert candidate_of(rows, "ecacc", 2).certified == clopper_pearson(1, 6)
-    assert candidate_of(rows, "ecacc", 4).certified == clopper_pearson(0, 6)
-
-
-def test_certified_accuracy_counts_an_undecided_certificate_as_nothing() -> None:
-    rows = [row(1, 0, tau=1), row(1, 0, tau=1, decided=False), row(1, 0, tau=0)]
-    assert candidate_of(rows, "cacc", 1).certified == clopper_pearson(1, 3)
-    half = candidate_of([row(0.5, 0, tau=0.5), row(1, 0, tau=1)], "cacc", 1)
-    assert half.certified.mean == half.accuracy.mean == 0.75
+    assert candidate_of(rows, 2).certified == clopper_pearson(1, 6)
+    assert candidate_of(rows, 4).certified == clopper_pearson(0, 6)

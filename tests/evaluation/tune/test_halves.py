@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from robustrag_integrations.evaluation.tune.halves import halves_of, text_key
+from robustrag_integrations.evaluation.tune.tuning import halves_of, text_key
 
 QUESTIONS = [f"What is the capital of land {n}?" for n in range(21)]
 
