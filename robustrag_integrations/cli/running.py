@@ -15,7 +15,7 @@ from robustrag_integrations.cli.arguments import whole_number
 from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, UsageError, complain
 
 if TYPE_CHECKING:
-    from robustrag_integrations.evaluation.run.engine import LocalEngine
+    from robustrag_integrations.evaluation.run.bench import LocalEngine
     from robustrag_integrations.evaluation.run.planning import Job
     from robustrag_integrations.evaluation.run.runner import Finished
 
@@ -101,7 +101,7 @@ def exit_code(done: Finished) -> int:
 
 def engine_of(args: argparse.Namespace, cached: bool) -> LocalEngine:
     """Return the engine that computes the rows."""
-    from robustrag_integrations.evaluation.run.engine import LocalEngine
+    from robustrag_integrations.evaluation.run.bench import LocalEngine
 
     if args.threads is not None:
         import torch

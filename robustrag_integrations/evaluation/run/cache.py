@@ -50,7 +50,7 @@ logger = logging.getLogger(__name__)
 _FILE = "calls.sqlite3"
 _SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)  # the second where a damaged file makes up the message
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
-_TABLE = "CREATE TABLE calls (key TEXT PRIMARY KEY, value TEXT, sum TEXT) WITHOUT ROWID"
+_TABLE = "CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, value TEXT, sum TEXT) WITHOUT ROWID"
 _PATIENCE = 30.0  # seconds to wait for another process that writes
 
 
@@ -65,14 +65,13 @@ CACHED_CALLS: ContextVar[list[Prompt] | None] = ContextVar("robustrag_cached_cal
 class CallCache:
     """Responses by key, in one SQLite file that threads and processes may share.
 
-    The file holds responses in plain text. Only its owner can read it, and the folder if this makes it. A damaged file
-    is put aside as `calls.damaged`, which is logged, and a new one takes its place.
+    The file holds responses in plain text. Only its owner can read it, and the folder if this makes it.
 
     Args:
         folder: made when it is not there.
 
     Raises:
-        CacheError: the folder cannot be written, or a link or something else stands in the file's place.
+        CacheError: the folder cannot be written, the file is damaged, or a link or something else stands in its place.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
@@ -81,13 +80,19 @@ class CallCache:
         self._warned = False
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._db = self._open()
+            _make_private(self._path)
+            self._db = sqlite3.connect(self._path, timeout=_PATIENCE, check_same_thread=False)
+            self._db.text_factory = bytes  # damaged text is no error: its checksum tells
+            for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE):
+                self._db.execute(statement)
         except OSError as error:
             raise CacheError(
                 f"cannot use the cache folder {str(folder)!r}: {error.strerror}; give another --cache, or --no-cache"
             ) from error
         except _SQLITE_ERRORS as error:
-            raise CacheError(f"cannot open the cache {str(self._path)!r}: {error}; give another --cache") from error
+            raise CacheError(
+                f"cannot open the cache {str(self._path)!r}: {error}; delete it, or give another --cache"
+            ) from error
 
     def get(self, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
         """Return the entries of these keys; None where there is none, or a damaged one."""
@@ -96,11 +101,8 @@ class CallCache:
         return [_checked(key, row) for key, row in zip(keys, rows or [None] * len(keys), strict=True)]
 
     def put(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep entries. A cache that cannot be written slows the run down and never stops it; that is logged once."""
-        rows = []
-        for key, value in entries.items():
-            text = canonical(value)
-            rows.append((key, text, _sum(key, text)))
+        """Keep entries."""
+        rows = [(key, text := canonical(value), _sum(key, text)) for key, value in entries.items()]
 
         def write() -> None:
             with self._db:
@@ -113,70 +115,18 @@ class CallCache:
         self._db.close()
 
     def _run(self, action: Callable[[], Result]) -> Result | None:
-        """Return the action's result, with a new file where this one is damaged; None where that cannot be."""
+        """Return the action's result. A file that fails slows the run down and never stops it: None, logged once."""
         with self._lock:
             try:
-                try:
-                    return action()
-                except _SQLITE_ERRORS as error:
-                    if not _is_damage(error):
-                        raise
-                    self._db.close()
-                    self._put_aside(error)
-                    self._db = self._open()
-                    return action()
-            except (*_SQLITE_ERRORS, OSError, CacheError) as error:
+                return action()
+            except _SQLITE_ERRORS as error:
                 if not self._warned:
-                    logger.warning("the cache %r cannot be used and keeps no calls: %s", str(self._path), error)
+                    logger.warning("the cache %r keeps no calls: %s", str(self._path), error)
                 self._warned = True
                 return None
 
-    def _open(self) -> sqlite3.Connection:
-        """The file, made where there is none, in place of a damaged one too."""
-        file = _private(self._path)
-        try:
-            return _connected(self._path, file)
-        except _SQLITE_ERRORS as error:
-            if not _is_damage(error):
-                raise
-            self._put_aside(error)
-        return _connected(self._path, _private(self._path))
 
-    def _put_aside(self, error: Exception) -> None:
-        """Rename the file, with SQLite's side files, which would spoil a new one."""
-        aside = self._path.with_suffix(".damaged")
-        logger.warning("the cache %r is damaged (%s); it is put aside as %r", str(self._path), error, str(aside))
-        for end in _SIDE_FILES:
-            with contextlib.suppress(FileNotFoundError):
-                os.replace(f"{self._path}{end}", f"{aside}{end}")
-
-
-def _is_damage(error: Exception) -> bool:
-    """True if the file is at fault, and not a full disk or another process."""
-    return not any(words in str(error) for words in ("locked", "full", "disk I/O", "unable to open"))
-
-
-def _connected(path: Path, file: os.stat_result) -> sqlite3.Connection:
-    """A connection to this very file, whose table is ours."""
-    db = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False)
-    db.text_factory = bytes  # damaged text is no error: its checksum tells
-    try:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute(_TABLE.replace("TABLE", "TABLE IF NOT EXISTS"))
-        if db.execute("SELECT type, sql FROM sqlite_master").fetchall() != [(b"table", _TABLE.encode())]:
-            raise sqlite3.DatabaseError("it holds another table than that of calls")
-        if (told := db.execute("PRAGMA integrity_check(1)").fetchone()) != (b"ok",):
-            raise sqlite3.DatabaseError(told[0].decode(errors="replace"))
-        if not os.path.samestat(os.lstat(path), file):
-            raise CacheError(f"cannot use the cache {str(path)!r}: it was replaced meanwhile; give another --cache")
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _private(path: Path) -> os.stat_result:
+def _make_private(path: Path) -> None:
     """Let nobody but the owner read the file, which is made when it is not there; SQLite's side files follow it.
 
     Raises:
@@ -190,15 +140,10 @@ def _private(path: Path) -> os.stat_result:
                     f"cannot use the cache: {str(path) + end!r} is a link or no regular file, and is left as it is; "
                     "remove it, or give another --cache"
                 )
-    flags = os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    handle = os.open(path, flags, 0o600)
-    try:
-        if hasattr(os, "fchmod"):  # not on Windows
-            with contextlib.suppress(PermissionError):  # another user's file is that user's to close
-                os.fchmod(handle, 0o600)
-        return os.fstat(handle)
-    finally:
-        os.close(handle)
+    handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
+    os.close(handle)
+    with contextlib.suppress(PermissionError):  # another user's file is that user's to close
+        path.chmod(0o600)
 
 
 def _sum(key: str, text: str) -> str:

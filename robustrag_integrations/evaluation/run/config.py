@@ -42,17 +42,7 @@ from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.prompts import Task, check_exemplars
 
 TaskName = Literal["qa", "mc", "long"]
-Layout = Literal[
-    "paper-table1",
-    "paper-table2",
-    "modification",
-    "group-size",
-    "top-k",
-    "corruption",
-    "thresholds",
-    "eta",
-    "runtime",
-]
+Layout = Literal["paper-table1", "paper-table2", "modification"]
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 MODES: tuple[AttackMode, ...] = get_args(AttackMode)
 
@@ -490,12 +480,10 @@ def load_config(path: str) -> dict[str, Any]:
         raise ImportError("configs need pyyaml: pip install 'robustrag-integrations[eval]'") from error
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
-        found = _unique_keys(yaml)(text).get_single_data()
+        found = yaml.safe_load(text)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"cannot read the config {path!r}: {reason}") from error
-    except ConfigError as error:
-        raise ConfigError(f"config {path!r}: {error}") from None
     except Exception as error:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
         raise ConfigError(f"config {path!r} is not YAML: {' '.join(str(error).split())[:300]}") from error
     if not isinstance(found or {}, dict) or not all(isinstance(key, str) for key in found or ()):
@@ -578,21 +566,3 @@ def no_task(defense: DefenseSpec, tasks: Sequence[str]) -> ConfigError:
         f"defenses: {defense.name!r} is for the tasks {', '.join(defense.tasks)}, and the data is asked as "
         f"{', '.join(tasks)}; {fix}"
     )
-
-
-def _unique_keys(yaml: Any) -> Any:
-    """Make PyYAML's safe loader refuse a key that is given twice, of which it would keep the last."""
-
-    class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        def compose_mapping_node(self, anchor: Any) -> Any:
-            node = super().compose_mapping_node(anchor)
-            seen = set()
-            for key, _ in node.value:
-                if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
-                    continue
-                if (key.tag, key.value) in seen:
-                    raise ConfigError(f"line {key.start_mark.line + 1}: the key {shown(key.value)} is there twice")
-                seen.add((key.tag, key.value))
-            return node
-
-    return Loader

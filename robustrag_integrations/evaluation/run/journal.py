@@ -13,7 +13,6 @@ import shutil
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
 from robustrag_integrations.errors import RobustRAGError
@@ -79,7 +78,6 @@ class Journal:
                 os.fsync(file.fileno())
             shutil.copymode(self.path, draft)
             os.replace(draft, self.path)
-            _sync_folder(self.path.parent)
         except OSError as error:
             raise JournalError(f"cannot replace {str(self.path)!r}: {error.strerror}") from error
         self.close()
@@ -91,12 +89,8 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        told = error is not None  # a full disk, say
-        with contextlib.suppress(OSError) if told else contextlib.nullcontext():
-            self.close()
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
     def _read(self) -> list[dict[str, Any]]:
         """The rows, without a last line that was not written to its end; the first line of a run names its schema."""
@@ -168,12 +162,3 @@ def _lock(file: IO[bytes], path: Path) -> None:
         raise JournalError(
             f"another run is writing to {str(path)!r}; wait for it to end, or give another file"
         ) from error
-
-
-def _sync_folder(folder: Path) -> None:
-    with contextlib.suppress(OSError):  # some file systems and Windows have no such thing
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 from robustrag_integrations.attacks.families import ATTACKS
+from robustrag_integrations.evaluation.run.config import Layout
 
 SHOTS = {"mc": 0, "qa": 4, "long": 1}  # worked examples in the paper's prompts
 
@@ -49,11 +50,12 @@ def _vanilla(*tasks: str) -> list[dict[str, Any]]:
 
 
 def _of_paper(
-    layout: str, about: str, tasks: list[str], defenses: list[Any], *, cached: bool = True, **more: Any
+    name: str, about: str, tasks: list[str], defenses: list[Any], *, cached: bool = True, **more: Any
 ) -> tuple[str, Preset]:
     """A table or figure; without an attack and with ten passages, unless it says more."""
-    shared = {"layout": layout, "leave_out": True, "tasks": tasks, "defenses": defenses, "attacks": [], "top_k": [10]}
-    return layout, Preset(about, {**shared, **more}, cached)
+    shared = {"leave_out": True, "tasks": tasks, "defenses": defenses, "attacks": [], "top_k": [10]}
+    layout = {"layout": name} if name in get_args(Layout) else {}
+    return name, Preset(about, {**layout, **shared, **more}, cached)
 
 
 _ONE = {"corruption_sizes": [1]}

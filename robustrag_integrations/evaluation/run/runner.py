@@ -10,8 +10,8 @@ from importlib import metadata
 from typing import Any, Protocol
 
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import EvalConfig
-from robustrag_integrations.evaluation.run.engine import LocalEngine
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError, canonical
 from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, latest_rows

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.evaluation.run.bench import Bench
+from robustrag_integrations.evaluation.run.bench import Bench, LocalEngine
 from robustrag_integrations.evaluation.run.config import ConfigError
-from robustrag_integrations.evaluation.run.engine import LocalEngine
 from robustrag_integrations.evaluation.run.journal import JournalError
 from robustrag_integrations.evaluation.run.planning import make_plan, row_of_job
 from robustrag_integrations.evaluation.run.runner import RunStopped, evaluate
