@@ -14,8 +14,6 @@ from robustrag_integrations.attacks.payloads import PREFIX, payload_attack
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer, incorrect_of
 from robustrag_integrations.prompts import ABSTENTION
 
-LONG_REPEAT = 3  # the paper's number of repetitions for long answers
-
 _WORD = re.compile(r"\w{3,40}")
 _FLOOD = 24  # words; a flood needs many, and a passage is cut to the model's window
 
@@ -77,8 +75,6 @@ _ALL = (
     Attack("none", "nothing is planted", None, 1, incorrect_of),
     Attack("pia", "prompt injection: tells the model what to answer", _instruct, REPEAT, incorrect_of),
     Attack("poison", "PoisonedRAG: false statements, over and over", _poison, REPEAT, _poisoned_target),
-    Attack("pia-long", "prompt injection against long answers", _instruct, LONG_REPEAT, incorrect_of),
-    Attack("poison-long", "false statements against long answers", _poison, LONG_REPEAT, _poisoned_target),
     Attack("jamming", "tells the model to refuse", _jam, REPEAT, _refusal),
     Attack("keyword-flooding", "the target among the words of other passages", _flood, 2, incorrect_of),
     Attack("conditional", "the truth when read alone, the lie among others", orders.conditional, 3, incorrect_of),

@@ -79,22 +79,22 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
 
     from robustrag_integrations.evaluation.score.paired import compare
     from robustrag_integrations.evaluation.score.summary import summarise
-    from robustrag_integrations.evaluation.show.beside import comparisons_table
-    from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table, summary_tables, warnings_in_sum
-    from robustrag_integrations.evaluation.show.paper import layout_table, layout_tables
+    from robustrag_integrations.evaluation.show.lines import (
+        comparisons_table,
+        lines_csv,
+        lines_table,
+        summary_tables,
+        warnings_in_sum,
+    )
+    from robustrag_integrations.evaluation.show.paper import layout_table
     from robustrag_integrations.evaluation.show.tables import text_table
 
-    layout = config["layout"]
     lines = summarise(rows, None if config["prices"] is None else prices_of(config["prices"]))
     compared = compare(rows)
     if args.csv:
         write_result("--csv", args.csv, lines_csv(lines))
-    exported = [
-        *(layout_tables(layout, lines) if layout else []),
-        *summary_tables(lines),
-        *(found for found in [comparisons_table(compared)] if found is not None),
-    ]
-    write_latex(args.latex, exported)
+    layout = [layout_table(config["layout"], lines)] if config["layout"] else []
+    write_latex(args.latex, [*layout, *summary_tables(lines), *filter(None, [comparisons_table(compared)])])
     complain(*warnings_in_sum(lines))
     if args.json:
         show_json(
@@ -105,8 +105,8 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
             }
         )
         return
-    if layout:
-        show(layout_table(layout, lines, terminal_width()) + "\n")
+    for table in layout:
+        show(text_table(table, terminal_width()) + "\n")
     show(lines_table(lines, terminal_width()))
     if (beside := comparisons_table(compared, _MOST_COMPARISONS)) is not None:
         show("\n" + text_table(beside, terminal_width()))

@@ -22,7 +22,7 @@ from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import with_settings
 from robustrag_integrations.cli.output import UsageError, add_latex
 from robustrag_integrations.cli.running import add_how
-from robustrag_integrations.defenses.registry import METHODS, methods_that
+from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.evaluation.run.config import (
@@ -34,7 +34,6 @@ from robustrag_integrations.evaluation.run.config import (
     load_config,
 )
 from robustrag_integrations.evaluation.run.presets import PRESETS
-from robustrag_integrations.grouping.votes import HASTE
 from robustrag_integrations.models.providers import forms, forms_that_take, takes
 
 _BEFORE = """\
@@ -146,19 +145,6 @@ def _add_settings(group: Any) -> None:
         metavar="WHAT",
         help="what has one vote: passage (default, as in the paper), origin, or site",
     )
-    group.add_argument(
-        "--stop-when-decided",
-        action="store_true",
-        default=None,
-        help="consensus, voting: ask no longer than the answer can still change",
-    )
-    group.add_argument(
-        "--wave-size",
-        nargs="+",
-        type=whole_number(1, 1000),
-        metavar="N",
-        help="with --stop-when-decided: how many groups are asked at once (default all)",
-    )
 
 
 def _add_results(group: Any) -> None:
@@ -263,11 +249,10 @@ def _set_settings(merged: dict[str, Any], args: argparse.Namespace) -> None:
     """Give every defence of the right kind the values of the flags."""
     kinds_of = {name: tuple(of_methods) for name, of_methods in thresholds().items()}
     grouping = dict.fromkeys(("group_size", "group_by"), tuple(METHODS))
-    for setting, kinds in {**kinds_of, **grouping, **dict.fromkeys(HASTE, ())}.items():
+    for setting, kinds in {**kinds_of, **grouping}.items():
         values = getattr(args, setting)
         if values is None:
             continue
-        kinds = kinds or tuple(method.name for method in methods_that("decides_early"))
         entries = [{"name": d} if isinstance(d, str) else d for d in _listed(merged["defenses"])]
         if not any(isinstance(e, Mapping) and e.get("name") in kinds for e in entries):
             flag = "--" + setting.replace("_", "-")

@@ -49,7 +49,6 @@ how to read it:
 where it goes:
   robustrag probe --model openai:my-model --base-url URL --output probe.json
   robustrag ask "..." --docs notes/ --model openai:my-model --base-url URL --probe probe.json
-  robustrag eval --model openai:my-model --base-url URL --probe probe.json
   The finding then stands in every answer (answer.determinism) and in the report. One that
   saw differences makes the model count as one that samples: no certificates are made.
 

@@ -80,8 +80,8 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 attacks=[
                     {"name": "pia", "tasks": ["qa"]},
                     {"name": "poison", "tasks": ["qa"]},
-                    {"name": "pia-long", "tasks": ["long"]},
-                    {"name": "poison-long", "tasks": ["long"]},
+                    {"name": "pia", "tasks": ["long"], "repeat": 3},
+                    {"name": "poison", "tasks": ["long"], "repeat": 3},
                 ],
             ),
             _of_paper(
@@ -151,7 +151,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                         "tasks": ["qa"],
                         "defenses": ["vanilla", {**_SHORT, "exemplars": 0}, "consensus"],
                         "attacks": [
-                            name for name, attack in ATTACKS.items() if attack.write and not name.endswith("-long")
+                            name for name, attack in ATTACKS.items() if attack.write
                         ],
                         "ranks": ["first", "last"],
                         "top_k": [10],

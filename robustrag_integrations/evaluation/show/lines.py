@@ -11,6 +11,7 @@ from typing import Any
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.rounding import decimals, significant
 from robustrag_integrations.evaluation.score.intervals import Interval
+from robustrag_integrations.evaluation.score.paired import Comparison
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.evaluation.score.summary import Line
@@ -28,6 +29,12 @@ RADIUS_IN_WORDS = "radius: mean over right answers / wrong / abstentions"
 UNTIMED_IN_WORDS = "no seconds: replies came out of the cache (--no-cache asks anew), or it was the first answer"
 INTERVALS_IN_WORDS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
 
+_TESTS = (
+    "Paired by question; of more than four setups, each is set against the first and no other. alone: questions of "
+    "which it holds for that setup and not for the other. difference: in percentage points, with its paired 95% "
+    "interval. p: exact two-sided McNemar test; p (Holm): corrected for all {count} tests here. They were not planned "
+    "beforehand: take them as exploratory."
+)
 _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")  # what makes a spreadsheet read a cell as a formula
 _LONGEST_CELL = 500
 MOST_WARNINGS = 8  # kinds of warnings below a table
@@ -100,6 +107,44 @@ def plain_cell(text: str) -> str:
     shown = printable(text, _LONGEST_CELL)
     risky = {text[:1], text.lstrip()[:1], shown.lstrip(" ·")[:1]} & _FORMULA
     return f"'{shown}" if risky else shown
+
+
+def comparisons_table(found: Sequence[Comparison], most: int | None = None) -> Table | None:
+    """Every two setups side by side; None for no comparison.
+
+    Args:
+        found: of `paired.compare`.
+        most: how many lines; those with the smallest p come first where there are more. None for all.
+    """
+    if not found:
+        return None
+    listed = list(found)
+    notes = [_TESTS.format(count=sum(c.p is not None for c in found))]
+    if most is not None and len(listed) > most:
+        listed = sorted(listed, key=lambda c: 2.0 if c.p is None else c.p)[:most]
+        notes.append(f"{len(found) - most} of {len(found)} lines, with larger p, are left out here.")
+    several_data = len({(c.dataset, c.task) for c in found}) > 1
+    several_models = len({c.model for c in found}) > 1
+    header = [*(["data"] if several_data else []), *(["model"] if several_models else [])]
+    rows = [
+        [
+            *([f"{c.dataset} ({c.task})"] if several_data else []),
+            *([c.model] if several_models else []),
+            *(str(c.attack), c.measure, c.setup, c.against, str(c.n)),
+            *("-" if count is None else str(count) for count in (c.alone, c.other_alone)),
+            *(with_ends(c.difference, 100), _p(c.p), _p(c.p_holm)),
+        ]
+        for c in listed
+    ]
+    names = ("attack", "measure", "setup", "against", "n", "alone", "other alone", "difference", "p", "p (Holm)")
+    keys = len(header) + 4
+    return Table("Differences between setups on the same questions", [*header, *names], rows, keys, notes)
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return "<0.0001" if value < 0.0001 else decimals(value, 4 if value < 0.01 else 3)
 
 
 def _headline(lines: Sequence[Line]) -> list[tuple[str, str]]:

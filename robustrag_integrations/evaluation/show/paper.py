@@ -1,4 +1,4 @@
-"""A summary in the layout of the paper's Tables 1, 2 and 5.
+"""A summary in the layout of the paper's Tables 1, 2 and 5: a row per model and defence, columns per data set.
 
 Cells without a number are `--` where there is nothing to measure (vanilla RAG has no certificate), and empty where a
 defence is not for that task.
@@ -6,144 +6,71 @@ defence is not for that task.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 
 from robustrag_integrations._util.rounding import decimals
-from robustrag_integrations.evaluation.score.intervals import Interval
-from robustrag_integrations.evaluation.score.summary import CertifiedScore, Line
-from robustrag_integrations.evaluation.show.tables import Table, text_table
+from robustrag_integrations.evaluation.score.intervals import EMPTY, Interval
+from robustrag_integrations.evaluation.score.summary import Line
+from robustrag_integrations.evaluation.show.tables import Table
 
-_NONE = "--"
 _ORDER = ("mc", "qa", "long")
-_FAMILIES = {"pia-long": "pia", "poison-long": "poison"}
 
 
-def layout_table(layout: str, lines: Sequence[Line], width: int | None = None) -> str:
-    """The lines as the table of that name.
-
-    Args:
-        layout: one of the presets' names.
-        lines: of `summarise`.
-        width: of the terminal: columns that do not fit follow in a second table. None for one table however wide.
-
-    Raises:
-        KeyError: there is no such layout.
-    """
-    return "\n\n".join(text_table(part, width) for part in layout_tables(layout, lines))
-
-
-def layout_tables(layout: str, lines: Sequence[Line]) -> list[Table]:
-    """The tables of a layout.
-
-    Raises:
-        KeyError: there is no such layout.
-    """
-    return LAYOUTS[layout](lines)
+def layout_table(layout: str, lines: Sequence[Line]) -> Table:
+    """The lines of `summarise` as the table of that name, one of `LAYOUTS`."""
+    title, belongs, cells_of = LAYOUTS[layout]
+    kept = [line for line in lines if belongs(line)]
+    setups = dict.fromkeys((line.model, line.setup) for line in kept)
+    tasks = dict.fromkeys((line.dataset, line.task) for line in kept)
+    datasets = sorted(tasks, key=lambda known: _ORDER.index(known[1]) if known[1] in _ORDER else len(_ORDER))
+    cells: dict[tuple[str, ...], dict[str, str]] = {}
+    columns: dict[tuple[str, str], dict[str, None]] = {data: {} for data in datasets}
+    for line in kept:
+        for name, cell in cells_of(line).items():
+            columns[line.dataset, line.task][name] = None
+            cells.setdefault((line.model, line.setup, line.dataset, line.task), {}).setdefault(name, cell)
+    header = [f"{data[0]} ({data[1]}) {name}" for data, names in columns.items() for name in names]
+    rows = [
+        [*setup, *(cells.get((*setup, *data), {}).get(name, "") for data, names in columns.items() for name in names)]
+        for setup in setups
+    ]
+    return Table(title, ["model", "defence", *header], rows, keys=2)
 
 
-def _table1(lines: Sequence[Line]) -> list[Table]:
-    """Benign and certified accuracy against k' = 1: a row per model and defence, a pair of columns per data set."""
-    clean = [line for line in lines if line.clean]
-    columns = _datasets(clean)
-    header = ["model", "defence"]
-    for dataset, task in columns:
-        names = ("bllmj", "cllmj") if task == "long" else ("bacc", "cacc")
-        header += [f"{dataset} ({task}) {name}" for name in names]
-
-    def cells(found: Sequence[Line]) -> list[str]:
-        if not found:
-            return ["", ""]
-        return [_benign(found[0]), _score(found[0], found[0].certified_against("injection", 1))]
-
-    return _titled("Accuracy without an attack, and certified against k' = 1", header, clean, columns, cells)
+def _accuracy(line: Line) -> dict[str, str]:
+    benign, certified = ("bllmj", "cllmj") if line.task == "long" else ("bacc", "cacc")
+    return {benign: _benign(line), certified: _certified(line, "injection")}
 
 
-def _table2(lines: Sequence[Line]) -> list[Table]:
-    """Robust accuracy and attack success: a row per model and defence, a column per data set and attack."""
-    attacked = [line for line in lines if not line.clean]
-    attacks = list(dict.fromkeys(_family(line) for line in attacked))
-    columns = _datasets(attacked)
-    header = ["model", "defence"]
-    for dataset, task in columns:
-        name = "rllmj / asr" if task == "long" else "racc / asr"
-        header += [f"{dataset} ({task}) {attack} {name}" for attack in attacks]
-
-    def cells(found: Sequence[Line]) -> list[str]:
-        by_attack = {_family(line): line for line in reversed(found)}
-        return [_under(by_attack[attack]) if attack in by_attack else "" for attack in attacks]
-
-    return _titled("Accuracy and attack success under attack", header, attacked, columns, cells)
+def _under_attack(line: Line) -> dict[str, str]:
+    name = "rllmj / asr" if line.task == "long" else "racc / asr"
+    return {f"{line.attack.name} {name}": f"{_benign(line)} / {_shown(line.asr, 100)}"}
 
 
-def _modification(lines: Sequence[Line]) -> list[Table]:
-    """Certified accuracy against k' = 1 by injection and modification: a row per model and defence."""
-    clean = [line for line in lines if line.clean and line.certified]
-    columns = _datasets(clean)
-    header = ["model", "defence"]
-    for dataset, task in columns:
-        header += [f"{dataset} ({task}) {kind}" for kind in ("injection", "modification")]
-
-    def cells(found: Sequence[Line]) -> list[str]:
-        if not found:
-            return ["", ""]
-        return [_score(found[0], found[0].certified_against(kind, 1)) for kind in ("injection", "modification")]
-
-    title = "Certified against one injected, and against one modified passage"
-    return _titled(title, header, clean, columns, cells)
+def _kinds(line: Line) -> dict[str, str]:
+    return {kind: _certified(line, kind) for kind in ("injection", "modification")}
 
 
-LAYOUTS: dict[str, Callable[[Sequence[Line]], list[Table]]] = {
-    "paper-table1": _table1,
-    "paper-table2": _table2,
-    "modification": _modification,
+LAYOUTS: dict[str, tuple[str, Callable[[Line], bool], Callable[[Line], dict[str, str]]]] = {
+    "paper-table1": ("Accuracy without an attack, and certified against k' = 1", lambda line: line.clean, _accuracy),
+    "paper-table2": ("Accuracy and attack success under attack", lambda line: not line.clean, _under_attack),
+    "modification": (
+        "Certified against one injected, and against one modified passage",
+        lambda line: line.clean and bool(line.certified),
+        _kinds,
+    ),
 }
-
-
-def _titled(
-    title: str,
-    header: Sequence[str],
-    lines: Sequence[Line],
-    columns: Sequence[tuple[str, str]],
-    cells: Callable[[Sequence[Line]], list[str]],
-) -> list[Table]:
-    rows = []
-    for model, setup in dict.fromkeys((line.model, line.setup) for line in lines):
-        row = [model, setup]
-        for dataset, task in columns:
-            mine = (model, setup, dataset, task)
-            row += cells([line for line in lines if (line.model, line.setup, line.dataset, line.task) == mine])
-        rows.append(row)
-    return [Table(title, header, rows, keys=2)]
-
-
-def _datasets(lines: Iterable[Line]) -> list[tuple[str, str]]:
-    """Data sets and tasks in the paper's order: multiple choice, short answers, long ones."""
-    found = dict.fromkeys((line.dataset, line.task) for line in lines)
-    return sorted(found, key=lambda known: _ORDER.index(known[1]) if known[1] in _ORDER else len(_ORDER))
-
-
-def _family(line: Line) -> str:
-    """Attacks on long answers share the columns of their short forms."""
-    return _FAMILIES.get(line.attack.name, line.attack.name)
+"""By name: the title, the lines that it is about, and the cells of a line by column."""
 
 
 def _benign(line: Line) -> str:
-    return _number(line, line.judge if line.task == "long" else line.accuracy)
+    return _shown(line.judge, 1) if line.task == "long" else _shown(line.accuracy, 100)
 
 
-def _score(line: Line, certified: CertifiedScore | None) -> str:
-    return _NONE if certified is None else _number(line, certified.score)
+def _certified(line: Line, kind: str) -> str:
+    found = line.certified_against(kind, 1)
+    return _shown(EMPTY if found is None else found.score, 1 if line.task == "long" else 100)
 
 
-def _under(line: Line) -> str:
-    return f"{_benign(line)} / {_percent(line.asr)}"
-
-
-def _number(line: Line, interval: Interval) -> str:
-    if interval.mean is None:
-        return _NONE
-    return decimals(interval.mean, 1) if line.task == "long" else _percent(interval)
-
-
-def _percent(interval: Interval) -> str:
-    return _NONE if interval.mean is None else decimals(interval.mean, 1, 100)
+def _shown(interval: Interval, scale: int) -> str:
+    return "--" if interval.mean is None else decimals(interval.mean, 1, scale)

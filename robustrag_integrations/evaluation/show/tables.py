@@ -1,4 +1,4 @@
-"""Wide tables on narrow terminals: columns equal on all lines go above the table, those that do not fit below."""
+"""Wide tables on narrow terminals: columns that do not fit follow below."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from robustrag_integrations._util.display import printable, table
 
 _LONGEST_CELL = 48
 _BETWEEN = 2  # columns
-_NOTHING = frozenset({"", "-", "--"})
 
 
 @dataclass(frozen=True)
@@ -47,45 +46,17 @@ def fitted_table(
         header: the columns' names.
         rows: as many cells each.
         keys: number of columns that say what a row is about; every part repeats them.
-        width: of the terminal, in characters; None for one table however wide. A part leaves out rows of which it would
-            say nothing.
+        width: of the terminal, in characters: columns that do not fit follow in a second table. None for one table
+            however wide.
         limit: characters of a cell.
     """
-    if width is None or _width(header, rows, range(len(header)), limit) <= width:
-        return _part(header, rows, range(len(header)), limit)
-    same = [i for i in range(len(header)) if len(rows) > 1 and len({row[i] for row in rows}) == 1]
-    if not [i for i in range(keys, len(header)) if i not in same]:  # a table has columns, be they all alike
-        same = [i for i in same if i < keys]
-    rest = [i for i in range(len(header)) if i not in same]
-    about = [i for i in rest if i < keys]
+    about = list(range(keys))
     parts: list[list[int]] = [[]]
-    for i in rest[len(about) :]:
-        if parts[-1] and _width(header, rows, [*about, *parts[-1], i], limit) > width:
+    for i in range(keys, len(header)):
+        if width is not None and parts[-1] and _width(header, rows, [*about, *parts[-1], i], limit) > width:
             parts.append([])
         parts[-1].append(i)
-    silent = [row for row in rows if not any(_says(row, part) for part in parts)]  # stand in the first part
-    shown = [
-        _part(header, [row for row in rows if _says(row, part) or (part is parts[0] and row in silent)],
-              [*about, *part], limit)
-        for part in parts
-    ]  # fmt: skip
-    return "\n\n".join([*([_said(header, rows[0], same, width)] if same else []), *shown])
-
-
-def _says(row: Sequence[str], columns: Sequence[int]) -> bool:
-    return any(row[i] not in _NOTHING for i in columns)
-
-
-def _said(header: Sequence[str], row: Sequence[str], columns: Sequence[int], width: int) -> str:
-    """The columns that are the same everywhere, in lines of names and values."""
-    lines = ["on all lines:"]
-    for i in columns:
-        end = "" if i == columns[-1] else ";"
-        pair = f" {printable(header[i], _LONGEST_CELL)} {printable(row[i], _LONGEST_CELL)}{end}"
-        if len(lines[-1]) + len(pair) > width:
-            lines.append(" ")
-        lines[-1] += pair
-    return "\n".join(lines)
+    return "\n\n".join(_part(header, rows, [*about, *part], limit) for part in parts)
 
 
 def _part(header: Sequence[str], rows: Sequence[Sequence[str]], columns: Sequence[int], limit: int) -> str:

@@ -12,6 +12,7 @@ from robustrag_integrations.evaluation.run.runner import evaluate
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.lines import lines_table
 from robustrag_integrations.evaluation.show.paper import layout_table
+from robustrag_integrations.evaluation.show.tables import text_table
 from tests.evaluation.worlds import LIGHT, write_long, write_questions
 
 HEADERS = {
@@ -44,7 +45,7 @@ def test_every_preset_runs_to_its_end_with_the_bundled_reader(name, tmp_path, ca
     done = evaluate(config, output=str(tmp_path / "run.jsonl"), engine=engine)
     assert [r["error"] for r in done.rows if r["error"]] == []
     lines = summarise(done.rows)
-    shown = layout_table(name, lines) if name in HEADERS else lines_table(lines)
+    shown = text_table(layout_table(name, lines)) if name in HEADERS else lines_table(lines)
     assert " ".join(HEADERS.get(name, "setup").split()) in " ".join(shown.split())
 
 
@@ -56,7 +57,8 @@ def test_table_1_has_a_row_per_defence_and_marks_what_cannot_be_measured(tmp_pat
     }
     config = read_config({**given, "data": [write_questions(tmp_path)], "top_k": [4]})
     lines = [
-        " ".join(line.split()) for line in layout_table("paper-table1", summarise(evaluate(config).rows)).split("\n")
+        " ".join(line.split())
+        for line in text_table(layout_table("paper-table1", summarise(evaluate(config).rows))).split("\n")
     ]
     assert f"{LIGHT} no-rag 0.0 -- 0.0 --" in lines
     assert f"{LIGHT} vanilla 100.0 -- 100.0 --" in lines
@@ -67,7 +69,7 @@ def test_table_1_has_a_row_per_defence_and_marks_what_cannot_be_measured(tmp_pat
 def test_attack_success_stands_next_to_accuracy(tmp_path) -> None:
     given = {**PRESETS["paper-table2"].config, "models": [LIGHT], "defenses": ["vanilla", "keyword"]}
     config = read_config({**given, "data": [write_questions(tmp_path)], "top_k": [4]})
-    shown = layout_table("paper-table2", summarise(evaluate(config).rows))
+    shown = text_table(layout_table("paper-table2", summarise(evaluate(config).rows)))
     assert f"{LIGHT} vanilla 0.0 / 100.0" in " ".join(shown.split())
 
 
@@ -110,7 +112,7 @@ def test_the_thresholds_of_each_task_stay(tmp_path) -> None:
 def test_injection_stands_beside_modification(tmp_path) -> None:
     given = {**PRESETS["modification"].config, "models": [LIGHT], "data": [write_questions(tmp_path)], "top_k": [4]}
     lines = summarise(evaluate(read_config(given)).rows)
-    shown = [" ".join(line.split()) for line in layout_table("modification", lines).split("\n")]
+    shown = [" ".join(line.split()) for line in text_table(layout_table("modification", lines)).split("\n")]
     pairs = "lands (mc) injection lands (mc) modification lands (qa) injection lands (qa) modification"
     assert f"model defence {pairs}" in shown
     assert not any("decoding" in line for line in shown)

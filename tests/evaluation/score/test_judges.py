@@ -32,7 +32,7 @@ def run(tmp_path, monkeypatch, capsys):
     Path(BOTH).write_text(json.dumps({"defenses": ["vanilla", "keyword"]}), encoding="utf-8")
 
     def call(*arguments: str, model: str = LIGHT):
-        base = ["--data", data, "--model", model, "--top-k", "6", "--attack", "pia-long", "--certify", "1"]
+        base = ["--data", data, "--model", model, "--top-k", "6", "--attack", "pia", "--certify", "1"]
         code = main(["eval", *base, *arguments, "--output", "run.jsonl", "--csv", "run.csv"])
         said = capsys.readouterr()
         rows = [json.loads(line) for line in Path("run.jsonl").read_text().splitlines()[1:]]
@@ -46,9 +46,9 @@ def test_all_three_scores_of_a_judge_are_in_rows_table_and_spreadsheet(run) -> N
     assert code == 0
     assert [(r["setup"], r["attack"]["name"], r["scores"]["judge"]) for r in rows] == [
         ("vanilla", "none", 80.0),
-        ("vanilla", "pia-long", 10.0),
+        ("vanilla", "pia", 10.0),
         ("keyword", "none", 80.0),
-        ("keyword", "pia-long", 80.0),
+        ("keyword", "pia", 80.0),
     ]
     assert all("unreadable" not in r["scores"] for r in rows)
     [certificate] = rows[2]["certificates"]

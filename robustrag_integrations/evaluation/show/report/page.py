@@ -20,9 +20,8 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.paired import compare
 from robustrag_integrations.evaluation.score.run_file import Run, missing_rows
 from robustrag_integrations.evaluation.score.summary import Line, summarise
-from robustrag_integrations.evaluation.show.beside import comparisons_table
-from robustrag_integrations.evaluation.show.lines import summary_tables
-from robustrag_integrations.evaluation.show.paper import LAYOUTS, layout_tables
+from robustrag_integrations.evaluation.show.lines import comparisons_table, summary_tables
+from robustrag_integrations.evaluation.show.paper import LAYOUTS, layout_table
 from robustrag_integrations.evaluation.show.report.embedding import (
     BLOCK,
     SharedParts,
@@ -173,7 +172,7 @@ def run_tables(run: Run) -> list[Table]:
 def _tables(run: Run, lines: Sequence[Line]) -> list[Table]:
     """The table of the paper that the run was made for, and the paired tests."""
     layout = _config(run.header).get("layout")
-    asked = layout_tables(layout, lines) if isinstance(layout, str) and layout in LAYOUTS and lines else []
+    asked = [layout_table(layout, lines)] if isinstance(layout, str) and layout in LAYOUTS and lines else []
     compared = comparisons_table(compare(run.rows))
     return [*asked, *([compared] if compared else [])]
 
