@@ -122,12 +122,12 @@ def test_prices_say_what_a_question_cost_in_table_spreadsheet_data_and_page(run)
 
 def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:
     pytest.importorskip("yaml")
-    code, out, _ = run("--preset", "thresholds", "--show-config", "--limit", "3", given=False)
+    code, out, _ = run("--preset", "modification", "--show-config", "--limit", "3", given=False)
     assert code == 0
     path = tmp_path / "c.yaml"
     path.write_text(out)
     config = read_config(load_config(str(path)))
-    assert config.layout == "thresholds"
+    assert config.layout == "modification"
     assert config.data[0].limit == 3
     assert not Path("thresholds.jsonl").exists()
 
