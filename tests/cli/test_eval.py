@@ -129,7 +129,7 @@ def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:
     config = read_config(load_config(str(path)))
     assert config.layout == "modification"
     assert config.data[0].limit == 3
-    assert not Path("thresholds.jsonl").exists()
+    assert not Path("modification.jsonl").exists()
 
 
 def test_flags_win_over_the_file_and_the_file_over_the_preset(run, tmp_path) -> None:
