@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations._util.words import (
@@ -18,56 +17,32 @@ from robustrag_integrations._util.words import (
     retold_in_words,
     tiers_in_words,
 )
-from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
-from robustrag_integrations.drawing.steps import steps_table
+from robustrag_integrations.drawing.evidence import counts_table, steps_table
 from robustrag_integrations.drawing.text import one_line, visible
 
-_DISSENT = 10
+PASSAGE, RESPONSE = 1500, 800  # characters that are shown of each; a cut part says so
+GROUPS = 100
+_DISSENT, _KEYWORDS, _COUNTS, _STEPS = 10, 24, 20, 200
 
 
-@dataclass(frozen=True)
-class Limits:
-    """The maximum shown of each part; a cut part says so.
-
-    Attributes:
-        passage: characters of a passage.
-        response: characters of an isolated response or of the answer.
-        keywords: keywords of one group.
-        counts: keywords in the table of counts.
-        groups: groups.
-        steps: decoding steps.
-    """
-
-    passage: int = 1500
-    response: int = 800
-    keywords: int = 24
-    counts: int = 20
-    groups: int = 100
-    steps: int = 200
-
-
-def answer_parts(
-    answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None = None, limits: Limits | None = None
-) -> tuple[Element, ...]:
+def answer_parts(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None = None) -> tuple[Element, ...]:
     """Draw an answer, top to bottom: the text, the facts, the evidence, the groups.
 
     Args:
         answer: `RobustAnswer.to_dict()`.
         passages: what the defence was shown, in order: `text`, `source`, and `planted` where an attack is known.
-        limits: how much of each part is shown.
     """
-    limits = limits or Limits()
     answer = {**answer, "settings": known(answer["settings"]), "evidence": known(answer["evidence"])}
     parts: list[Element | None] = [
-        _given(answer, limits),
+        _given(answer),
         facts(_facts(answer)),
         _claims(answer),
         _dissent(answer.get("dissent") or ()),
         warnings(answer["warnings"]),
-        counts_table(answer["evidence"], len(answer["groups"]), limits.counts),
-        steps_table(answer["evidence"], answer["settings"], limits.steps),
-        _groups(answer, passages, limits),
+        counts_table(answer["evidence"], len(answer["groups"]), _COUNTS),
+        steps_table(answer["evidence"], answer["settings"], _STEPS),
+        _groups(answer, passages),
     ]
     return tuple(part for part in parts if part is not None)
 
@@ -103,8 +78,8 @@ def passages_of(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]]
     return found
 
 
-def _given(answer: Mapping[str, Any], limits: Limits) -> Element:
-    text = visible(answer["text"], limits.response)
+def _given(answer: Mapping[str, Any]) -> Element:
+    text = visible(answer["text"], RESPONSE)
     note = h("span", "abstained", cls="tag quiet") if answer["abstained"] else None
     return h("p", h("span", text, cls="answer-text", dir="auto"), note, cls="given")
 
@@ -210,13 +185,13 @@ def _tokens(spending: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [("Tokens", ", ".join(known) + (f"; {count_of(silent, 'call')} did not tell" if silent else ""))]
 
 
-def _groups(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None, limits: Limits) -> Element | None:
-    groups = answer["groups"][: limits.groups]
+def _groups(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None) -> Element | None:
+    groups = answer["groups"][:GROUPS]
     if not groups:
         return None
     texts = passages_of(answer, passages) if passages is not None else [None] * len(answer["groups"])
     kept = set(answer["evidence"].get("retained", ()))
-    rows = [_group(g, p, answer["margin_unit"], kept, limits) for g, p in zip(groups, texts, strict=False)]
+    rows = [_group(g, p, answer["margin_unit"], kept) for g, p in zip(groups, texts, strict=False)]
     head = [h("th", name, scope="col") for name in ("Group", "Passages", "Verdict", "Isolated response")]
     left = len(answer["groups"]) - len(groups)
     caption = "One isolated prompt per group" + (f"; {left:,} more not shown" if left else "")
@@ -228,40 +203,37 @@ def _group(
     passages: Sequence[Mapping[str, Any]] | None,
     unit: str,
     kept: set[str],
-    limits: Limits,
 ) -> Element:
     planted = any(p.get("planted") for p in passages or ())
     cells = [
         h("th", str(group["index"] + 1), scope="row", cls="rank"),
-        h("td", *_sources(group, passages, limits), cls="sources"),
+        h("td", *_sources(group, passages), cls="sources"),
         h("td", *_verdict(group, unit, planted), cls="verdict"),
-        h("td", *_said(group, kept, limits), cls="said"),
+        h("td", *_said(group, kept), cls="said"),
     ]
     return h("tr", *cells, cls=f"is-{group['status']}{' is-planted' if planted else ''}")
 
 
-def _sources(
-    group: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None, limits: Limits
-) -> Iterator[Element]:
+def _sources(group: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None) -> Iterator[Element]:
     if passages is None:
         names = group["origins"] or group["passage_ids"]
         yield h("span", one_line(", ".join(names), 120), dir="auto", cls="source")
         return
     for passage in passages:
-        yield _passage(passage, limits)
+        yield _passage(passage)
 
 
-def _passage(passage: Mapping[str, Any], limits: Limits) -> Element:
+def _passage(passage: Mapping[str, Any]) -> Element:
     """Draw a collapsed passage: its source and first words, with the whole text behind them."""
     text, size = passage["text"], len(passage["text"])
     head = h("span", one_line(passage.get("source") or "no source", 60), cls="source", dir="auto")
     mark = h("b", "planted", cls="tag planted") if passage.get("planted") else None
-    cut = h("p", f"cut: {size:,} characters, the first {limits.passage:,} are shown", cls="cut")
+    cut = h("p", f"cut: {size:,} characters, the first {PASSAGE:,} are shown", cls="cut")
     return h(
         "details",
         h("summary", mark, head),
-        h("pre", visible(text, limits.passage) or "(empty)", cls="passage", dir="auto"),
-        cut if size > limits.passage else None,
+        h("pre", visible(text, PASSAGE) or "(empty)", cls="passage", dir="auto"),
+        cut if size > PASSAGE else None,
         cls="passage-fold",
     )
 
@@ -276,14 +248,14 @@ def _verdict(group: Mapping[str, Any], unit: str, planted: bool) -> Iterator[Ele
         yield h("span", "passages cut to fit the model", cls="note")
 
 
-def _said(group: Mapping[str, Any], kept: set[str], limits: Limits) -> Iterator[Element]:
+def _said(group: Mapping[str, Any], kept: set[str]) -> Iterator[Element]:
     if group["error"]:
         yield h("span", visible(group["error"], 300), cls="note")
     if note := group.get("note"):
         yield h("span", visible(note, 300), cls="note")
     if group["response"]:
-        yield h("p", visible(group["response"], limits.response), cls="response", dir="auto")
-        if len(group["response"]) > limits.response:
+        yield h("p", visible(group["response"], RESPONSE), cls="response", dir="auto")
+        if len(group["response"]) > RESPONSE:
             yield h("p", f"cut: {len(group['response']):,} characters", cls="cut")
     elif not group["error"] and group["response"] is not None:
         yield h("span", "(nothing)", cls="note")
@@ -292,7 +264,7 @@ def _said(group: Mapping[str, Any], kept: set[str], limits: Limits) -> Iterator[
     if words := group["keywords"]:
         # Retained keywords come first, as the cut must not hide them.
         ranked = sorted(words, key=lambda w: (w not in kept, w))
-        shown = [h("li", one_line(w, 60), cls="word kept" if w in kept else "word") for w in ranked[: limits.keywords]]
+        shown = [h("li", one_line(w, 60), cls="word kept" if w in kept else "word") for w in ranked[:_KEYWORDS]]
         more = len(words) - len(shown)
         yield h("ul", *shown, h("li", f"and {more} more", cls="note") if more else None, cls="words")
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from robustrag_integrations._util.words import standing_in_words
 from robustrag_integrations.drawing.answer import facts, known, warnings
-from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import Element, h
+from robustrag_integrations.drawing.evidence import counts_table
 from robustrag_integrations.drawing.text import one_line, visible
 
 _RESPONSES = 10

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations.answers.answer import STATUSES, GroupReport, RobustAnswer
-from robustrag_integrations.drawing.answer import Limits, answer_parts, passages_of
+from robustrag_integrations.drawing.answer import answer_parts, passages_of
 from robustrag_integrations.drawing.certificate import certificate_parts
-from robustrag_integrations.drawing.counts import counts_table
 from robustrag_integrations.drawing.elements import ATTRIBUTES, TAGS, Element, h, to_data, to_html
+from robustrag_integrations.drawing.evidence import counts_table, steps_table
 from robustrag_integrations.drawing.notebook import INLINE, answer_html, certificate_html
-from robustrag_integrations.drawing.steps import steps_table
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.evaluation.score.schema import EVIDENCE, misfit
 from robustrag_integrations.evaluation.show.report.embedding import own_file
@@ -151,7 +150,7 @@ def test_every_class_that_is_drawn_has_a_style_on_the_page_and_in_a_notebook(mad
         "sources",
     }
     assert {name for name in used - quiet if f".{name}" not in own} == set()
-    drawn = {name for row in made_rows for name in _classes(list_line(row)) | _classes(details(row, Limits()))}
+    drawn = {name for row in made_rows for name in _classes(list_line(row)) | _classes(details(row))}
     assert {"line", "drill", "hit", "hijacked", "failed"} <= drawn
 
 
@@ -257,14 +256,13 @@ def test_passages_are_matched_to_groups_by_id_or_else_in_order() -> None:
 
 
 def test_what_is_cut_says_how_much_there_was() -> None:
-    passages = [{"id": f"p{i}", "text": "x" * 5000, "source": None, "planted": i == 1} for i in range(3)]
-    groups = [{**g, "response": "y" * 2000} for g in _answer()["groups"]]
-    drawn = h("div", *answer_parts(_answer(groups=groups), passages, Limits(passage=10, response=20, groups=2)))
-    text = _Markup(to_html(drawn)).text
-    assert "cut: 5,000 characters, the first 10 are shown" in text
+    passages = [{"text": "x" * 5000, "source": None, "planted": i == 1} for i in range(110)]
+    groups = [{**_answer()["groups"][0], "response": "y" * 2000} for _ in range(110)]
+    text = _Markup(to_html(h("div", *answer_parts(_answer(groups=groups), passages)))).text
+    assert "cut: 5,000 characters, the first 1,500 are shown" in text
     assert "cut: 2,000 characters" in text
-    assert "1 more not shown" in text
-    assert "x" * 11 not in text
+    assert "10 more not shown" in text
+    assert "x" * 1501 not in text
     assert "planted" in text
 
 

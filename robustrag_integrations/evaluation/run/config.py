@@ -31,6 +31,7 @@ from robustrag_integrations._util.checks import is_whole_number, nearest_of
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.sections import shown
 from robustrag_integrations.answers.usage import Prices, prices_of
+from robustrag_integrations.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.attacks.planning import RANKS
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
@@ -38,6 +39,7 @@ from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.grouping.votes import HASTE, VOTES, VoteRules
+from robustrag_integrations.metrics import METRICS, metric_of
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.prompts import Task, check_exemplars
 
@@ -147,26 +149,17 @@ def _rank(value: Any) -> str | int:
 
 
 def _metric(value: Any) -> str:
-    from robustrag_integrations.metrics import METRICS, metric_of
-
-    name = _text(value)
-    if name not in METRICS and ":" not in name:
-        raise _unknown(name, METRICS, "or module:function for a custom one")
-    return _tried(metric_of, name)
+    return _loaded(_text(value), METRICS, metric_of, "or module:function for a custom one")
 
 
 def _attack(value: Any) -> str:
-    from robustrag_integrations.attacks.families import ATTACKS, attack_of
-
     name = _text(value)
-    if name == "none":
-        return name
-    if name not in ATTACKS and ":" not in name:
-        raise _unknown(name, ATTACKS, "or payloads:FILE, or module:function for a custom one")
-    return _tried(attack_of, name)
+    return _loaded(name, ATTACKS, attack_of, "or payloads:FILE, or module:function for a custom one")
 
 
-def _tried(load: Callable[[str], object], name: str) -> str:
+def _loaded(name: str, names: Iterable[str], load: Callable[[str], object], more: str) -> str:
+    if name not in names and ":" not in name:
+        raise _unknown(name, names, more)
     try:
         load(name)
     except TypeError as error:
@@ -308,8 +301,6 @@ class AttackEntry(_Part):
 
     def planned(self) -> list[PlannedAttack]:
         """Return the attack at every rank and corruption size; a searching one has no rank. None for `none`."""
-        from robustrag_integrations.attacks.families import attack_of
-
         if self.name == "none":
             return []
         ranks = ("first",) if attack_of(self.name).needs_defense else self.ranks

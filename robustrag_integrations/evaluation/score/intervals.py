@@ -3,15 +3,14 @@
 A percentile bootstrap: resample the questions with replacement, take the mean of each resample, and cut off the same
 share at both ends. It cannot see what a sample does not show: when all values are the same, every resample is too, and
 the interval would shrink to a point however small the sample. There a bound takes its place that holds for any
-distribution within known limits: for a rate of 0/n or n/n the exact interval of Clopper and Pearson. Each interval says
-which of these it is.
+distribution within known limits: for a rate of 0/n or n/n the exact interval of Clopper and Pearson.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
@@ -43,19 +42,12 @@ class Interval:
         low: the lower end; None where there is none.
         high: the upper end.
         n: how many values.
-        method: what made the ends: `bootstrap`, `exact` (Clopper-Pearson), `bound` (of equal values inside them);
-            empty where there are none.
     """
 
     mean: float | None
     low: float | None
     high: float | None
     n: int
-    method: str = field(default="", compare=False)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The interval in JSON's types."""
-        return {"mean": self.mean, "low": self.low, "high": self.high, "n": self.n, "method": self.method}
 
 
 EMPTY = Interval(None, None, None, 0)
@@ -88,8 +80,8 @@ def bootstrap_mean(values: Sequence[float], *, limits: tuple[float, float] | Non
         from scipy.stats import binom
 
         low, high = binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], len(values), mean) / len(values)
-        return Interval(mean, float(low), float(high), len(values), "bootstrap")
-    return Interval(mean, *_percentiles([values], np.mean), len(values), "bootstrap")
+        return Interval(mean, float(low), float(high), len(values))
+    return Interval(mean, *_percentiles([values], np.mean), len(values))
 
 
 def bootstrap_ratio(pairs: Sequence[tuple[float, float]]) -> Interval:
@@ -117,7 +109,7 @@ def bootstrap_ratio(pairs: Sequence[tuple[float, float]]) -> Interval:
         top, bottom = above.sum(axis=axis), under.sum(axis=axis)
         return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1), ratio)  # of nothing but zeros there is none
 
-    return Interval(ratio, *_percentiles(list(zip(*pairs, strict=True)), quotient), len(pairs), "bootstrap")
+    return Interval(ratio, *_percentiles(list(zip(*pairs, strict=True)), quotient), len(pairs))
 
 
 def clopper_pearson(successes: int, count: int) -> Interval:
@@ -133,7 +125,7 @@ def clopper_pearson(successes: int, count: int) -> Interval:
     from scipy.stats import binomtest
 
     found = binomtest(successes, count).proportion_ci(LEVEL, method="exact")
-    return Interval(successes / count, float(found.low), float(found.high), count, "exact")
+    return Interval(successes / count, float(found.low), float(found.high), count)
 
 
 def _check(values: Sequence[float], limits: tuple[float, float]) -> None:
@@ -148,8 +140,7 @@ def _of_equals(value: float, count: int, limits: tuple[float, float] | None) -> 
         return Interval(value, None, None, count)
     rest = 1 - ((1 - LEVEL) / 2) ** (1 / count)
     least, most = limits
-    method = "exact" if value in limits else "bound"
-    return Interval(value, value + rest * (least - value), value + rest * (most - value), count, method)
+    return Interval(value, value + rest * (least - value), value + rest * (most - value), count)
 
 
 def _percentiles(samples: Sequence[Sequence[float]], statistic: Callable[..., Any]) -> tuple[float, float]:

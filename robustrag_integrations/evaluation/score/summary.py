@@ -7,6 +7,7 @@ was sampled for it stays apart as an estimate.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,9 +33,10 @@ from robustrag_integrations.evaluation.score.rows import (
     latest_rows,
 )
 from robustrag_integrations.evaluation.score.schema import misfit_in_row
-from robustrag_integrations.evaluation.score.warned import warnings_of
 
 _Value = TypeVar("_Value")
+_LONGEST = 400
+_OWN = re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\d[\d.,]*")  # of a question: its names and numbers
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class Line:
             the first row of each defence pays for loading what the others find loaded: both are left out here and in
             the ratio; None when no other is there.
         latency_ratio: time over that of vanilla RAG on the same questions, attack and model, with as many worked
-            examples where there is such a run; empty without any.
+            examples; empty without any.
         certified: one entry per attacker that was certified against; clean rows only.
         metric: what scored the answers; None for a judge, or where a file does not say.
         expected: expected certified accuracy: the share that is right with a radius of at least k', one per k'; clean
@@ -204,15 +206,11 @@ def _line_key(row: Row) -> tuple[Any, ...]:
 
 
 def _vanilla_seconds(rows: Iterable[Row]) -> dict[tuple[Any, ...], float]:
-    """Return the seconds that vanilla RAG took, by everything but the setup and by the number of worked examples.
-
-    Under the number None stands the first vanilla setup, for setups whose number of examples no vanilla RAG has.
-    """
+    """Return the seconds that vanilla RAG took, by everything but the setup and by the number of worked examples."""
     found: dict[tuple[Any, ...], float | None] = {}
     for row in rows:
         if row["defense"] == "vanilla" and row.get("error") is None:
-            for shots in (_shots(row), None):
-                found.setdefault((*_asked(row), shots), _seconds(row))
+            found.setdefault((*_asked(row), _shots(row)), _seconds(row))
     return {key: seconds for key, seconds in found.items() if seconds is not None}
 
 
@@ -220,7 +218,7 @@ def _times(rows: Iterable[Row], vanilla: Mapping[tuple[Any, ...], float]) -> lis
     """The seconds of rows, and those of vanilla RAG on the same question."""
     found = []
     for row in rows:
-        base = vanilla.get((*_asked(row), _shots(row)), vanilla.get((*_asked(row), None)))
+        base = vanilla.get((*_asked(row), _shots(row)))
         if base is not None and (seconds := _seconds(row)) is not None:
             found.append((seconds, base))
     return found
@@ -356,3 +354,38 @@ def _mean(values: Iterable[float | None]) -> float | None:
 
 def _given(values: Iterable[_Value | None]) -> list[_Value]:
     return [value for value in values if value is not None]
+
+
+def warnings_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Warnings of answers and certificates with the number of questions they are about, the commonest first.
+
+    Args:
+        rows: rows without an error. Warnings that differ in numbers and quoted names alone are one kind, and the first
+            of them stands for all.
+    """
+    return together(map(_warnings_of_row, rows))
+
+
+def together(found: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The warnings of several lines as those of one."""
+    first: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    for warnings in found:
+        for text, count in warnings.items():
+            kind = _kind(text)
+            first.setdefault(kind, text)
+            counts[kind] += count
+    return {first[kind]: count for kind, count in counts.most_common()}
+
+
+def _warnings_of_row(row: Mapping[str, Any]) -> dict[str, int]:
+    """One warning of each kind."""
+    found = [*(row["answer"].get("warnings") or ())]
+    for certificate in row.get("certificates") or ():
+        found += certificate.get("warnings") or ()
+    kinds = {_kind(text): text[:_LONGEST] for text in reversed(found)}
+    return dict.fromkeys(kinds.values(), 1)
+
+
+def _kind(text: str) -> str:
+    return _OWN.sub("#", text[:_LONGEST])

@@ -14,8 +14,7 @@ from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.paired import Comparison
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
-from robustrag_integrations.evaluation.score.summary import Line
-from robustrag_integrations.evaluation.score.warned import together
+from robustrag_integrations.evaluation.score.summary import Line, together
 from robustrag_integrations.evaluation.show.tables import Table, fitted_table
 
 EXPECTED_IN_WORDS = (
@@ -307,7 +306,7 @@ def _cells(part: Any, prefix: str = "") -> dict[str, Any]:
     for field in fields(part):
         name, value = f"{prefix}{field.name}", getattr(part, field.name)
         if isinstance(value, Interval):
-            cells |= {f"{name} {key}".removesuffix(" mean"): said for key, said in value.to_dict().items()}
+            cells |= {f"{name} {key}".removesuffix(" mean"): said for key, said in vars(value).items()}
         elif isinstance(value, tuple):
             for one in value:
                 about = [getattr(one, key) for key in ("attack", "corruption_size") if hasattr(one, key)]

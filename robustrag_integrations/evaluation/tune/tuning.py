@@ -12,8 +12,7 @@ from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.evaluation.run.config import TASK_OF, ConfigError, EvalConfig
 from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
 from robustrag_integrations.evaluation.run.runner import Engine, Finished, Watcher, run_plan
-from robustrag_integrations.evaluation.score.summary import repeats_of_rows
-from robustrag_integrations.evaluation.score.warned import warnings_of
+from robustrag_integrations.evaluation.score.summary import repeats_of_rows, warnings_of
 from robustrag_integrations.evaluation.tune.choice import Candidate, Prefer, candidate_of, choose
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
 from robustrag_integrations.grouping.votes import VOTES, VoteRules

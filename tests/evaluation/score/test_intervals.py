@@ -73,14 +73,6 @@ def test_none_or_all_of_n_have_the_exact_interval(n: int) -> None:
         assert (found.low, found.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
 
 
-def test_every_interval_says_which_it_is() -> None:
-    assert bootstrap_mean([0.0, 1.0], limits=RATE).method == "bootstrap"
-    assert bootstrap_mean([0.0, 0.0], limits=RATE).method == "exact"
-    assert bootstrap_mean([50.0, 50.0], limits=SCORE).method == "bound"
-    assert bootstrap_mean([3.0, 3.0]).method == EMPTY.method == ""
-    assert clopper_pearson(1, 3).to_dict()["method"] == "exact"
-
-
 def test_more_equal_values_are_better_evidence() -> None:
     lows = [bootstrap_mean([1.0] * n, limits=RATE).low for n in (1, 10, 100)]
     assert lows == pytest.approx([0.025, 0.692, 0.964], abs=0.001)

@@ -114,7 +114,7 @@ def test_latency_is_compared_with_vanilla_that_shows_as_many_worked_examples() -
     rows = [timed("vanilla", 1, 2.0), timed("vanilla", 4, 4.0)]
     rows += [timed("keyword", 1, 4.0), timed("keyword", 4, 4.0), timed("keyword", 0, 3.0)]
     found = {line.setup: line.latency_ratio.mean for line in summarise(rows)}
-    assert found == {"vanilla 1": 1.0, "vanilla 4": 1.0, "keyword 1": 2.0, "keyword 4": 1.0, "keyword 0": 1.5}
+    assert found == {"vanilla 1": 1.0, "vanilla 4": 1.0, "keyword 1": 2.0, "keyword 4": 1.0, "keyword 0": None}
 
 
 def test_latency_is_compared_with_vanilla_on_the_same_question_and_attack() -> None:

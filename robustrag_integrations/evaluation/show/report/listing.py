@@ -7,7 +7,7 @@ from typing import Any
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import STATUSES
-from robustrag_integrations.drawing.answer import Limits, answer_parts, facts, passages_of
+from robustrag_integrations.drawing.answer import GROUPS, PASSAGE, RESPONSE, answer_parts, facts, passages_of
 from robustrag_integrations.drawing.certificate import attacker_in_words, certificate_parts
 from robustrag_integrations.drawing.elements import Child, Element, h
 from robustrag_integrations.drawing.text import one_line, visible
@@ -67,14 +67,14 @@ def list_line(row: Mapping[str, Any]) -> Element:
     )
 
 
-def details(row: Mapping[str, Any], limits: Limits) -> Element:
+def details(row: Mapping[str, Any]) -> Element:
     """The details of a line."""
     answer = _answer(row)
-    parts: list[Child | None] = [facts(_task(row, limits)), _failure(row)]
+    parts: list[Child | None] = [facts(_task(row)), _failure(row)]
     if answer:
-        parts += [h("h3", "Answer"), *answer_parts(answer, row["passages"], limits)]
+        parts += [h("h3", "Answer"), *answer_parts(answer, row["passages"])]
     else:
-        parts += _passages(row, limits)
+        parts += _passages(row)
     for found in row.get("certificates") or ():
         parts += [h("h3", f"Certificate: {attacker_in_words(found)}"), *certificate_parts(found)]
     return h("div", *parts, cls="drill")
@@ -132,9 +132,9 @@ def legend() -> Element:
     return h("ul", h("li", "Groups, best rank first:"), *cells, planted, cls="legend")
 
 
-def _task(row: Mapping[str, Any], limits: Limits) -> list[tuple[str, str]]:
+def _task(row: Mapping[str, Any]) -> list[tuple[str, str]]:
     pairs = [
-        ("Question", visible(row["question"], limits.response)),
+        ("Question", visible(row["question"], RESPONSE)),
         ("Right answer", one_line(" | ".join(row["answers"]), 300) or "(not known)"),
     ]
     if wanted := row.get("target") or row.get("incorrect"):
@@ -170,10 +170,10 @@ def _failure(row: Mapping[str, Any]) -> Element | None:
     return h("ul", h("li", visible(f"{error['type']}: {error['message']}", 800)), cls="warnings")
 
 
-def _passages(row: Mapping[str, Any], limits: Limits) -> list[Child | None]:
+def _passages(row: Mapping[str, Any]) -> list[Child | None]:
     """The passages alone, where no answer says which group they were in."""
     rows = [
-        h("li", h("b", "planted ", cls="tag planted") if p.get("planted") else None, visible(p["text"], limits.passage))
-        for p in row["passages"][: limits.groups]
+        h("li", h("b", "planted ", cls="tag planted") if p.get("planted") else None, visible(p["text"], PASSAGE))
+        for p in row["passages"][:GROUPS]
     ]
     return [h("h3", "Passages"), h("ol", *rows, cls="bare-passages")]

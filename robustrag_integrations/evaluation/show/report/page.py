@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ from markupsafe import Markup
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.usage import Prices, prices_of
-from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.drawing.elements import ATTRIBUTES, DRAWN, TAGS, h, to_data, to_html
 from robustrag_integrations.drawing.text import one_line
 from robustrag_integrations.errors import RobustRAGError
@@ -43,44 +42,29 @@ from robustrag_integrations.evaluation.show.report.listing import (
 )
 from robustrag_integrations.evaluation.show.tables import Table
 
-MEGABYTE = 1_000_000
+BYTES = 40_000_000  # of the list and its details; what no longer fits is left out, and the page says so
+LINES = 20_000  # rows in the list
 _AT_A_TIME = 50  # rows on the screen
 _LONGEST_TABLE = 500  # rows
 _IN_HEADING = 6  # data sets and models named there
 _FILTERS = {"dataset": "Data set", "model": "Model", "setup": "Setup", "attack": "Attack", "outcome": "Outcome"}
 
 
-@dataclass(frozen=True)
-class Size:
-    """The largest size that the page may reach.
-
-    Attributes:
-        megabytes: of the list and its details together; what no longer fits is left out, and the page says so.
-        lines: rows in the list.
-        limits: how much of each answer is shown.
-    """
-
-    megabytes: float = 40
-    lines: int = 20_000
-    limits: Limits = field(default_factory=Limits)
-
-
 class ReportError(RobustRAGError):
     """A page that cannot be written; the message says where and why."""
 
 
-def write_report(run: Run, target: str | Path, *, size: Size | None = None) -> Path:
+def write_report(run: Run, target: str | Path) -> Path:
     """Write the page about a run, at once or not at all, with the permissions of the umask.
 
     Args:
         run: from `read_run`.
         target: the file; what was there is replaced.
-        size: how large it may become.
 
     Raises:
         ReportError: the file cannot be written.
     """
-    target, page = Path(target), report_page(run, size=size)
+    target, page = Path(target), report_page(run)
     draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         with draft.open("x", encoding="utf-8", newline="") as file:
@@ -93,14 +77,13 @@ def write_report(run: Run, target: str | Path, *, size: Size | None = None) -> P
     return target
 
 
-def report_page(run: Run, *, size: Size | None = None) -> str:
+def report_page(run: Run) -> str:
     """The page about a run, as HTML."""
-    size = size or Size()
-    rows = run.rows[: size.lines]
+    rows = run.rows[:LINES]
     lines = summarise(run.rows, _prices(run.header))
     columns = list(zip(*map(_filtered_by, rows), strict=True)) or [()] * len(_FILTERS)
     places = [tuple(dict.fromkeys(column)) for column in columns]
-    data, shown = _data(rows, places, size)
+    data, shown = _data(rows, places)
     style, script = own_file("style.css"), own_file("script.js")
     return template("page.html").render(
         policy=Markup(policy(script, style)),  # noqa: S704 - of digests
@@ -115,7 +98,7 @@ def report_page(run: Run, *, size: Size | None = None) -> str:
         filters=[
             {"name": n, "label": label, "places": p} for (n, label), p in zip(_FILTERS.items(), places, strict=True)
         ],
-        notices=list(_notices(len(run.rows), len(rows), shown, size)),
+        notices=list(_notices(len(run.rows), len(rows), shown)),
         listed=f"{len(rows):,}",
         columns=COLUMNS,
         run=run,
@@ -181,7 +164,7 @@ def _filtered_by(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (row["dataset"], row["model"], row["setup"], attack_label(row), WORDS[outcome(row)])
 
 
-def _data(rows: Sequence[Mapping[str, Any]], places: Sequence[tuple[str, ...]], size: Size) -> tuple[str, int]:
+def _data(rows: Sequence[Mapping[str, Any]], places: Sequence[tuple[str, ...]]) -> tuple[str, int]:
     """Return the data elements of the page, and how many rows have their details among them."""
     parts = SharedParts()
     lines = [
@@ -192,10 +175,10 @@ def _data(rows: Sequence[Mapping[str, Any]], places: Sequence[tuple[str, ...]], 
         for row in rows
     ]
     listed = json_text({"filters": list(_FILTERS), "lines": lines})
-    left = size.megabytes * MEGABYTE - len(listed)
+    left = BYTES - len(listed)
     unfolded: list[str] = []
     for number, row in enumerate(rows):
-        written = json_text(to_data(details(row, size.limits), parts.number))
+        written = json_text(to_data(details(row), parts.number))
         left -= len(written)
         if left < parts.size:
             break
@@ -214,9 +197,9 @@ def _data(rows: Sequence[Mapping[str, Any]], places: Sequence[tuple[str, ...]], 
     return "\n".join(elements), len(unfolded)
 
 
-def _notices(total: int, listed: int, shown: int, size: Size) -> Iterator[str]:
+def _notices(total: int, listed: int, shown: int) -> Iterator[str]:
     """Name what is not on the page."""
     if listed < total:
         yield f"{total - listed:,} of {total:,} rows are not listed (the tables above count all of them)."
     if shown < listed:
-        yield f"The details of {listed - shown:,} rows are left out: the page is limited to {size.megabytes:g} MB."
+        yield f"The details of {listed - shown:,} rows are left out: the page is limited to {BYTES / 1e6:g} MB."

@@ -11,7 +11,8 @@ import pytest
 
 from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 from robustrag_integrations.drawing.notebook import answer_html, certificate_html
-from robustrag_integrations.evaluation.show.report import Size, read_run, write_report
+from robustrag_integrations.evaluation.show.report import page as page_module
+from robustrag_integrations.evaluation.show.report import read_run, write_report
 from tests.evaluation.hostile import TEXTS
 from tests.evaluation.runs import names_in, questions, reads, write_run
 from tests.evaluation.show.report.browser import Browser, Visit, running_browser
@@ -187,11 +188,12 @@ def test_a_printed_page_has_no_controls_and_keeps_what_is_unfolded(browser: Brow
 
 
 def test_many_rows_are_listed_fifty_at_a_time_and_what_is_left_out_is_said(
-    browser: Browser, made_rows: list[dict[str, Any]], folder: Path
+    browser: Browser, made_rows: list[dict[str, Any]], folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     many = [{**made_rows[i % 40], "key": str(i), "question_id": str(i)} for i in range(1020)]
     run = read_run(write_run(folder / "many.jsonl", many))
-    target = write_report(run, folder / "many.html", size=Size(megabytes=0.4))
+    monkeypatch.setattr(page_module, "BYTES", 400_000)
+    target = write_report(run, folder / "many.html")
     assert target.stat().st_size < 1_000_000
     with browser.visit(target) as visit:
         assert _lines(visit) == 50

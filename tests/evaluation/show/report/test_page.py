@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from robustrag_integrations.drawing.answer import Limits
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.lines import summary_tables
-from robustrag_integrations.evaluation.show.report import ReportError, Run, Size, read_run, write_report
+from robustrag_integrations.evaluation.show.report import ReportError, Run, read_run, write_report
+from robustrag_integrations.evaluation.show.report import page as page_module
 from robustrag_integrations.evaluation.show.report.embedding import json_text
 from robustrag_integrations.evaluation.show.report.page import report_page
 from tests.evaluation.runs import write_run
@@ -109,9 +109,9 @@ def test_the_tables_say_what_the_summary_says(page: str, made_rows: list[dict[st
 def test_passages_are_kept_once_and_cut_where_the_limit_says(made_rows: list[dict[str, Any]]) -> None:
     long = "needle " + "hay " * 2000
     rows = tuple({**r, "passages": [{**p, "text": long} for p in r["passages"]]} for r in made_rows[:20])
-    page = report_page(Run("run", rows=rows), size=Size(limits=Limits(passage=600)))
+    page = report_page(Run("run", rows=rows))
     assert sum(block.count("needle") for block in re.findall(r'<script type="application/json".*?</script>', page)) == 1
-    assert "cut: 8,007 characters, the first 600 are shown" in page
+    assert "cut: 8,007 characters, the first 1,500 are shown" in page
 
 
 def test_readers_without_scripts_are_told_that_the_list_needs_them(made_rows: list[dict[str, Any]]) -> None:
@@ -120,13 +120,17 @@ def test_readers_without_scripts_are_told_that_the_list_needs_them(made_rows: li
     assert "asr" in shown.partition('id="questions"')[0]
 
 
-def test_a_page_keeps_to_its_size_and_says_what_it_left_out(made_rows: list[dict[str, Any]]) -> None:
+def test_a_page_keeps_to_its_size_and_says_what_it_left_out(
+    made_rows: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = tuple(
         {**made_rows[i % 30], "key": str(i), "passages": [{**p, "text": f"{i}-{n} " + "x" * 1400} for n, p in
          enumerate(made_rows[i % 30]["passages"])]}
         for i in range(300)
     )  # fmt: skip
-    page = report_page(Run("run", rows=rows), size=Size(megabytes=1, lines=250))
+    monkeypatch.setattr(page_module, "BYTES", 1_000_000)
+    monkeypatch.setattr(page_module, "LINES", 250)
+    page = report_page(Run("run", rows=rows))
     assert len(page) < 1_500_000
     assert "50 of 300 rows are not listed" in page
     assert re.search(r"The details of \d+ rows are left out: the page is limited to 1 MB\.", page)
