@@ -15,12 +15,10 @@ from robustrag_integrations.cli.eval_options import add_options as add
 from robustrag_integrations.cli.output import (
     EXIT_ANSWERED,
     UsageError,
-    check_results,
     complain,
     show,
     show_json,
     terminal_width,
-    write_latex,
     write_result,
 )
 from robustrag_integrations.cli.running import exit_code, run_evaluation
@@ -48,7 +46,9 @@ def run(args: argparse.Namespace) -> int:
     if args.show_config:
         show(_as_yaml(mapping))
         return EXIT_ANSWERED
-    check_results({"--csv": args.csv, "--latex": args.latex})
+    for flag, path in (("--csv", args.csv), ("--latex", args.latex)):  # before anything is asked
+        if path not in (None, "-") and (Path(path).is_dir() or not Path(path).parent.is_dir()):
+            raise UsageError(f"{flag} {path!r}: name a file in a folder that exists")
     output = args.output or f"{_stem(args)}.jsonl"
     cached = args.preset is None or PRESETS[args.preset].cached
     done = run_evaluation(args, mapping, output, cached=cached)
@@ -79,6 +79,7 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
 
     from robustrag_integrations.evaluation.score.paired import compare
     from robustrag_integrations.evaluation.score.summary import summarise
+    from robustrag_integrations.evaluation.show.latex import latex
     from robustrag_integrations.evaluation.show.lines import (
         comparisons_table,
         lines_csv,
@@ -94,7 +95,11 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     if args.csv:
         write_result("--csv", args.csv, lines_csv(lines))
     layout = [layout_table(config["layout"], lines)] if config["layout"] else []
-    write_latex(args.latex, [*layout, *summary_tables(lines), *filter(None, [comparisons_table(compared)])])
+    written = latex([*layout, *summary_tables(lines), *filter(None, [comparisons_table(compared)])])
+    if args.latex == "-":
+        show(written)
+    elif args.latex:
+        write_result("--latex", args.latex, written)
     complain(*warnings_in_sum(lines))
     if args.json:
         show_json(

@@ -20,7 +20,7 @@ from robustrag_integrations.cli.arguments import (
 from robustrag_integrations.cli.defending import read_settings, threshold_help, thresholds, value_of
 from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import with_settings
-from robustrag_integrations.cli.output import UsageError, add_latex
+from robustrag_integrations.cli.output import UsageError
 from robustrag_integrations.cli.running import add_how
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.defenses.settings_file import SavedSettings
@@ -153,7 +153,7 @@ def _add_results(group: Any) -> None:
     )
     add_prices(group)
     group.add_argument("--csv", metavar="FILE", help="the summary for a spreadsheet")
-    add_latex(group)
+    group.add_argument("--latex", metavar="FILE", help="the tables for a paper (booktabs), escaped; - prints them")
     group.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
 
 

@@ -7,15 +7,12 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
-
-if TYPE_CHECKING:
-    from robustrag_integrations.evaluation.show.tables import Table
 
 EXIT_ANSWERED = 0
 EXIT_FAILURE = 1
@@ -97,43 +94,6 @@ class Progress:
         """Show the progress of a long step, every few seconds."""
         if time.monotonic() - self._last > PATIENCE / 4:
             self.step(f"{what}: {done:,} of {total:,}")
-
-
-def add_latex(group: Any) -> None:
-    """Add --latex."""
-    group.add_argument("--latex", metavar="FILE", help="the tables for a paper (booktabs), escaped; - prints them")
-
-
-def check_results(files: Mapping[str, str | None]) -> None:
-    """Check that the results can be written, before anything is asked.
-
-    Args:
-        files: the file of each flag; None where it is not given, - for standard output.
-
-    Raises:
-        UsageError: a file cannot be written.
-    """
-    for flag, path in files.items():
-        if path not in (None, "-"):
-            target = Path(path)
-            if target.is_dir() or not target.parent.is_dir():
-                raise UsageError(f"{flag} {path!r}: name a file in a folder that exists")
-            if not os.access(target if target.exists() else target.parent, os.W_OK):
-                raise UsageError(f"cannot write {flag} {path!r}: Permission denied")
-
-
-def write_latex(path: str | None, tables: Sequence[Table]) -> None:
-    """Write the file of `--latex`, if given; - prints it.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
-    from robustrag_integrations.evaluation.show.latex import latex
-
-    if path == "-":
-        show(latex(tables))
-    elif path is not None:
-        write_result("--latex", path, latex(tables))
 
 
 def write_result(flag: str, path: str, text: str) -> None:

@@ -11,10 +11,8 @@ from robustrag_integrations.cli.output import (
     EXIT_ANSWERED,
     Progress,
     UsageError,
-    add_latex,
     complain,
     show,
-    write_latex,
 )
 
 DESCRIPTION = """\
@@ -39,20 +37,17 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     parser.add_argument("data", metavar="RUN", type=existing, help="the file that robustrag eval wrote")
     parser.add_argument("-o", "--output", metavar="FILE", help="the page (default: RUN with .html)")
-    add_latex(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the page, and print its path and what it leaves out."""
-    from robustrag_integrations.evaluation.show.report import read_run, run_tables, write_report
+    from robustrag_integrations.evaluation.show.report import read_run, write_report
 
     target = _target(args.data, args.output)
     progress = Progress()
     progress.step(f"reading {args.data}")
     found = read_run(args.data)
     progress.step(f"drawing {len(found.rows):,} rows")
-    if args.latex:
-        write_latex(args.latex, run_tables(found))
     written = write_report(found, target)
     if found.torn:
         complain(f"{args.data}: the last line is torn and was left out")

@@ -285,20 +285,15 @@ def test_the_papers_tables_run_on_a_chat_api(run, tmp_path) -> None:
     assert "cost" in out
 
 
-def test_tables_are_written_for_papers_by_eval_and_report_alike(run) -> None:
+def test_tables_are_written_for_papers(run) -> None:
     asked = ("--attack", "pia", "--certify", "1", "--output", "r.jsonl")
     code, _, _ = run(*asked, "--latex", "t.tex")
     assert code == 0
     tex = Path("t.tex").read_text()
     assert "Differences between setups on the same questions" in tex
     assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}") == 2
-    assert main(["report", "r.jsonl", "--latex", "u.tex"]) == 0
-    assert Path("u.tex").read_text() == tex
     _, out, _ = run(*asked, "--latex", "-")
     assert tex in out
-    Path("half.jsonl").write_text("".join(Path("r.jsonl").read_text().splitlines(keepends=True)[:-2]))
-    assert main(["report", "half.jsonl", "--latex", "half.tex"]) == 0
-    assert "Not finished, 2 rows are missing." in Path("half.tex").read_text()
     assert run("--latex", "no/such/folder.tex")[0] == EXIT_USAGE
 
 

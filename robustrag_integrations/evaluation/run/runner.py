@@ -14,7 +14,7 @@ from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import EvalConfig
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError, canonical
 from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
-from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, latest_rows
+from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, latest_rows
 from robustrag_integrations.evaluation.score.schema import misfit_in_row
 
 MOST_FAILURES = 20  # rows failed one after the other, after which a run stops
@@ -176,18 +176,12 @@ def known_rows(journal: Journal | None) -> dict[str, Row]:
             f"{str(journal.path)!r} does not begin like a run of robustrag eval; it is left as it is, give another file"
         )
     for number, row in enumerate(journal.rows[1:], 2):
-        if row.get("schema") != HEADER_SCHEMA and (problem := _problem(row)):
+        if row.get("schema") != HEADER_SCHEMA and (problem := misfit_in_row(row)):
             raise JournalError(
                 f"{journal.path}, line {number} is not an evaluation row ({problem}); give another file, or delete "
                 "that line to make the row again"
             )
     return {row["key"]: dict(row) for row in latest_rows(r for r in journal.rows if r.get("schema") != HEADER_SCHEMA)}
-
-
-def _problem(row: Row) -> str | None:
-    if row.get("schema") != ROW_SCHEMA:
-        return f"its schema is not {ROW_SCHEMA!r}"
-    return "there is no 'error'" if "error" not in row else misfit_in_row(row)
 
 
 def _in_order(plan: RunPlan, known: Mapping[str, Row]) -> list[Row]:

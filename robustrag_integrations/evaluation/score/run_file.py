@@ -11,7 +11,7 @@ from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import parsed
 from robustrag_integrations.errors import RobustRAGError
-from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, ROW_SCHEMA, Row, latest_rows
+from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, Row, latest_rows
 from robustrag_integrations.evaluation.score.schema import misfit_in_row
 
 _LONGEST_LINE = 64 * 1024 * 1024  # bytes
@@ -63,15 +63,15 @@ def read_run(path: str | Path) -> Run:
     rows: list[Row] = []
     bad: list[BadLine] = []
     torn = False
-    for number, line, whole in file_lines(Path(path)):
-        found = json_object(line)
+    for number, line in _lines(Path(path)):
+        found = _object(line)
         if isinstance(found, str):
-            if whole:
+            torn = not line.endswith(b"\n")
+            if not torn:
                 bad.append(BadLine(number, found))
-            torn = not whole
         elif found.get("schema") == HEADER_SCHEMA:
             header = found
-        elif problem := _problem(found):
+        elif problem := misfit_in_row(found):
             bad.append(BadLine(number, problem))
         else:
             rows.append(found)
@@ -86,22 +86,20 @@ def missing_rows(run: Run) -> int:
     return max(planned - len(run.rows), 0) if is_whole_number(planned, 0, 10**9) else 0
 
 
-def file_lines(path: Path) -> Iterator[tuple[int, bytes, bool]]:
-    """Yield number, content, and whether the line was written to its end; empty lines are skipped."""
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not empty, by number."""
     try:
         with path.open("rb") as file:
-            number = 0
-            while line := file.readline(_LONGEST_LINE):
-                number += 1
+            for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
                 if len(line) == _LONGEST_LINE:
                     raise NotARunError(f"{path}, line {number}: longer than {_LONGEST_LINE >> 20} MiB: not a row")
                 if line.strip():
-                    yield number, line, line.endswith(b"\n")
+                    yield number, line
     except OSError as error:
         raise NotARunError(f"cannot read {str(path)!r}: {error.strerror}") from error
 
 
-def json_object(line: bytes) -> dict[str, Any] | str:
+def _object(line: bytes) -> dict[str, Any] | str:
     """Return a JSON object, or a description of the fault."""
     try:
         found = parsed(line.decode("utf-8"))
@@ -110,12 +108,6 @@ def json_object(line: bytes) -> dict[str, Any] | str:
     except ValueError as error:  # bytes that are not UTF-8 among them
         return f"not JSON ({printable(str(error), 80)})"
     return found if isinstance(found, dict) else f"expected an object, got {type(found).__name__}"
-
-
-def _problem(row: Mapping[str, Any]) -> str | None:
-    if row.get("schema") != ROW_SCHEMA:
-        return f"its schema is {printable(repr(row.get('schema'))[:80], 40)}, not {ROW_SCHEMA!r}"
-    return misfit_in_row(row)
 
 
 def _refusal(path: str | Path, bad: list[BadLine]) -> str:

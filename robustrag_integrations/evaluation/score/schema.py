@@ -5,12 +5,14 @@ Everything drawn must be there, of its type and within its range. Other keys are
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, ConfigDict, FailFast, Field, TypeAdapter, ValidationError, create_model
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.answer import STATUSES
+from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
 
 LARGEST = 1e15  # a larger number is not a count, a score or a time of ours, and formatting it may fail
 
@@ -167,7 +169,7 @@ _ROW: TypeAdapter[Any] = TypeAdapter(
         answers=_many(str),
         passages=_many(_PASSAGE),
         certificates=_maybe(_many(_CERTIFICATE)),
-        error=_maybe(_object("Failure", type=str, message=str)),
+        error=_object("Failure", type=str, message=str) | None,
     )
 )
 _ANSWERED: TypeAdapter[Any] = TypeAdapter(
@@ -193,6 +195,8 @@ _WORDS = {
 
 def misfit_in_row(row: Any) -> str | None:
     """Describe what is wrong with a row; None when it has everything that is drawn."""
+    if isinstance(row, Mapping) and row.get("schema") != ROW_SCHEMA:
+        return f"its schema is {printable(repr(row.get('schema'))[:80], 40)}, not {ROW_SCHEMA!r}"
     if problem := misfit(row, _ROW):
         return problem
     if row["attack"]["name"] != "none" and (problem := misfit(row["attack"], _ATTACKED, "attack")):

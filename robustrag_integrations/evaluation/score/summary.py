@@ -26,7 +26,6 @@ from robustrag_integrations.evaluation.score.intervals import (
 )
 from robustrag_integrations.evaluation.score.rows import (
     HEADER_SCHEMA,
-    ROW_SCHEMA,
     AttackSpec,
     Row,
     attack_of_row,
@@ -189,12 +188,11 @@ def summarise(rows: Iterable[Row], prices: Prices | None = None) -> tuple[Line, 
 def _checked(rows: Iterable[Row]) -> Iterator[Row]:
     """The rows without headers; raise at the first that is not a row."""
     for number, row in enumerate(rows, 1):
-        if not isinstance(row, Mapping) or row.get("schema") not in (ROW_SCHEMA, HEADER_SCHEMA):
-            raise ValueError(f"row {number} is not a {ROW_SCHEMA} row")
-        if row["schema"] == ROW_SCHEMA:
-            if problem := misfit_in_row(row):
-                raise ValueError(f"row {number}: {problem}")
-            yield row
+        if isinstance(row, Mapping) and row.get("schema") == HEADER_SCHEMA:
+            continue
+        if problem := misfit_in_row(row):
+            raise ValueError(f"row {number}: {problem}")
+        yield row
 
 
 def _setup_key(row: Row) -> tuple[Any, ...]:

@@ -186,8 +186,8 @@ def test_no_rows_make_no_lines() -> None:
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        ([], "row 2 is not a robustrag/eval/1 row"),
-        ({"schema": "other"}, "row 2 is no"),
+        ([], "row 2: the row must be an object"),
+        ({"schema": "other"}, "row 2: its schema is 'other'"),
         ({**row(2), "key": None}, "row 2: key"),
         ({**row(2), "attack": None}, "row 2: attack"),
         ({**row(2), "attack": {"name": "x", "rank": []}}, "row 2: attack"),

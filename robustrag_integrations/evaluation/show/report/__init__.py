@@ -5,6 +5,6 @@ two files beside this one; nothing is loaded from anywhere else.
 """
 
 from robustrag_integrations.evaluation.score.run_file import NotARunError, Run, read_run
-from robustrag_integrations.evaluation.show.report.page import ReportError, run_tables, write_report
+from robustrag_integrations.evaluation.show.report.page import ReportError, write_report
 
-__all__ = ["NotARunError", "ReportError", "Run", "read_run", "run_tables", "write_report"]
+__all__ = ["NotARunError", "ReportError", "Run", "read_run", "write_report"]

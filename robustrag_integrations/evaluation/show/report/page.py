@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -141,15 +140,6 @@ def _prices(header: Mapping[str, Any]) -> Prices | None:
         return prices_of(_config(header).get("prices"))
     except ValueError:
         return None
-
-
-def run_tables(run: Run) -> list[Table]:
-    """All tables of a run, for LaTeX; below the first stands how many rows an unfinished run lacks."""
-    lines = summarise(run.rows, _prices(run.header))
-    found = [*summary_tables(lines), *_tables(run, lines)]
-    if found and (lacking := missing_rows(run)):
-        found[0] = replace(found[0], notes=[f"Not finished, {lacking:,} rows are missing.", *found[0].notes])
-    return found
 
 
 def _tables(run: Run, lines: Sequence[Line]) -> list[Table]:
