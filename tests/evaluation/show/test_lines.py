@@ -169,21 +169,6 @@ def test_many_kinds_of_warnings_are_cut_and_counted() -> None:
     assert "and 12 more kinds of warnings" in shown
 
 
-def test_a_rank_that_short_lists_do_not_have_is_labelled_by_what_became_of_it() -> None:
-    def listed(count: int, planted: int) -> list[dict[str, object]]:
-        return [{"text": "t", "planted": i == planted} for i in range(count)]
-
-    attack = {**PIA, "rank": 4}
-    rows = [row(1, attack=attack, passages=listed(5, 3)), row(2, attack=attack, passages=listed(3, 2))]
-    [line] = summarise(rows)
-    assert line.moved == 1
-    assert "in 1 of 2 questions the planted passages stand higher than rank 4" in lines_table([line])
-    assert read(lines_csv([line]))[0]["moved"] == "1"
-    assert summarise([row(1, attack=PIA, passages=listed(3, 0))])[0].moved == 0
-    others = [replace(line, setup=f"s{i}", model=f"m{i}") for i in range(5)]
-    assert lines_table([line, *others]).count("stand higher") == 1, "it is about the data and the attack, said once"
-
-
 def test_remarks_name_the_model_where_there_are_several() -> None:
     [line] = summarise([row(1, setup="vanilla")])
     lines = [replace(line, unreadable=1, metric="m:f", model=model) for model in ("a", "b")]
