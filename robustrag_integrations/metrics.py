@@ -249,11 +249,11 @@ class GuardedMetric:
     errors (`RobustRAGError`: a judge that cannot be asked) are raised all the same, since asking again may help.
 
     Args:
-        metric: what scores.
+        metric: the metric to guard.
 
     Attributes:
         metric: the metric itself.
-        failures: what went wrong, by response.
+        failures: the failures, by response.
     """
 
     def __init__(self, metric: Metric) -> None:

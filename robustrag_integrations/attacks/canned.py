@@ -34,7 +34,7 @@ def poisoning(statements: str | Iterable[str], repeat: int = REPEAT) -> str:
     """A passage of false statements (PoisonedRAG), which gives no instruction and merely lies, over and over.
 
     Args:
-        statements: what it claims; `false_statement` makes one.
+        statements: its claims; `false_statement` makes one.
         repeat: number of times all of them are repeated.
 
     Raises:
@@ -51,9 +51,9 @@ def false_statement(query: str, texts: Iterable[str], answer: str, target: str) 
 
     Args:
         query: the question under attack; the sentence that shares most words with it is taken, the first among equals.
-        texts: what an attacker can read, for example the retrieved passages.
+        texts: texts that an attacker can read, for example the retrieved passages.
         answer: the true answer.
-        target: what the attacker wants to be believed.
+        target: the attacker's answer.
 
     Returns:
         The forged sentence; where no sentence holds the answer, the question followed by the target.
@@ -79,7 +79,7 @@ def inject(passages: Iterable[str | Passage], planted: Sequence[str | Passage], 
     Args:
         passages: the k passages that would have been retrieved, best first.
         planted: the attacker's k' passages.
-        rank: where the first of them stands, 1 for the top; beyond the end means last.
+        rank: the place of the first of them, 1 for the top; beyond the end means last.
 
     Raises:
         ValueError: `rank` is below 1.

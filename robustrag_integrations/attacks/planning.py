@@ -69,7 +69,7 @@ def plan_attack(
         name: a name of `ATTACKS`, `module:function`, `file.py:function`, or a function (see `plugins.attack_of`).
         question: the target of the attack.
         shown: the clean retrieval, best first.
-        rank: where the planted passages stand: together at the top (`first`), in the `middle`, at the end (`last`), or
+        rank: the place of the planted passages: together at the top (`first`), in the `middle`, at the end (`last`), or
             from a rank on (1 is the top; beyond the end means last); `random` draws a place for each of them, by seed
             and question. `adaptive` finds its own places.
         corruption_size: k', how many passages are planted; no more than there is room for.
@@ -78,10 +78,10 @@ def plan_attack(
         repeat: number of times the malicious content is repeated in a passage; None for the attack's own number.
         top_k: number of passages that the retrieval returns when it finds enough; None: as many as are shown. In a list
             that is not full, injection ejects nothing.
-        defense: what `adaptive` tries its texts on; every try is one of its answers.
-        choices: what `defense.answer` needs as choices.
-        metric: what `adaptive` tries to bring down.
-        tries: how many retrievals `adaptive` tries.
+        defense: the defence that `adaptive` tries its texts on; every try is one of its answers.
+        choices: the options that `defense.answer` needs.
+        metric: the score that `adaptive` tries to bring down.
+        tries: number of retrievals that `adaptive` tries.
 
     Raises:
         TypeError, ValueError: an invalid argument, or the question gives the attacker no target.

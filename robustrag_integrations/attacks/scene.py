@@ -75,8 +75,8 @@ Writer = Callable[[Scene], "str | Sequence[str]"]
 
 
 Goal = Literal["answer", "link", "other"]
-"""What counts as success: the attacker's answer (or refusal) is given; the answer holds a link to the attacker; or what
-no answer's text shows, such as what the answer costs in tokens and seconds."""
+"""The criterion of success: the attacker's answer (or refusal) is given; the answer holds a link to the attacker; or
+something that no answer's text shows, such as its cost in tokens and seconds."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class Attack:
 
     Attributes:
         name: in configurations and reports.
-        summary: what it does, in a few words.
+        summary: a description in a few words.
         write: writes the planted passages. None for no attack, or for one that searches (`needs_defense`).
         repeat: number of times the malicious content is repeated in a passage by default.
         target: the answer that it wants; None where a question does not say.

@@ -33,7 +33,7 @@ class AdaptiveAttack:
         passages: the retrieval that leads to it.
         clean: the answer without an attack.
         tries: number of retrievals that were put to the defence.
-        strategies: how the passages that lead to it were made (`strategies.Strategy`), one name per passage.
+        strategies: the strategy (`strategies.Strategy`) of each passage that leads to it.
         tried: number of corrupted passages of each strategy that were put to the defence.
         obeyed: in how many tries a corrupted group said just what the attacker had made its passage for.
     """
@@ -70,14 +70,14 @@ def adaptive(
         query: the question.
         passages: the clean retrieval, best first.
         reference: the right answer, or several.
-        target: what the attacker would like to be answered.
+        target: the attacker's answer.
         corruption_size: k', how many passages the attacker controls.
         attack: `injection` or `modification`.
-        metric: what is to be brought down; an answer that it fails on scores 0, as in certificates.
+        metric: the score to bring down; an answer that it fails on scores 0, as in certificates.
         choices: the options of a multiple-choice question.
         top_k: number of passages that the retrieval returns when it finds enough; None: as many as given.
         tries: number of retrievals to try.
-        seed: what the search starts from.
+        seed: the seed of the search.
 
     Raises:
         TypeError, ValueError: an invalid argument.

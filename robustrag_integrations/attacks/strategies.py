@@ -27,7 +27,7 @@ class Crafted:
         strategy: `obey` (make the model give the response that the attacker wants), `lie`, `flood` (say many keywords
             at once), `abstain` (take an answering group away), `split` (lift a rival that honest groups support, or
             divide the answer's own votes), `copy` (look like an honest passage) or `fail` (break the call).
-        text: what it says.
+        text: its words.
         wanted: the response that it is meant to cause; None where there is none in particular.
     """
 
@@ -50,8 +50,8 @@ def crafted_texts(
         query: the question under attack.
         passages: the clean retrieval.
         clean: the answer to it, with all that the groups said.
-        answer: what is to be brought down.
-        target: what the attacker would like to be answered.
+        answer: the answer to bring down.
+        target: the attacker's answer.
         choices: the options of a multiple-choice question.
     """
     words = _words(clean, answer, target)

@@ -105,7 +105,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_model(parser)
     add_model_settings(parser)
     add_field(parser, EvalConfig, "metric")
-    _add_swept(parser.add_argument_group("what is tried; several values each"))
+    _add_swept(parser.add_argument_group("settings to try; several values each"))
     _add_choice(parser.add_argument_group("how it is chosen"))
     add_how(parser.add_argument_group("how it is run"))
     _add_results(parser.add_argument_group("results"))

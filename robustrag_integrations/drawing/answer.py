@@ -31,7 +31,7 @@ def answer_parts(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]
 
     Args:
         answer: `RobustAnswer.to_dict()`.
-        passages: what the defence was shown, in order: `text`, `source`, and `planted` where an attack is known.
+        passages: those of the defence, in order: `text`, `source`, and `planted` where an attack is known.
     """
     answer = {**answer, "settings": known(answer["settings"]), "evidence": known(answer["evidence"])}
     parts: list[Element | None] = [

@@ -16,7 +16,7 @@ class ContradictionOptions(TypedDict, total=False):
     """Of baselines that compare answers."""
 
     contradicts: Annotated[
-        Function, Setting(None, "whether two answers contradict each other; None compares words", is_function=True)
+        Function, Setting(None, "tells if two answers contradict each other; None compares words", is_function=True)
     ]
 
 
@@ -28,9 +28,9 @@ class SamplingOptions(MISOptions, total=False):
     """The settings of the sampling form of ReliabilityRAG."""
 
     samples: Annotated[
-        int | None, Setting(20, "how many draws are asked; the set of them is searched exactly", least=1, most=20)
+        int | None, Setting(20, "number of draws; the set of them is searched exactly", least=1, most=20)
     ]
-    sample_size: Annotated[int | None, Setting(2, "how many passages a draw holds", least=1)]
+    sample_size: Annotated[int | None, Setting(2, "number of passages of a draw", least=1)]
     decay: Annotated[float | None, Setting(0.9, "weight of a rank relative to the one above it", least=0, most=1)]
     seed: Annotated[int | None, Setting(0, "of the draws", least=0)]
 
@@ -39,7 +39,7 @@ class RadarOptions(ContradictionOptions, VanillaOptions, total=False):
     """The settings of RADAR."""
 
     entails: Annotated[
-        Function, Setting(None, "whether an answer implies another; None compares words", is_function=True)
+        Function, Setting(None, "tells if an answer implies another; None compares words", is_function=True)
     ]
 
 
@@ -53,7 +53,7 @@ class DetectorOptions(VanillaOptions, total=False):
     """The settings of the injection detector."""
 
     detector: Annotated[
-        Function, Setting(None, "whether a passage holds an injection; None looks for phrases", is_function=True)
+        Function, Setting(None, "tells if a passage holds an injection; None looks for phrases", is_function=True)
     ]
 
 

@@ -206,12 +206,12 @@ def reread(
         choices: the options of a multiple-choice question.
         kept: the places of the groups that are read.
         defense: the baseline's name.
-        readings: what the groups said alone, where they were asked.
+        readings: the groups' replies alone, where they were asked.
         template: the prompt; None for the prompt of vanilla RAG.
-        groups: what stands in the prompt; None for the groups that were kept.
+        groups: the groups in the prompt; None for those that were kept.
         calls: number of times the model was asked before.
-        warnings: what the baseline says besides.
-        evidence: what decided.
+        warnings: further warnings of the baseline.
+        evidence: the grounds of the choice.
     """
     together = in_one_prompt([inputs.groups[i] for i in sorted(kept)] if groups is None else groups)
     text, choice, said = ABSTENTION, None, Response(None)

@@ -61,8 +61,8 @@ def load_dataset(
     Args:
         source: `demo` for the questions about the fictional world, `demo-lists` for those with several right answers,
             or a file (`questions.question_of` has its layouts).
-        task: what is asked; None for what the first question asks: `long` if it says so, else `qa`.
-        top_k: how many passages each question gets; None for all that a file gives, 10 for `demo`.
+        task: the task; None for that of the first question: `long` if it says so, else `qa`.
+        top_k: number of passages of each question; None for all that a file gives, 10 for `demo`.
         limit: number of questions that are read; None for all. Reading stops there.
         strict: stop at the first bad row, in place of leaving it out.
 

@@ -34,7 +34,7 @@ class EvalQuestion:
         correct_choice: the index of the right option, where it is known.
         incorrect_choice: the index of the attacker's option, where `incorrect` is one.
         poisoned: false texts about this question, ready to be planted; may be empty.
-        poison_target: what `poisoned` claims, where that is not `incorrect`.
+        poison_target: the claim of `poisoned`, where that is not `incorrect`.
         wrong: all answers that are known to be wrong, `incorrect` among them.
         several: the right answers differ, and all of them are wanted; else each is a way to write the same one.
     """

@@ -166,8 +166,8 @@ class MeteredModel(AroundModel):
 
     Args:
         model: the model to ask.
-        fingerprint: what decides its answers.
-        cache: where calls are kept; None for nowhere.
+        fingerprint: a hash of everything that decides its answers.
+        cache: the cache of its calls; None for none.
     """
 
     def __init__(self, model: TextModel, fingerprint: str, cache: CallCache | None) -> None:

@@ -234,8 +234,8 @@ class DataSpec(_Part):
     main = "source"
 
     source: Text = Field(description="`demo` or a file")
-    task: TaskName | None = Field(None, description="what it is asked as; None for what it is")
-    limit: Limit | None = Field(None, description="how many questions are read")
+    task: TaskName | None = Field(None, description="the task; None for its own")
+    limit: Limit | None = Field(None, description="number of questions that are read")
 
 
 class DefenseSpec(_Part):
@@ -317,7 +317,7 @@ class CertifySpec(_Part):
 
     corruption_sizes: Annotated[
         tuple[Annotated[int, Whole(0, 100)], ...], _LIST, AfterValidator(lambda v: tuple(sorted(set(v)))), _SOME
-    ] = Field((1,), description="how many passages the attacker controls")
+    ] = Field((1,), description="number of passages that the attacker controls")
     attacks: Modes = Field(("injection",), description="the kinds of attacker: injection (default), modification")
     max_model_calls: Annotated[int, Whole(1, 10_000_000)] = Field(1000, description="per certificate (default 1000)")
     sample: Annotated[int, Whole(0, 1_000_000)] = Field(0, description="samples for estimates (default 0)")
@@ -367,7 +367,7 @@ class EvalConfig(_Part):
     judge: Model | None = Field(None, description="the model that grades long answers")
     metric: Annotated[str, PlainValidator(_metric)] | None = Field(
         None,
-        description="what scores answers and certificates: contains (the answer holds a right one), exact (it is one), "
+        description="scores answers and certificates: contains (the answer holds a right one), exact (it is one), "
         "or module:function for a custom one, from (response, references) to a score from 0 to 1; default: contains "
         "for short answers, exact for choices",
     )

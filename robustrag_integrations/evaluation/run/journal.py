@@ -31,7 +31,7 @@ class Journal:
         path: the file; made when it is not there.
 
     Attributes:
-        rows: what was in the file when it was opened, in its order.
+        rows: the rows of the file when it was opened, in its order.
 
     Raises:
         JournalError: see there. A broken line that is not the last is never dropped silently.

@@ -68,10 +68,10 @@ class Job:
         task: `qa`, `mc` or `long`.
         question: the question with its clean retrieval.
         setup: the setup that answers it.
-        attack: what is done to the retrieval first.
-        certify: what the clean answer is certified against; None for nothing.
+        attack: the attack on the retrieval.
+        certify: the attackers that the clean answer is certified against; None for none.
         judge: grades long answers; None for no grades.
-        metric: what scores the answer, where that is not the task's own metric; None for that.
+        metric: the metric; None for the task's own.
     """
 
     key: str
@@ -91,7 +91,7 @@ class RunPlan:
 
     Attributes:
         jobs: in canonical order: data set, setup, attack, question.
-        notes: what was left out, in words.
+        notes: all that was left out, in words.
     """
 
     jobs: tuple[Job, ...]

@@ -33,7 +33,7 @@ class Preset:
     """A table or figure of the paper, or an extension of it.
 
     Attributes:
-        about: what it shows.
+        about: a description.
         config: its configuration.
         cached: True if model calls may come from the cache; not where time is measured.
     """

@@ -56,7 +56,7 @@ class Finished:
 
     Attributes:
         rows: in canonical order.
-        made: how many were made by this run.
+        made: number of rows made by this run.
         failed: number of rows that have an error; running again tries these once more.
     """
 

@@ -41,7 +41,7 @@ class Interval:
         mean: of the sample; None when it is empty.
         low: the lower end; None where there is none.
         high: the upper end.
-        n: how many values.
+        n: number of values.
     """
 
     mean: float | None

@@ -77,8 +77,8 @@ def mcnemar(first: int, second: int) -> float:
     """The exact two-sided p-value that questions which only one of two gets right are split by a fair coin.
 
     Args:
-        first: how many only the one gets right.
-        second: how many only the other gets right.
+        first: number that only the one gets right.
+        second: number that only the other gets right.
     """
     from scipy.stats import binomtest
 

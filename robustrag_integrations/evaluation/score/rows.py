@@ -25,7 +25,7 @@ class AttackSpec:
     Attributes:
         name: of `attacks.ATTACKS`, or `module:function`.
         mode: `injection` pushes the last passages out, `modification` replaces passages.
-        rank: where the first planted passage stands: a name, or a rank from 1, the top.
+        rank: the place of the first planted passage: a name, or a rank from 1, the top.
         corruption_size: k', how many passages are planted.
         seed: of what is random in it.
         repeat: number of times the planted text is repeated; None for the attack's own default.

@@ -46,7 +46,7 @@ class Scores:
         abstained: no answer was given.
         judge: the judge's score, 0 to 100; None without a judge.
         unreadable: True if that score is 0 because none could be read from the judge's replies.
-        failure: what went wrong in the metric, which makes the score 0; None when nothing did.
+        failure: the metric's failure, which makes the score 0; None without one.
         found: the share of the right answers that stand in the answer or in what two groups say otherwise, 0 where a
             wrong one does as well; None for a question with one right answer.
     """
@@ -83,10 +83,10 @@ def score_answer(
         answer: the answer of the defence.
         task: `qa`, `mc` or `long`.
         judge: rates long answers from 0 to 100.
-        target: what the attacker wanted (`AttackedRetrieval.target`); None for the question's `incorrect`.
-        metric: what scores the answers of `qa` and `mc` in place of the task's own metric, from 0 to 1
+        target: the attacker's answer (`AttackedRetrieval.target`); None for the question's `incorrect`.
+        metric: the metric of `qa` and `mc`, from 0 to 1, in place of the task's own
             (`metrics.metric_of`). Where it fails, the answer scores 0, and `failure` says why.
-        goal: what the attacker's success is (`AttackedRetrieval.goal`).
+        goal: the attacker's success (`AttackedRetrieval.goal`).
 
     Raises:
         ModelError: the judge could not be asked.
@@ -127,7 +127,7 @@ def metric_for(
         task: `qa`, `mc` or `long`.
         question: the question.
         judge: rates long answers.
-        metric: what scores the answers of `qa` and `mc` in place of the task's own metric.
+        metric: the metric of `qa` and `mc` in place of the task's own.
 
     Raises:
         ValueError: long answers and no judge, or an unknown metric.

@@ -47,7 +47,7 @@ class CertifiedScore:
         corruption_size: k'.
         score: the mean tau: cacc, or cllmj (0 to 100) for long answers. An undecided certificate counts as 0.
         guaranteed: number of certificates that are decided with a tau above 0.
-        undecided: how many were cut short by a limit.
+        undecided: number of certificates that a limit cut short.
         estimate: the mean over undecided certificates of the lowest sampled score. It guarantees nothing.
     """
 
@@ -74,7 +74,7 @@ class Line:
         settings: the defence's settings.
         n: questions answered.
         failed: questions without an answer because something failed.
-        errors: what failed, and how often.
+        errors: failures, and how often each occurred.
         accuracy: share of right answers: bacc without an attack, racc under one. Empty for long answers.
         judge: the judge's mean score: bllmj without an attack, rllmj under one. Empty without a judge.
         unreadable: number of scores that are 0 because the judge's replies held none, or because the metric failed.
@@ -94,7 +94,7 @@ class Line:
         cached_tokens: of the prompts, how many a server read from its cache; likewise.
         completion_tokens: likewise.
         reasoning_tokens: of the replies, how many were reasoning; likewise.
-        told: how many questions told the tokens of prompts and replies.
+        told: number of questions that told the tokens of prompts and replies.
         money: mean cost of a question at the prices given, over those questions; None without prices.
         seconds: mean time per question. Rows whose model calls came out of a cache took no time worth measuring, and
             the first row of each defence pays for loading what the others find loaded: both are left out here and in
@@ -102,14 +102,14 @@ class Line:
         latency_ratio: time over that of vanilla RAG on the same questions, attack and model, with as many worked
             examples; empty without any.
         certified: one entry per attacker that was certified against; clean rows only.
-        metric: what scored the answers; None for a judge, or where a file does not say.
+        metric: the metric's name; None for a judge, or where a file does not say.
         expected: expected certified accuracy: the share that is right with a radius of at least k', one per k'; clean
             rows only. It bounds the accuracy over the data set while any k' groups are replaced, also of a model that
             samples.
-        repeats: whether the model repeats itself, in words; empty where a file does not say.
+        repeats: the model's reproducibility, in words; empty where a file does not say.
         found: mean share of the right answers that stand in the answer or in what groups say otherwise, where none
             that is wrong does; over the questions with several right answers, empty without any.
-        warnings: what answers and certificates warned of, and how many questions each is about; of warnings that
+        warnings: warnings of answers and certificates, each with its number of questions; of warnings that
             differ in numbers or names alone, the first stands for all.
     """
 

@@ -113,7 +113,7 @@ def comparisons_table(found: Sequence[Comparison], most: int | None = None) -> T
 
     Args:
         found: of `paired.compare`.
-        most: how many lines; those with the smallest p come first where there are more. None for all.
+        most: the largest number of lines; those with the smallest p come first where there are more. None for all.
     """
     if not found:
         return None

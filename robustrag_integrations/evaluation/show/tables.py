@@ -16,7 +16,7 @@ class Table:
     """A table to be shown as text, Markdown, LaTeX or HTML.
 
     Attributes:
-        title: what it shows; may be empty.
+        title: its caption; may be empty.
         header: the columns' names.
         rows: as many cells each; what data says is in them as it is, and made harmless where it is shown.
         keys: number of columns that say what a row is about.

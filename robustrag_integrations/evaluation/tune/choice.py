@@ -77,7 +77,7 @@ def choose(candidates: Sequence[Candidate], prefer: Prefer) -> Candidate:
 
     Args:
         candidates: at least one, all of the same questions.
-        prefer: which of the two.
+        prefer: one of the two.
     """
     best = max(_value(c.accuracy) for c in candidates)
     room = max(CLOSE, 1 / max(candidates[0].accuracy.n, 1)) + 1e-9

@@ -25,7 +25,7 @@ class Wish:
     """The goal of tuning.
 
     Attributes:
-        prefer: what decides; see `choice.choose`.
+        prefer: the measure that decides; see `choice.choose`.
         corruption_size: k', how many groups the attacker replaces.
         seed: of the split.
     """
@@ -80,8 +80,8 @@ class Tuned:
         settings: the chosen ones, for a file.
         made: rows made by this run.
         failed: rows that failed; they count as not right.
-        warnings: what answers and certificates of the chosen setup warned of, and how many rows each is about.
-        repeats: whether the model repeats itself, in words.
+        warnings: warnings of the chosen setup's answers, each with its number of rows.
+        repeats: the model's reproducibility, in words.
     """
 
     candidates: tuple[Candidate, ...]
