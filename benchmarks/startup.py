@@ -1,4 +1,4 @@
-"""Benchmarks of start-up: imports, the first answer of a fresh process, and what is left of it after `warm_up`."""
+"""Benchmarks of start-up: imports and the first answer of a fresh process."""
 
 from __future__ import annotations
 
@@ -41,14 +41,6 @@ def _work():
     defense.answer(*_asked)
 _asked = "Who built the bridge?", [f"Account {{i}}: the bridge was built by Bo Ek." for i in range(10)]
 """
-_WARM = """
-import robustrag_integrations as r
-replies = iter([f"It was built by {a}{b} in 19{i}{j}." for i, a in enumerate(["Bo", "Al", "Ed"]) for j, b in
-    enumerate(["ma", "ri", "to", "le", "su", "ka", "no", "da", "fi", "be"])])
-defense = r.KeywordAggregation(r.CallableModel(lambda prompt: next(replies)))
-defense.warm_up()
-_asked = "Who built the bridge?", [f"Account {i}: the bridge was built." for i in range(8)]
-"""
 _FRAMEWORKS = {
     "langchain_robustrag": "langchain_core.language_models, langchain_core.output_parsers, langchain_core.prompts, "
     "langchain_core.retrievers, langchain_core.runnables, langchain_core.tools",
@@ -80,8 +72,6 @@ def ratios(bench: Bench) -> list[Ratio]:
         milliseconds, memory = of_one(_ANSWER.format(method=method, reply=reply))
         found.append(row(f"import and first answer, {method}: ms", milliseconds, 1000.0))
         found.append(row(f"import and first answer, {method}: MB in all", memory))
-    first, second = measured(_WARM + "print([_timed(lambda: defense.answer(*_asked)) for _ in range(2)])")
-    found.append(row("answers after warm_up: first / second", [a / b for a, b in zip(first, second, strict=True)]))
     for package, framework in _FRAMEWORKS.items():
         if find_spec(framework.split(".")[0]):
             code = f"import {framework}\n{_IMPORT.format(module=package)}"

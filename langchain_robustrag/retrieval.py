@@ -66,21 +66,6 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
         only = ", supporting_only=True" if self.supporting_only else ""
         return f"RobustRetrievalChain({type(self.retriever).__name__}, {self.answering!r}{only})"
 
-    def warm_up(self, passages: int = 10) -> None:
-        """Load what the first answer would load, as `warm_up` of the robust chain does; nothing is retrieved.
-
-        Args:
-            passages: number of groups; the isolation probe is made for that number.
-
-        Raises:
-            ModelError: the model in this process failed, or the server that is decoded on cannot be reached.
-        """
-        self.answering.warm_up(passages)
-
-    async def awarm_up(self, passages: int = 10) -> None:
-        """`warm_up` without blocking the event loop."""
-        await self.answering.awarm_up(passages)
-
     def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
         turn = _Turn(self, _checked(inputs))
         asked = turn.take(self.retriever.invoke(turn.query, turn.listening(run_manager, config)))

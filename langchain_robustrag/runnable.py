@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
@@ -125,26 +124,6 @@ class RobustDocuments(OneRun[Any]):
         models = [llm for llm in (self.llm, self.final_llm) if llm is not None]
         one_by_one = any(map(has_pipeline, models))  # transformers' tokenizers are not thread-safe
         self._limits = CallLimits(1 if one_by_one else self.calls.max_concurrency, self.calls.timeout)
-
-    def warm_up(self, passages: int = 10) -> None:
-        """Load the patterns and tables that the first answer would load.
-
-        A model of the core that is in this process is asked a made-up question; no other model is asked one.
-
-        Args:
-            passages: number of groups; the isolation probe is made for that number.
-
-        Raises:
-            ModelError: the model in this process failed, or the server that is decoded on cannot be reached.
-        """
-        if (model := self._model) is not None:
-            model.warm_up()
-        perform = self._past_langchain() if model is not None and model.in_process else None
-        method_of(self.aggregation).load().rehearse(self.settings, passages, perform)
-
-    async def awarm_up(self, passages: int = 10) -> None:
-        """`warm_up` without blocking the event loop."""
-        await asyncio.to_thread(self.warm_up, passages)
 
     # --- calling
 

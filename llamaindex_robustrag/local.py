@@ -9,7 +9,6 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr
 from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.llms.callbacks import llm_completion_callback
 
-from robustrag_integrations.defenses.rehearsal import QUESTION
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import DecodingModel, Response, TextModel
 from robustrag_integrations.prompts import Prompt
@@ -88,18 +87,6 @@ class TextModelLLM(CustomLLM):
     def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponseGen:
         """Yield the model's greedy answer in pieces."""
         return _pieces(self.model, prompt)
-
-    def warm_up(self) -> None:
-        """Load whatever the first prompt would load; no callback is told.
-
-        A model in this process is asked a made-up question, a server for its list of models.
-
-        Raises:
-            ModelError: the model failed, or its server cannot be reached.
-        """
-        self.model.warm_up()
-        if self.model.in_process:
-            self._reply(QUESTION)
 
     def _reply(self, prompt: str) -> Response:
         [response] = self.model.generate([Prompt(prompt)], "final")

@@ -15,7 +15,6 @@ from llama_index.core.llms import LLM
 from llamaindex_robustrag.caveats import llm_caveats
 from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_calls import FoundAnswer, PlainCalls, StructuredCalls
-from llamaindex_robustrag.local import TextModelLLM
 from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Probed, Response, Role, TextModel, Until
@@ -122,7 +121,6 @@ class LlamaIndexModel(TextModel):
         self._mode = policy.known.setdefault(id(llm), ReplyMode())  # the LLM lives as long as the policy
         self._ways = ("structured_predict",) if llm.metadata.is_function_calling_model else ()
         self._calls = (calls,) if writer is llm else (calls, written)
-        self._llms = (llm,) if writer is llm else (llm, writer)
         self._fitter = Fitter(helper, llm, calls.frame())
         self._warnings = tuple(dict.fromkeys((*llm_caveats(llm), *llm_caveats(writer))))
 
@@ -142,16 +140,6 @@ class LlamaIndexModel(TextModel):
         """The names of the LLM and of the one that writes the final answer."""
         names = dict.fromkeys((self._isolated.description, self._final.description))
         return ", final answer by ".join(names)
-
-    def warm_up(self) -> None:
-        """Warm up the core's models inside LLMs; other LLMs are not called.
-
-        Raises:
-            ModelError: a model in this process failed, or a server cannot be reached.
-        """
-        for llm in self._llms:
-            if isinstance(llm, TextModelLLM):
-                llm.warm_up()
 
     def probe_replies(self) -> Probed:
         """Find out whether the LLM fills in a schema; one without tools, and without a way of its own, is not asked."""

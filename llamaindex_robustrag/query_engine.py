@@ -46,14 +46,6 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self._retriever).__name__}, {self._response_synthesizer!r})"
 
-    def warm_up(self, passages: int = 10) -> None:
-        """Load whatever the first answer would load, as the synthesizer's `warm_up` does; nothing is retrieved."""
-        self._robust.warm_up(passages)
-
-    async def awarm_up(self, passages: int = 10) -> None:
-        """`warm_up` without blocking the event loop."""
-        await self._robust.awarm_up(passages)
-
     @property
     def _robust(self) -> RobustRAGSynthesizer:
         return cast("RobustRAGSynthesizer", self._response_synthesizer)

@@ -8,7 +8,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import copy
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
@@ -73,7 +72,7 @@ from robustrag_integrations.grouping.votes import VoteRules, rules_of
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import for_prompts
-from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer, warmed
+from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
@@ -341,26 +340,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         `allow_sole_source` is set.
         """
         return self.with_changes(for_prompts=True)
-
-    def warm_up(self, passages: int = 10) -> None:
-        """Load the patterns and tables that the first answer would load.
-
-        A model of the core (`TextModelLLM`) is warmed too: one in this process is asked a made-up question, as is one
-        that decoding aggregation reads; to a server a connection is opened. Other LLMs are not called.
-
-        Args:
-            passages: number of groups; the isolation probe is made for that number.
-
-        Raises:
-            ModelError: the model in this process failed, or the server cannot be reached.
-        """
-        self._method.load().rehearse(self._settings_filled(), passages, warmed(self._local))
-        if self._local is None:
-            self._model.warm_up()
-
-    async def awarm_up(self, passages: int = 10) -> None:
-        """`warm_up` without blocking the event loop."""
-        await asyncio.to_thread(self.warm_up, passages)
 
     def synthesize(
         self,

@@ -131,7 +131,6 @@ class Findings:
     estimate: Estimate | None = None
     warnings: tuple[str, ...] = ()
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    settings: Mapping[str, Any] = field(default_factory=dict)  # where they differ from those of the whole run
 
     def add(self, text: str | None, score: float, cause: str, case: int) -> None:
         """Add a possible response. One that scores 0 settles the matter."""
@@ -227,7 +226,7 @@ def certificate(
         estimate=found.estimate,
         cases=len(found.cases),
         model_calls=found.model_calls or 0,
-        settings={**settings, **found.settings, **setup},
+        settings={**settings, **setup},
         numerics=dict(numerics),
         warnings=(*warnings, *question.warnings, *found.warnings),
         evidence=found.evidence,

@@ -58,8 +58,6 @@ def run(args: argparse.Namespace) -> int:
     """Serve the page until interrupted; see the module's help text."""
     named = _models(args)
     try:
-        from robustrag_integrations.defenses.keyword import KEYWORD
-        from robustrag_integrations.defenses.keyword.settings import KeywordSettings
         from robustrag_integrations.evaluation.run.cache import CallCache
         from robustrag_integrations.playground.app import create_app
         from robustrag_integrations.playground.example import example
@@ -77,7 +75,6 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(f"cannot listen on --host {args.host} --port {args.port}: {error}") from error
     with listening, TemporaryDirectory(prefix="robustrag-playground-") as folder:
         Progress().step("reading the example")
-        KEYWORD.load().rehearse(KeywordSettings.of())  # the readers of replies; models are loaded when they are chosen
         hosts = frozenset({*LOOPBACK_HOSTS, args.host.lower()}) if is_loopback(args.host) else None
         if hosts is None:
             complain(f"warning: anybody who reaches {args.host} may ask your models; there is no key")

@@ -227,7 +227,6 @@ class _Server:
         from robustrag_integrations.serve.server import run as listen
 
         service = _service(self.args)
-        _warm_up(service)
         app = create_app(service, key=self.key, hosts=self.hosts, origins=self.args.cors_origins)
         logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
         logging.getLogger("robustrag_integrations").setLevel(logging.INFO)
@@ -277,16 +276,6 @@ def _serve_in_processes(server: _Server) -> None:
 def _warn_of_a_replaced_process(why: str, pause: float) -> None:
     with suppress(OSError):  # standard error is closed
         complain(f"warning: {why}; another one takes its place {f'in {pause:g} s' if pause else 'now'}")
-
-
-def _warm_up(service: Service) -> None:
-    """Load whatever the first answers would load. A model that cannot be reached yet may be there later."""
-    Progress().step("warming up")
-    try:
-        for defense in service.defenses:
-            defense.warm_up(service.library.top_k)
-    except ModelError as error:
-        complain(f"warning: {error}")
 
 
 def _key() -> str | None:

@@ -8,14 +8,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
-from robustrag_integrations._util.checks import check_at_least, check_flag, nearest_of
+from robustrag_integrations._util.checks import check_flag, nearest_of
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Promise, Repeats
 from robustrag_integrations.certification.cases import AttackMode
@@ -23,7 +22,6 @@ from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.registry import METHODS, Method, described, methods_that
-from robustrag_integrations.defenses.rehearsal import CHOICES, QUESTION, made_up_groups, rehearse, said_by_no_model
 from robustrag_integrations.defenses.settings_file import SettingsLike, load_settings, saved_under
 from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGroup, as_passages
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
@@ -319,14 +317,7 @@ class Defense(ABC):
         reference: str | Sequence[str],
         *,
         corruption_size: int | Sequence[int] = 1,
-        metric: Metric = contains_answer,
-        attack: AttackMode = "injection",
-        choices: Sequence[str] | None = None,
-        top_k: int | None = None,
-        max_model_calls: int = 1000,
-        sample: int = 0,
-        seed: int = 0,
-        answer: RobustAnswer | None = None,
+        **options: Unpack[CertifyOptions],
     ) -> Certification | tuple[Certification, ...]:
         """Certify a question: whatever a bounded attacker writes, its answer scores at least `.tau`.
 
@@ -351,20 +342,8 @@ class Defense(ABC):
             TypeError, ValueError: bad input, an answer that is not to be used here, or a model that samples; named in
                 the message.
         """
-        question = self._question(
-            query,
-            passages,
-            reference,
-            corruption_size,
-            metric,
-            attack=attack,
-            top_k=top_k,
-            max_model_calls=max_model_calls,
-            sample=sample,
-            seed=seed,
-        )
-        question = self._with_kept(question, answer, choices)
-        found = self.certification_run(question, metric, choices).run()
+        certified = self._certification(query, passages, reference, corruption_size, **options)
+        found = certified.run()
         return found[0] if _is_one(corruption_size) else found
 
     @overload
@@ -396,30 +375,11 @@ class Defense(ABC):
         reference: str | Sequence[str],
         *,
         corruption_size: int | Sequence[int] = 1,
-        metric: Metric = contains_answer,
-        attack: AttackMode = "injection",
-        choices: Sequence[str] | None = None,
-        top_k: int | None = None,
-        max_model_calls: int = 1000,
-        sample: int = 0,
-        seed: int = 0,
-        answer: RobustAnswer | None = None,
+        **options: Unpack[CertifyOptions],
     ) -> Certification | tuple[Certification, ...]:
         """`certify` without blocking the event loop."""
-        question = self._question(
-            query,
-            passages,
-            reference,
-            corruption_size,
-            metric,
-            attack=attack,
-            top_k=top_k,
-            max_model_calls=max_model_calls,
-            sample=sample,
-            seed=seed,
-        )
-        question = self._with_kept(question, answer, choices)
-        found = await self.certification_run(question, metric, choices).arun()
+        certified = self._certification(query, passages, reference, corruption_size, **options)
+        found = await certified.arun()
         return found[0] if _is_one(corruption_size) else found
 
     def _kept_plan(
@@ -464,53 +424,6 @@ class Defense(ABC):
             raise ValueError(f"the answer cannot be used for this certificate: {why}; leave answer= out to ask again")
         return replace(question, kept=kept)
 
-    def warm_up(self, passages: int = 10) -> None:
-        """Load everything that the first answer would load: call it when a server starts.
-
-        These are patterns and tables; of a model in this process its shared prefix and isolation
-        probe; of a server the HTTP client and a connection. A model in this process answers a made-up question for it.
-        A model elsewhere is sent no prompt; a server is asked for its list of models. A function of yours is not
-        called, but a keyword extractor is.
-
-        Args:
-            passages: number of groups; the probe of a model in this process is made for that number.
-
-        Raises:
-            ModelError: the server cannot be reached, or the model in this process failed.
-        """
-        model = getattr(self, "model", None)
-        if model is not None:
-            model.warm_up()
-        self._rehearse(passages)
-
-    async def awarm_up(self, passages: int = 10) -> None:
-        """`warm_up` without blocking the event loop; connections belong to the loop that opens them."""
-        model = getattr(self, "model", None)
-        if model is not None:
-            await model.awarm_up()
-        await asyncio.to_thread(self._rehearse, passages)
-
-    def _rehearse(self, passages: int) -> None:
-        model = getattr(self, "model", None)
-        self.rehearse(self.settings, passages, self._performer() if model is not None and model.in_process else None)
-
-    @classmethod
-    def rehearse(cls, settings: Any, passages: int = 10, perform: Performer | None = None) -> None:
-        """Answer a made-up question: `warm_up` for the front doors of frameworks.
-
-        Args:
-            settings: of `settings_type`.
-            passages: number of passages to make up.
-            perform: what asks a model in this process; None to ask none. Methods that need probabilities then load
-                nothing.
-        """
-        check_at_least(1, passages=passages)
-        if perform is None and cls.method.needs_probabilities:
-            return
-        choices = CHOICES if settings.as_dict().get("task") == "multiple_choice" else None
-        inputs = PlanInput(QUESTION, made_up_groups(passages), choices, codec=getattr(perform, "codec", None))
-        rehearse(cls.whole_plan(inputs, settings), perform or said_by_no_model)
-
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run that certifies a checked question; `certify` is the front door.
 
@@ -523,21 +436,24 @@ class Defense(ABC):
             f"{', '.join(listed[:-1])} or {listed[-1]}"
         )
 
-    def _question(
+    def _certification(
         self,
         query: str,
         passages: Iterable[str | Passage],
         reference: str | Sequence[str],
         corruption_size: int | Sequence[int],
-        metric: Metric,
+        *,
+        metric: Metric = contains_answer,
+        choices: Sequence[str] | None = None,
+        answer: RobustAnswer | None = None,
         **options: Any,
-    ) -> Question:
-        """Return the checked question of a certification."""
+    ) -> CertificationRun:
+        """Return the certification of a checked question."""
         check_query(query)
         self.rules.check_certifiable()
         if not callable(metric):
             raise TypeError(f"metric must be a function of (response, references), got {type(metric).__name__}")
-        return Question.of(
+        question = Question.of(
             query,
             passages,
             references_of(reference),
@@ -547,6 +463,7 @@ class Defense(ABC):
             group_by=self.group_by,
             **options,
         )
+        return self.certification_run(self._with_kept(question, answer, choices), metric, choices)
 
     def _inputs(self, query: str, groups: tuple[PassageGroup, ...], choices: Sequence[str] | None) -> PlanInput:
         return PlanInput(

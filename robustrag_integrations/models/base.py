@@ -136,16 +136,6 @@ class Model:
         """The numeric settings of its replies (`dtype`, `device`), for certificates; empty where unknown."""
         return {}
 
-    def warm_up(self) -> None:
-        """Load ahead of the first prompt what it would load: a client, a connection.
-
-        Raises:
-            ModelError: the server cannot be reached.
-        """
-
-    async def awarm_up(self) -> None:
-        """`warm_up` for calls from this event loop."""
-
 
 class TextModel(Model, ABC):
     """A language model that turns prompts into text.

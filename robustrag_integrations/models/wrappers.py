@@ -75,16 +75,6 @@ class TwoModels(TextModel):
         self._reader, self._writer = reader, writer
         self.in_process = reader.in_process and writer.in_process
 
-    def warm_up(self) -> None:
-        """Load what the first prompts would load."""
-        self._reader.warm_up()
-        self._writer.warm_up()
-
-    async def awarm_up(self) -> None:
-        """`warm_up` for calls from this event loop."""
-        await self._reader.awarm_up()
-        await self._writer.awarm_up()
-
     def probe_replies(self) -> Probed:
         """The reader's."""
         return self._reader.probe_replies()

@@ -114,15 +114,3 @@ class DecodingPerformer:
     def truncates(self, prompt: Prompt) -> bool:
         """Return False: the session's opening says which prompts were cut."""
         return False
-
-
-def warmed(model: DecodingModel | None) -> DecodingPerformer | None:
-    """Warm a model up; return a performer for a framework's made-up question, None where nothing is to be asked.
-
-    Raises:
-        ModelError: the model's server cannot be reached.
-    """
-    if model is None:
-        return None
-    model.warm_up()
-    return DecodingPerformer(model) if model.in_process else None

@@ -62,7 +62,7 @@ def _run(program: str) -> str:
     return done.stdout.strip() or done.stderr[-2000:]
 
 
-@pytest.mark.parametrize("warm", ["pass", "[d.warm_up() for d in defenses]", "work()"], ids=["cold", "warm", "used"])
+@pytest.mark.parametrize("warm", ["pass", "work()"], ids=["cold", "used"])
 def test_children_that_are_forked_between_questions_answer_and_so_do_their_children(warm: str) -> None:
     program = f"{warm}\nprint(in_a_child(work), in_a_child(lambda: work() or in_a_child(work)), work())"
     assert _run(program) == "0 0 0"

@@ -246,9 +246,6 @@ def test_decoding_opens_no_session_where_the_attacker_cannot_leave_the_path_of_t
     found = defense.certify("q", texts, "aaa", corruption_size=[1, 2], answer=answer)
     assert [one.tau for one in found] == [1, 1]
     assert model.sessions == 1
-    assert defense.certify_etas("q", texts, "aaa", etas=[0.0, 1.0], answer=answer) == defense.certify_etas(
-        "q", texts, "aaa", etas=[0.0, 1.0]
-    )
 
 
 def test_prompts_in_another_order_find_their_own_rows() -> None:

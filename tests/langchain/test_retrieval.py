@@ -86,7 +86,6 @@ def test_it_stays_one_step_in_a_longer_chain(poisoned: ListRetriever) -> None:
     )
     assert chain.invoke(INPUT, {"callbacks": [recorder]}) == "It is Paris indeed"
     assert len(recorder.named("robust_retrieval_chain")) == 1
-    assert chain.steps[1].warm_up() is None  # type: ignore[attr-defined]
 
 
 def test_a_config_may_choose_another_retriever_or_chain(poisoned: ListRetriever) -> None:

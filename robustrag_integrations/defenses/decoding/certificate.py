@@ -8,7 +8,7 @@ each case sums the rows that are its own. A case leaves the walk at its first Ca
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
@@ -55,7 +55,6 @@ def decoding_certification_plan(
     codec: TokenCodec,
     *,
     metric: Metric | None = None,
-    etas: Sequence[int] = (),
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question in one walk over the tree of partial responses.
 
@@ -67,17 +66,9 @@ def decoding_certification_plan(
         settings: the defence's.
         codec: the model's.
         metric: scores the responses.
-        etas: values of eta, in units of 2**-40, in place of the settings' one; the findings are those of all sizes for
-            the first, then for the second, ...
     """
-    chosen = tuple(etas) or (settings.eta,)
-    sizes = [
-        Findings(size, question.cases(size), settings=replace(settings, eta=eta).as_dict())
-        for eta in chosen
-        for size in question.sizes
-    ]
-    per_size = [eta for eta in chosen for _ in question.sizes]
-    walk = Walk(question, settings, codec, sizes, per_size, Ledger(question.max_model_calls), metric)
+    sizes = [Findings(size, question.cases(size)) for size in question.sizes]
+    walk = Walk(question, settings, codec, sizes, Ledger(question.max_model_calls), metric)
     for found in sizes:
         if not all(case.groups for case in found.cases):
             found.open_ended(NOTHING_BENIGN)
@@ -97,15 +88,15 @@ def decoding_certification_plan(
 
 
 def _pass_on(walk: Walk) -> None:
-    """Settle every larger attacker at an eta where a smaller one brings tau to 0."""
-    failed: dict[int, int] = {}  # corruption size by eta
-    for found, eta in zip(walk.sizes, walk.etas, strict=True):
-        if eta in failed and not found.done:
-            found.settle(smaller_size_fails(failed[eta]))
+    """Settle every larger attacker where a smaller one brings tau to 0."""
+    failed: int | None = None
+    for found in walk.sizes:
+        if failed is not None and not found.done:
+            found.settle(smaller_size_fails(failed))
         if found.done and found.model_calls is None:
             found.model_calls = walk.ledger.spent
-        if eta not in failed and found.done and found.certified and found.tau == 0:
-            failed[eta] = found.size
+        if failed is None and found.done and found.certified and found.tau == 0:
+            failed = found.size
 
 
 def _open(

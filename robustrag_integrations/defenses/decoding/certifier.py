@@ -31,10 +31,8 @@ def decoding_run(
     settings: DecodingSettings,
     model: DecodingModel,
     metric: Metric,
-    *,
-    etas: Sequence[int] = (),
 ) -> CertificationRun:
-    """Return a certification over next-token probabilities; `etas` as for `decoding_certification_plan`."""
+    """Return a certification over next-token probabilities."""
     doubts = repeat_warnings(model)
     certifier = DecodingCertifier(model, metric, question.references, question.kept)
 
@@ -44,7 +42,7 @@ def decoding_run(
     named = str(getattr(model, "description", type(model).__name__))
     return CertificationRun(
         question,
-        decoding_certification_plan(question, settings, model.codec, metric=certifier.metric, etas=etas),
+        decoding_certification_plan(question, settings, model.codec, metric=certifier.metric),
         certifier,
         certifier.aperform,
         "decoding",

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Promise
-from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.base import Defense, PlanInput, refuse_choices
 from robustrag_integrations.defenses.decoding import DECODING
 from robustrag_integrations.defenses.decoding.certifier import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-from robustrag_integrations.grouping.passages import Passage, PassageGroup
-from robustrag_integrations.metrics import Metric, contains_answer
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Plan
@@ -92,68 +89,6 @@ class DecodingAggregation(Defense):
             group_by=inputs.group_by,
             model_warnings=inputs.caveats,
         )
-
-    def certify_etas(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        reference: str | Sequence[str],
-        *,
-        etas: Iterable[float],
-        corruption_size: int | Sequence[int] = 1,
-        metric: Metric = contains_answer,
-        attack: AttackMode = "injection",
-        top_k: int | None = None,
-        max_model_calls: int = 1000,
-        sample: int = 0,
-        seed: int = 0,
-        answer: RobustAnswer | None = None,
-    ) -> dict[float, tuple[Certification, ...]]:
-        """`certify` for several values of eta in one walk over the tree: each prefix is scored once for all.
-
-        Args:
-            query: the question; trusted.
-            passages: the clean retrieval, best first.
-            reference: the right answer, or several.
-            etas: in place of the defence's own eta.
-            corruption_size: k', one or several.
-            metric: as for `certify`.
-            attack: as for `certify`.
-            top_k: as for `certify`.
-            sample: as for `certify`.
-            seed: as for `certify`.
-            max_model_calls: the limit of the whole walk.
-            answer: as for `certify`.
-
-        Returns:
-            Per eta, one certificate per corruption size, ascending.
-
-        Raises:
-            TypeError, ValueError: bad input; named in the message.
-        """
-        listed = tuple(etas)
-        for eta in listed:
-            next(s for s in DECODING.settings if s.name == "eta").check(eta)
-        fixed = {eta: DecodingSettings.of(eta=eta).eta for eta in listed}
-        values = tuple(fixed)
-        if not values:
-            raise ValueError("no eta was given; name at least one, such as etas=[0.0, 1.0]")
-        question = self._question(
-            query,
-            passages,
-            reference,
-            corruption_size,
-            metric,
-            attack=attack,
-            top_k=top_k,
-            max_model_calls=max_model_calls,
-            sample=sample,
-            seed=seed,
-        )
-        question = self._with_kept(question, answer, None)
-        found = decoding_run(question, self.settings, self.model, metric, etas=list(fixed.values())).run()
-        count = len(question.sizes)
-        return {eta: found[i * count : (i + 1) * count] for i, eta in enumerate(values)}
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run of Algorithm 4 on this defence's model and settings."""

@@ -65,8 +65,7 @@ class Walk:
     question: Question
     settings: DecodingSettings
     codec: TokenCodec
-    sizes: list[Findings]  # one per corruption size and eta
-    etas: list[int]  # as many
+    sizes: list[Findings]  # one per corruption size
     ledger: Ledger
     metric: Metric | None
     tree: dict[int, dict[tuple[int, ...], dict[str, Any]]] = field(default_factory=dict)
@@ -84,7 +83,7 @@ class Walk:
         """
         scores = np.stack([replies[s].scores[row] for s, row in seat.rows])
         here = replies[seat.rows[0][0]]
-        eta = self.etas[seat.size]
+        eta = self.settings.eta
         choice = choose_token(scores, here.fallbacks[0], eta)
         slack = self.settings.slack if seat.corrupted else 0
         error = 2 * sum(replies[s].noise for s, _ in seat.rows)

@@ -36,7 +36,8 @@ _TRAIL = (
     r"|is (?:the )?(?:correct|right|best)(?: (?:answer|option|choice))?[.!]?|[^\w?+#-]{0,4})?"
 )
 _ALONE = re.compile(r"(?<![\w'’+-])[A-Z0](?![\w'’+#-])")
-_AT_THE_END = re.compile(r"(?<![\w'’+-])([A-Z0])[^\w?+#-]{0,4}\Z")  # "La respuesta es (B)."
+_SENTENCE_END = re.compile(r"(?<=[.!?。！？])\s*(?=\S)")
+_AT_THE_END = re.compile(r"(?<![\w'’°+-])([A-Z0])[^\w?+#-]{0,4}\Z")  # "La respuesta es (B)."
 _LETTER = re.compile(rf"{_LEAD}[^\w?+#-]{{0,4}}([a-z0])[^\w?+#:.-]{{0,4}}{_TRAIL}")
 # A line with one of these that only names an option may mean any other one: "anything but Rome", "not Paris".
 _TURNING = NEGATIONS | frozenset(listed("but except rather instead other than wrong false incorrect untrue less more"))
@@ -126,8 +127,11 @@ def is_unclear(response: str, choices: Sequence[str]) -> bool:
 def _read(response: str, choices: Sequence[str]) -> int | None:
     """Return the option, where "no information" comes after all others; None where it is unclear which."""
     said = without_citations(unboxed(answer_text(_visible(response)))).strip()
-    found = _read_line(said[:_LOOKED_AT].split("\n", 1)[0], choices)
-    return _read_line(said[-_LOOKED_AT:].rpartition("\n")[2], choices) if found is None and "\n" in said else found
+    last = said[-_LOOKED_AT:].rpartition("\n")[2]
+    for part in dict.fromkeys((said[:_LOOKED_AT].partition("\n")[0], last, _SENTENCE_END.split(last)[-1])):
+        if (found := _read_line(part, choices)) is not None:
+            return found
+    return None
 
 
 def _read_line(line: str, choices: Sequence[str]) -> int | None:
@@ -143,17 +147,20 @@ def _read_line(line: str, choices: Sequence[str]) -> int | None:
         return labels.index(letter) if letter in labels else None
     if is_abstention(line) or _NOTHING_FOUND in given:
         return len(choices)
-    if labels and (ending := _AT_THE_END.search(line)) and ending[1] in labels:
-        letters = [letter for letter in _ALONE.findall(line) if letter in labels]
-        return labels.index(ending[1]) if len(letters) == 1 and not _denies(given) else None
     led_by = _as_compared(_FIRST_PART.split(line, maxsplit=1)[0])
     if led_by in options and led_by != given:
         return options.index(led_by)
     named = [i for i, option in enumerate(options) if f" {option} " in f" {given} "]
     whole = [i for i in named if not any(i != j and f" {options[i]} " in f" {options[j]} " for j in named)]
-    if len(whole) != 1:
+    meant = whole[0] if len(whole) == 1 else None
+    if meant is not None and _denies(f" {given} ".replace(f" {options[meant]} ", " ")):
         return None
-    return None if _denies(f" {given} ".replace(f" {options[whole[0]]} ", " ")) else whole[0]
+    if (ending := _AT_THE_END.search(line)) and ending[1] in labels:
+        if meant is not None and f" {given}".endswith(f" {options[meant]}"):  # "vitamin C"
+            return meant
+        letter, is_sole = labels.index(ending[1]), sum(found in labels for found in _ALONE.findall(line)) == 1
+        return letter if meant in (None, letter) and is_sole and not _denies(given) else None
+    return meant
 
 
 def _denies(words: str) -> bool:

@@ -129,20 +129,6 @@ class Connection:
         for data in events.rest():
             yield await _read(parsed, data)
 
-    async def open(self) -> None:
-        """Make this event loop's client and open a connection; any HTTP response will do.
-
-        Raises:
-            ServerError: the server could not be reached.
-        """
-        try:
-            response = await self._send("get", "/models", {})
-        except ServerError as error:
-            if error.unreached:
-                raise
-        else:
-            await response.aclose()
-
     async def aclose(self) -> None:
         """Close the connections that this event loop's calls have used."""
         client = self._clients.pop()

@@ -11,7 +11,6 @@ from typing import Any, Literal, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Probed, Response
 from robustrag_integrations.models.callable import CalledModel
 from robustrag_integrations.models.caller import ModelCaller
@@ -158,17 +157,6 @@ class OpenAIModel(CalledModel):
     def fingerprints(self) -> tuple[str, ...]:
         """The configurations that the server said it answered with (`system_fingerprint`), in order of appearance."""
         return self._fingerprints.seen
-
-    def warm_up(self) -> None:
-        """Make the client and open a connection for synchronous calls: the server is asked for its list of models."""
-        self._loop.run(self.awarm_up())
-
-    async def awarm_up(self) -> None:
-        """`warm_up` for calls from this event loop."""
-        try:
-            await self._caller.limits.within(self._connection.open())
-        except TimeoutError as error:
-            raise ModelError(f"the server cannot be reached: {error}") from None
 
     def close(self) -> None:
         """Close the connections of synchronous calls, and end their thread; calls under way fail with a ModelError."""

@@ -155,40 +155,6 @@ def test_more_than_float_noise_is_not_trusted(measured: float, bound: float | No
     assert noise_bound(measured) == (None if bound is None else pytest.approx(bound))
 
 
-def test_several_eta_share_one_walk() -> None:
-    etas = [0.0, 1.0, 2.5]
-    model = ScriptedDecodingModel(near_ties(5))
-    defense = DecodingAggregation(model, prompts=BARE, eta=9.0, slack=0.0, max_new_tokens=3)
-    passages = [f"p{i}" for i in range(6)]
-    asked = {"etas": etas, "corruption_size": [1, 2], "metric": graded, "max_model_calls": 9999}
-    together = defense.certify_etas("q", passages, "a", **asked)
-    calls = 0
-    for eta in etas:
-        alone = DecodingAggregation(
-            ScriptedDecodingModel(near_ties(5)), prompts=BARE, eta=eta, slack=0.0, max_new_tokens=3
-        )
-        for one, many in zip(
-            alone.certify("q", passages, "a", corruption_size=[1, 2], metric=graded), together[eta], strict=True
-        ):
-            assert (one.tau, one.unbounded, one.settings) == (many.tau, many.unbounded, many.settings | one.settings)
-            assert {r.text for r in one.responses} == {r.text for r in many.responses}
-        calls += one.model_calls
-    assert max(c.model_calls for found in together.values() for c in found) < calls
-
-
-def test_no_eta_is_refused() -> None:
-    defense = DecodingAggregation(ScriptedDecodingModel(forking), prompts=BARE)
-    with pytest.raises(ValueError, match="no eta was given"):
-        defense.certify_etas("q", ["p"] * 4, "a", etas=[], corruption_size=[1])
-
-
-@pytest.mark.parametrize("eta", [[], None, "1", -1.0, float("nan")])
-def test_an_eta_that_is_no_lead_is_refused(eta) -> None:
-    defense = DecodingAggregation(ScriptedDecodingModel(forking), prompts=BARE)
-    with pytest.raises(ValueError, match=r"eta=.* must lie in \[0, 1000\)"):
-        defense.certify_etas("q", ["p"] * 4, "a", etas=[0.0, eta], corruption_size=[1])
-
-
 def silent_one(p_abstain: dict[str, float]):
     """A model in which groups abstain with these probabilities; the loud one alone would change the answer."""
 

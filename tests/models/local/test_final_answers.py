@@ -186,12 +186,17 @@ def test_a_decoding_certificate_is_that_of_one_prefix_at_a_time(architecture, sl
     passages = [f"paris fact {i}" for i in range(6)]
     settings = {"max_context_tokens": 24, "max_new_tokens": 6, "chat": False, "stop": ()}
     model = LocalModel(tiny_model(architecture), tiny_tokenizer(), **settings)
-    defense = DecodingAggregation(model, max_new_tokens=5, stop=["zzz"], slack=slack)
-    asked = {"etas": [1.0, 2.0, 3.0, 4.0], "corruption_size": [1, 2], "metric": graded, "max_model_calls": 120}
-    walks = defense.certify_etas("Where?", passages, "paris", **asked)
+    asked = {"corruption_size": [1, 2], "metric": graded, "max_model_calls": 120}
+
+    def certified():
+        each = (
+            DecodingAggregation(model, max_new_tokens=5, stop=["zzz"], slack=slack, eta=eta) for eta in (1, 2, 3, 4)
+        )
+        return [found for defense in each for found in defense.certify("Where?", passages, "paris", **asked)]
+
+    packed = certified()
     monkeypatch.setattr(session.LocalSession, "tree", lambda self: None)
-    plain = defense.certify_etas("Where?", passages, "paris", **asked)
-    packed, alone = ([found for eta in asked["etas"] for found in told[eta]] for told in (walks, plain))
+    alone = certified()
     for one, other in zip(packed, alone, strict=True):
         assert one.responses == other.responses
         assert (one.tau, one.certified, one.stopped) == (other.tau, other.certified, other.stopped)
