@@ -6,61 +6,16 @@ from contextlib import suppress
 from typing import Any, cast
 from uuid import UUID
 
-from langchain_core.callbacks import (
-    AsyncCallbackManagerForLLMRun,
-    BaseCallbackHandler,
-    adispatch_custom_event,
-    dispatch_custom_event,
-)
+from langchain_core.callbacks import BaseCallbackHandler, adispatch_custom_event, dispatch_custom_event
 from langchain_core.callbacks.base import BaseCallbackManager
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import get_callback_manager_for_config
 
-from langchain_robustrag.replies import Seen
 from robustrag_integrations.answers.answer import RobustAnswer
 
 REPORT_EVENT = "robustrag_report"
 NOSTREAM = "nostream"  # the tag that LangGraph recognises
-
-
-class OpenRuns(Seen):
-    """Tracks, too, which models' runs of one call have begun and not ended.
-
-    LangChain closes the chain around a model whose call is cancelled, and leaves the run of the model open.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._open: dict[UUID, dict[str, Any]] = {}
-
-    def on_llm_start(self, serialized: Any, prompts: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note an open run."""
-        self._open[run_id] = kwargs
-
-    on_chat_model_start: Any = on_llm_start
-
-    def on_llm_end(self, response: LLMResult, **kwargs: Any) -> None:
-        """Note the end of a run."""
-        self._open.pop(kwargs["run_id"], None)
-        super().on_llm_end(response, **kwargs)
-
-    def on_llm_error(self, error: BaseException, *, run_id: UUID, **kwargs: Any) -> None:
-        """Note the failure of a run."""
-        self._open.pop(run_id, None)
-
-    async def close(self, error: BaseException, config: RunnableConfig) -> None:
-        """End all runs that are still open with this error, for the handlers of the call's config."""
-        handlers = list(getattr(config.get("callbacks"), "handlers", ()))
-        while self._open:
-            run_id, known = self._open.popitem()
-            run = AsyncCallbackManagerForLLMRun(
-                run_id=run_id,
-                handlers=handlers,
-                inheritable_handlers=handlers,
-                **{name: known.get(name) for name in ("parent_run_id", "tags", "metadata")},
-            )
-            await run.on_llm_error(error, response=LLMResult(generations=[]))
 
 
 class HeardQuery(BaseCallbackHandler):

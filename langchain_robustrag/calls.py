@@ -22,7 +22,7 @@ from langchain_core.runnables.config import set_config_context
 from langchain_core.runnables.utils import coro_with_context
 
 from langchain_robustrag.audit import announced
-from langchain_robustrag.callbacks import NOSTREAM, OpenRuns, has_handlers, in_loop, without_tokens
+from langchain_robustrag.callbacks import NOSTREAM, has_handlers, in_loop, without_tokens
 from langchain_robustrag.language_models import (
     has_listeners,
     is_synchronous,
@@ -298,22 +298,18 @@ class CallPerformer:
         return without_secrets(response_of(reply, seen.ending), self.calls.llm)
 
     async def _aask(self, asked: tuple[Prompt, ChildRun], *, way: str = "") -> Response:
-        (prompt, child), runs = asked, OpenRuns()
+        (prompt, child), seen = asked, Seen()
         if prompt.blank:
             return BLANK
         asking, value = self.calls.asking(prompt, heard=self._heard, way=way)
-        reply = await self._ainvoked(asking, value, announced(child(self._watching(runs)), prompt), runs)
-        return without_secrets(response_of(reply, runs.ending), self.calls.llm)
+        reply = await self._ainvoked(asking, value, announced(child(self._watching(seen)), prompt))
+        return without_secrets(response_of(reply, seen.ending), self.calls.llm)
 
-    async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig, runs: OpenRuns) -> Any:
+    async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig) -> Any:
         with _inside(config) as context:
-            if self.calls.synchronous:  # a call that is given up closes its runs when it ends
+            if self.calls.synchronous:
                 return await self.calls.limits.arun(context.run, asking.invoke, value, config)
-            try:
-                return await coro_with_context(asking.ainvoke(value, config), context, create_task=True)
-            except BaseException as error:
-                await runs.close(error, config)
-                raise
+            return await coro_with_context(asking.ainvoke(value, config), context, create_task=True)
 
     def _shown(self, error: BaseException) -> Exception:
         """Return the exception, or a presentable one where it holds one of the model's keys."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
+from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
@@ -42,16 +42,6 @@ def _made(llm: Any, config: RunnableConfig) -> Any:
             'config={"configurable": {"model": "..."}}, or name one in init_chat_model'
         )
     return llm._model(config)
-
-
-def drawable(llm: Any) -> Any:
-    """Return the model in a form that a graph can draw: one that configs choose has no name before."""
-
-    def named(runnable: Any) -> Any:
-        shown: Runnable[Any, Any] = RunnablePassthrough[Any]().with_config(run_name="model_of_the_config")
-        return shown if is_open_model(runnable) else runnable
-
-    return rebuilt(llm, named)
 
 
 def model_name(llm: Any) -> str:

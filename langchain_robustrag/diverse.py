@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import (
-    ConfigurableFieldSpec,
-    Runnable,
-    RunnableConfig,
-    ensure_config,
-    patch_config,
-    run_in_executor,
-)
-from langchain_core.runnables.utils import get_unique_config_specs
+from langchain_core.runnables import RunnableConfig, run_in_executor
+from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
 from langchain_robustrag.documents import Isolation, checked_documents
-from langchain_robustrag.more_documents import COUNTS, asked_for, finds_all
 from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.grouping.passages import grouping_of
 from robustrag_integrations.grouping.quotas import (
@@ -33,7 +26,14 @@ from robustrag_integrations.grouping.quotas import (
 )
 
 _log = logging.getLogger(__name__)
-_Manager = CallbackManagerForRetrieverRun | AsyncCallbackManagerForRetrieverRun
+_COUNTS = (
+    *("k", "top_k", "top_n", "top_k_results", "similarity_top_k", "num_results", "number_of_results", "n_results"),
+    *("max_results", "limit"),
+)
+
+
+class UnknownRetrieverError(TypeError):
+    """The way to ask this retriever for more documents is not known; the message says what to set."""
 
 
 class DiverseRetriever(BaseRetriever):
@@ -46,10 +46,8 @@ class DiverseRetriever(BaseRetriever):
     it are asked.
 
     Attributes:
-        retriever: any retriever whose number of documents can be set: vector stores (`search_kwargs`), those with `k`
-            or `top_k`, and wrappers around such ones (ensembles, query rewriters, rerankers, `with_config`, ...).
-            Each round calls it once, with all that it calls: put a `DiverseRetriever` inside of a reranker or a query
-            rewriter that asks a model, rather than around it.
+        retriever: any retriever whose number of documents can be set: vector stores (`search_kwargs`), and those with
+            `k` or `top_k`. Ensembles, rerankers and query rewriters take `DiverseRetriever`s inside.
         sources: number of origins that are wanted.
         per_origin: maximum number of documents of one origin.
         group_by: what an origin is; the same as the chain's `group_by`.
@@ -71,7 +69,7 @@ class DiverseRetriever(BaseRetriever):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    retriever: SkipValidation[Runnable[str, Any]] | None = None
+    retriever: SkipValidation[BaseRetriever] | None = None
     sources: int = 10
     per_origin: int = 2
     group_by: Any = "origin"
@@ -79,7 +77,7 @@ class DiverseRetriever(BaseRetriever):
     fetch: Callable[[str, int], Sequence[Document]] | None = Field(default=None, exclude=True)
     afetch: Callable[[str, int], Awaitable[Sequence[Document]]] | None = Field(default=None, exclude=True)
 
-    def __init__(self, retriever: Runnable[str, Any] | None = None, **settings: Any) -> None:
+    def __init__(self, retriever: BaseRetriever | None = None, **settings: Any) -> None:
         super().__init__(**{"retriever": retriever, **settings})
 
     @model_validator(mode="after")
@@ -87,47 +85,33 @@ class DiverseRetriever(BaseRetriever):
         quota = self._quota()
         grouping_of(1, self.group_by)
         if self.fetch is None and self.afetch is None:
-            if not isinstance(self.retriever, Runnable):
+            if not isinstance(self.retriever, BaseRetriever):
                 raise ValueError(f"retriever must be a retriever, got {type(self.retriever).__name__}; or pass fetch=")
-            asked_for(self.retriever, quota.sources)
+            _asked_for(self.retriever, quota.sources)
         return self
 
-    def invoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """Retrieve documents; further arguments reach the wrapped retriever."""
-        return super().invoke(input, config, **kwargs, caller_config=config)
-
-    async def ainvoke(self, input: str, config: RunnableConfig | None = None, **kwargs: Any) -> list[Document]:
-        """`invoke` without blocking the event loop."""
-        return await super().ainvoke(input, config, **kwargs, caller_config=config)
-
-    def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **kwargs: Any
-    ) -> list[Document]:
-        config, others = _apart(kwargs)
-
+    def _get_relevant_documents(self, query: str, *, run_manager: CallbackManagerForRetrieverRun) -> list[Document]:
         def fetch(k: int) -> Sequence[Document]:
             if self.fetch is not None:
                 return checked_documents(self.fetch(query, k))
             if self.retriever is None:
                 raise ValueError("this DiverseRetriever has afetch= alone; pass fetch= as well, or call ainvoke")
-            retriever, child = asked_for(self.retriever, k, _child(config, run_manager, k))
-            return checked_documents(retriever.invoke(query, child, **others))
+            config: RunnableConfig = {"callbacks": run_manager.get_child(f"k={k}")}
+            return checked_documents(_asked_for(self.retriever, k).invoke(query, config))
 
         return self._said(driven(self._gathering(), fetch))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **kwargs: Any
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
-        config, others = _apart(kwargs)
-
         async def fetch(k: int) -> Sequence[Document]:
             if self.afetch is not None:
                 return checked_documents(await self.afetch(query, k))
             if self.fetch is not None:
-                return checked_documents(await run_in_executor(config, self.fetch, query, k))
+                return checked_documents(await run_in_executor(None, self.fetch, query, k))
             assert self.retriever is not None  # noqa: S101 - checked when it was made
-            retriever, child = asked_for(self.retriever, k, _child(config, run_manager, k))
-            return checked_documents(await retriever.ainvoke(query, child, **others))
+            config: RunnableConfig = {"callbacks": run_manager.get_child(f"k={k}")}
+            return checked_documents(await _asked_for(self.retriever, k).ainvoke(query, config))
 
         return self._said(await adriven(self._gathering(), fetch))
 
@@ -137,7 +121,7 @@ class DiverseRetriever(BaseRetriever):
     def _gathering(self) -> Gathering[Document]:
         places = Isolation(group_by=self.group_by).places
         by_function = self.fetch is not None or self.afetch is not None
-        return gather(self._quota(), places, exact=by_function or finds_all(self.retriever))
+        return gather(self._quota(), places, exact=by_function or _finds_all(self.retriever))
 
     def _said(self, found: Gathered[Document]) -> list[Document]:
         if not found.shortage:
@@ -146,17 +130,38 @@ class DiverseRetriever(BaseRetriever):
         said = {SHORTAGE: found.shortage}
         return [item.model_copy(update={"metadata": {**(item.metadata or {}), **said}}) for item in found.items]
 
-    @property
-    def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The configurable fields of the wrapped retriever."""
-        return get_unique_config_specs(self.retriever.config_specs if self.retriever is not None else [])
+
+def _asked_for(retriever: BaseRetriever, k: int) -> BaseRetriever:
+    """Return a copy of the retriever that finds `k` documents.
+
+    Raises:
+        UnknownRetrieverError: it has no number that is known, or other retrievers inside.
+    """
+    values = {name: getattr(retriever, name) for name in type(retriever).model_fields}
+    update: dict[str, Any] = {name: k for name in _COUNTS if name in values and isinstance(values[name], int | None)}
+    if isinstance(values.get("search_kwargs"), Mapping):
+        update["search_kwargs"] = _search(retriever, values["search_kwargs"], k)
+    listed = [value if isinstance(value, (list, tuple)) else [value] for value in values.values()]
+    if not update or any(isinstance(inner, BaseRetriever) for inners in listed for inner in inners):
+        raise UnknownRetrieverError(
+            f"how many documents {type(retriever).__name__} finds cannot be set: put a DiverseRetriever around each "
+            "retriever inside of it, or pass fetch=, a function from a query and a number to that many documents, best "
+            "first"
+        )
+    return retriever.model_copy(update=update)
 
 
-def _apart(kwargs: dict[str, Any]) -> tuple[RunnableConfig | None, dict[str, Any]]:
-    """Split the wrapped retriever's arguments from the caller's config; the number of documents is set here."""
-    others = {name: value for name, value in kwargs.items() if name not in (*COUNTS, "caller_config", "verbose")}
-    return kwargs.get("caller_config"), others
+def _search(retriever: Any, given: Mapping[str, Any], k: int) -> dict[str, Any]:
+    """Return the vector store's arguments. `fetch_k` counts the candidates that it looks at, for MMR or a filter."""
+    search = {**given, "k": k}
+    store = getattr(getattr(retriever, "vectorstore", None), "similarity_search", None)
+    filters = "filter" in given and store is not None and "fetch_k" in inspect.signature(store).parameters
+    kind = getattr(retriever, "search_type", None)
+    if "fetch_k" in given or filters or getattr(kind, "value", kind) == "mmr":
+        search["fetch_k"] = max(int(given.get("fetch_k") or 0), 2 * k)
+    return search
 
 
-def _child(config: RunnableConfig | None, manager: _Manager, k: int) -> RunnableConfig:
-    return patch_config(ensure_config(config), callbacks=manager.get_child(f"k={k}"))
+def _finds_all(retriever: object) -> bool:
+    """True if fewer documents than requested mean that there are no more: some stores filter what they have found."""
+    return type(retriever) is VectorStoreRetriever and not {"fetch_k", "filter"} & retriever.search_kwargs.keys()

@@ -17,8 +17,6 @@ from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.runnable import RobustDocuments
 
-_READ = "__pregel_read"  # where LangGraph tells a node how to read the state
-
 
 class RobustNode(RunnableLambda[Any, dict[str, Any]]):
     """A node of `create_robust_node`: it writes an answer and a report, and no document.
@@ -57,9 +55,6 @@ def create_robust_node(
         robustness_key: and the report, a `RobustAnswer.to_dict()`, which a checkpointer can store; None leaves it out.
         options: the keyword arguments of `create_robust_documents_chain`.
 
-    Raises:
-        KeyError: when the node runs: the state has no such key; the message names it.
-
     Examples:
         ```python
         graph = StateGraph(State)  # with input, context, answer and robustness
@@ -80,12 +75,10 @@ def create_robust_node(
         return written
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        _check_keys(config, answer_key, robustness_key)
         shown = ShownMessage()
         return update(answering.invoke(_inputs(state), merge_configs(config, {"callbacks": [shown]})), shown)
 
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        _check_keys(config, answer_key, robustness_key)
         shown = ShownMessage()
         merged = merge_configs(config, {"callbacks": [in_loop(shown)]})
         return update(await answering.ainvoke(_inputs(state), merged), shown)
@@ -93,27 +86,6 @@ def create_robust_node(
     made = RobustNode(node, anode, name="robust_answer")
     made.answering, made.robustness_key = answering, robustness_key
     return made
-
-
-def _check_keys(config: RunnableConfig, *keys: str | None) -> None:
-    """Raise KeyError for a key that the graph's state lacks: LangGraph silently drops what is written there."""
-    read = config.get("configurable", {}).get(_READ)
-    if read is None or _has(read, "__root__"):
-        return
-    for key in keys:
-        if key is not None and not _has(read, key):
-            raise KeyError(
-                f"the graph's state has no key {key!r} for the node to write; add it to the state, or name another: "
-                "answer_key=, robustness_key= (None to leave the report out)"
-            )
-
-
-def _has(read: Any, key: str) -> bool:
-    try:
-        read([key])
-    except KeyError:
-        return False
-    return True
 
 
 def _inputs(state: Any) -> dict[str, Any]:

@@ -10,19 +10,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from langchain_core.language_models import BaseLanguageModel, LanguageModelLike
-from langchain_core.messages import BaseMessage
-from langchain_core.output_parsers import BaseOutputParser, StrOutputParser
 from langchain_core.outputs import GenerationChunk
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableAssign, RunnableLambda, RunnableParallel, RunnableSequence
+from langchain_core.runnables import Runnable, RunnableAssign, RunnableParallel, RunnableSequence
 from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
 from langchain_core.runnables.retry import RunnableRetry
 from pydantic import BaseModel
 
-from langchain_robustrag.replies import text_of
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.reply_text.reasoning import parts_of
 
 AnyModel: TypeAlias = LanguageModelLike | TextModel | DecodingModel
 
@@ -59,7 +55,7 @@ def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
             "from: create_robust_retrieval_chain(retriever, llm, prompt), or LangChain's "
             "create_retrieval_chain(retriever, create_robust_documents_chain(llm, prompt))"
         )
-    runnable: Runnable[Any, Any] = rebuilt(rebuilt(coerce_to_runnable(llm), _answer_only), _before_parsers)
+    runnable: Runnable[Any, Any] = rebuilt(coerce_to_runnable(llm), _answer_only)
     return runnable
 
 
@@ -204,31 +200,6 @@ def _answer_only(model: Any) -> Any:
 
     AnswerOnly.__name__ = AnswerOnly.__qualname__ = pipeline_class.__name__
     return AnswerOnly(**{name: getattr(model, name) for name in pipeline_class.model_fields})
-
-
-def _before_parsers(runnable: Any) -> Any:
-    """Have a sequence's parsers read answers alone, as they fail on reasoning; return anything else as it is.
-
-    `StrOutputParser` changes nothing, so that the reply layer still sees all of the text behind it.
-    """
-    if not isinstance(runnable, RunnableSequence):
-        return runnable
-    steps: list[Any] = []
-    for step in runnable.steps:
-        if isinstance(step, BaseOutputParser) and not isinstance(step, StrOutputParser):
-            steps.append(RunnableLambda(_without_reasoning, name="without_reasoning"))
-        steps.append(step)
-    return RunnableSequence(*steps, name=runnable.name) if len(steps) > len(runnable.steps) else runnable
-
-
-def _without_reasoning(said: Any) -> Any:
-    """Return the reply without the reasoning in its text. Unfinished reasoning stays, as no parser accepts it."""
-    if not isinstance(said, (BaseMessage, str)):
-        return said
-    parts = parts_of(text_of(said))
-    if parts.unfinished or not parts.reasoning_chars:
-        return said
-    return said.model_copy(update={"content": parts.answer}) if isinstance(said, BaseMessage) else parts.answer
 
 
 class _Watched:

@@ -21,7 +21,6 @@ from langchain_core.runnables import (
 )
 from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.configurable import DynamicRunnable
-from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, Field
@@ -101,10 +100,6 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         """The configurable fields of the retriever and of the robust chain."""
         return get_unique_config_specs([*self.retriever.config_specs, *self.answering.config_specs])
-
-    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """Return a graph of the retriever and the steps of the robust chain."""
-        return (self.retriever | self.answering).get_graph(config)
 
     def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
         """Return the schema of the prompt's inputs other than the documents: the question, and any others."""

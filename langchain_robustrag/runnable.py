@@ -22,9 +22,7 @@ from langchain_core.runnables import (
     ConfigurableFieldSpec,
     Runnable,
     RunnableConfig,
-    RunnablePassthrough,
 )
-from langchain_core.runnables.graph import Graph
 from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
@@ -32,7 +30,7 @@ from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 from langchain_robustrag.base import OneRun, child_config
 from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
 from langchain_robustrag.calls import CallOptions, CallPerformer, ModelCalls, RunManager
-from langchain_robustrag.configured import configured, drawable, model_name
+from langchain_robustrag.configured import configured, model_name
 from langchain_robustrag.documents import Isolation, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, as_langchain, check_inputs, shown_names
@@ -395,16 +393,3 @@ class RobustDocuments(OneRun[Any]):
         documents = {self.document_variable_name: (list[Document], ...)}
         fields: dict[str, Any] = {**documents, **types}
         return create_model("RobustDocumentsInput", **fields)
-
-    def get_graph(self, config: RunnableConfig | None = None) -> Graph:
-        """Return a graph of the steps: prompt, model, aggregation, second prompt, model, output parser."""
-        aggregate: Runnable[Any, Any] = RunnablePassthrough[Any]().with_config(
-            run_name=f"{self.aggregation}_aggregation"
-        )
-        if self._model is not None:
-            return (self.prompt | aggregate | self.output_parser).get_graph(config)
-        asked = self.prompt | drawable(self.llm) | aggregate
-        if self._asks_finally:
-            asked = asked | (self.keyword_prompt or self.prompt) | drawable(self.final_llm or self.llm)
-        graph: Graph = (asked | self.output_parser).get_graph(config)
-        return graph

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, ValuesView
+from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
+from llama_index.core.tools import RetrieverTool
 
 from llamaindex_robustrag.grouping import GroupNodesBy, node_places
-from llamaindex_robustrag.more_nodes import asked_for
 from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.grouping.passages import grouping_of
 from robustrag_integrations.grouping.quotas import (
@@ -24,10 +26,19 @@ from robustrag_integrations.grouping.quotas import (
     gather,
 )
 
+_COUNTS = (
+    *("similarity_top_k", "_similarity_top_k", "top_k", "_top_k", "k", "_k", "number_of_results", "top_n"),
+    *("limit", "_limit", "num_chunks_per_query", "_max_top_k", "_sparse_top_k", "_hybrid_top_k"),
+)
+_GIVE_ALL = frozenset({"SummaryIndexRetriever", "TreeAllLeafRetriever", "TreeRootRetriever", "EmptyIndexRetriever"})
 _log = logging.getLogger(__name__)
 
 Fetch = Callable[[QueryBundle, int], Sequence[NodeWithScore]]
 AsyncFetch = Callable[[QueryBundle, int], Awaitable[Sequence[NodeWithScore]]]
+
+
+class UnknownRetrieverError(TypeError):
+    """The way to ask this retriever for more nodes is not known; the message says what to set."""
 
 
 class DiverseRetriever(BaseRetriever):
@@ -40,8 +51,8 @@ class DiverseRetriever(BaseRetriever):
     retriever is never changed: copies of it are asked.
 
     Args:
-        retriever: any retriever whose number of nodes can be set (`similarity_top_k` and its like), and wrappers around
-            such ones (fusion, transforms, routers, auto-merging). Each round calls it once, with all that it calls.
+        retriever: any retriever whose number of nodes can be set (`similarity_top_k` and its like). Fusion, transforms,
+            routers and auto-merging take `DiverseRetriever`s inside.
         sources: number of origins that are wanted.
         per_origin: maximum number of nodes of one origin.
         group_by: what an origin is; the same as the synthesizer's `group_by`.
@@ -79,7 +90,7 @@ class DiverseRetriever(BaseRetriever):
         if fetch is None and afetch is None:
             if not isinstance(retriever, BaseRetriever):
                 raise TypeError(f"retriever must be a retriever, got {type(retriever).__name__}; or pass fetch=")
-            asked_for(retriever, sources)
+            _asked_for(retriever, sources)
         self._retriever, self._group_by = retriever, group_by
         self._fetch, self._afetch = fetch, afetch
         super().__init__(callback_manager=callback_manager, verbose=verbose)
@@ -98,7 +109,7 @@ class DiverseRetriever(BaseRetriever):
                 return list(self._fetch(query_bundle, k))
             if self._retriever is None:
                 raise ValueError("this DiverseRetriever has afetch= alone; pass fetch= as well, or call aretrieve")
-            return asked_for(self._retriever, k).retrieve(query_bundle)
+            return _asked_for(self._retriever, k).retrieve(query_bundle)
 
         return self._said(driven(self._gathering(), fetch))
 
@@ -109,7 +120,7 @@ class DiverseRetriever(BaseRetriever):
             if self._fetch is not None:
                 return list(await asyncio.to_thread(self._fetch, query_bundle, k))
             assert self._retriever is not None  # noqa: S101 - checked when it was made
-            return await asked_for(self._retriever, k).aretrieve(query_bundle)
+            return await _asked_for(self._retriever, k).aretrieve(query_bundle)
 
         return self._said(await adriven(self._gathering(), fetch))
 
@@ -135,3 +146,31 @@ def _with_shortage(node: BaseNode, shortage: Shortage) -> BaseNode:
             "excluded_embed_metadata_keys": embedded,
         }
     )
+
+
+def _asked_for(retriever: BaseRetriever, k: int) -> BaseRetriever:
+    """Return a copy of the retriever that finds `k` nodes.
+
+    Raises:
+        UnknownRetrieverError: it has no number that is known, or other retrievers inside.
+    """
+    changed, kind = copy.copy(retriever), type(retriever).__name__
+    counts = [name for name in _COUNTS if type(vars(retriever).get(name)) is int]
+    held = (value.values() if isinstance(value, Mapping) else value for value in vars(retriever).values())
+    listed = [list(value) if isinstance(value, (list, tuple, ValuesView)) else [value] for value in held]
+    inside = any(isinstance(inner, (BaseRetriever, RetrieverTool)) for inners in listed for inner in inners)
+    if inside or not (counts or kind in _GIVE_ALL):
+        raise UnknownRetrieverError(
+            f"how many nodes {kind} finds cannot be set: put a DiverseRetriever around each retriever inside of it, or "
+            "pass fetch=, a function from a QueryBundle and a number to that many nodes, best first"
+        )
+    for name in counts:
+        setattr(changed, name, _at_most_all(retriever, k))
+    return changed
+
+
+def _at_most_all(retriever: Any, k: int) -> int:
+    """Cap the number at the nodes that BM25 has: it refuses to return more."""
+    scores = getattr(getattr(retriever, "bm25", None), "scores", None)
+    there = scores.get("num_docs") if isinstance(scores, Mapping) else None
+    return k if there is None else max(min(k, int(there)), 1)

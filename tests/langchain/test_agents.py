@@ -190,7 +190,6 @@ def test_the_robust_tool_is_left_alone_by_the_middleware(web: ListRetriever) -> 
 async def test_the_graph_node_answers_from_the_state(web: ListRetriever, asynchronously: bool) -> None:
     from langgraph.checkpoint.memory import InMemorySaver
     from langgraph.graph import END, START, StateGraph
-    from typing_extensions import TypedDict
 
     class State(TypedDict, total=False):
         input: str
@@ -281,28 +280,6 @@ def test_an_abstention_of_the_node_is_shown_too() -> None:
     graph = graph_of(Talk, create_robust_node(Reader(), answer_key="messages"))
     given: Any = {**QUESTION_MESSAGES, "context": []}
     assert [m.text for m, _ in graph.stream(given, stream_mode="messages")] == ["I don't know"]
-
-
-def test_a_key_that_the_state_lacks_is_named(web: ListRetriever) -> None:
-    class NoReport(TypedDict, total=False):
-        input: str
-        context: list[Document]
-        answer: str
-
-    class NoAnswer(TypedDict, total=False):
-        input: str
-        context: list[Document]
-        robustness: dict[str, Any]
-
-    given: Any = {"input": QUESTION, "context": web.documents}
-    with pytest.raises(KeyError, match="no key 'robustness' for the node to write"):
-        graph_of(NoReport, create_robust_node(Reader())).invoke(given)
-    with pytest.raises(KeyError, match="no key 'answer' for the node to write"):
-        graph_of(NoAnswer, create_robust_node(Reader())).invoke(given)
-    with pytest.raises(KeyError, match="documents under 'context'"):
-        graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke({"input": QUESTION})
-    state = graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke(given)
-    assert state["answer"] == "Paris"
 
 
 def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever) -> None:

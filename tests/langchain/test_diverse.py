@@ -14,12 +14,11 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding, Embeddings
 from langchain_core.load import dumpd
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import ConfigurableField, RunnableLambda
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_robustrag import DiverseRetriever, create_robust_retrieval_chain
-from langchain_robustrag.more_documents import UnknownRetrieverError
+from langchain_robustrag.diverse import UnknownRetrieverError
 from tests.langchain.fakes import ListRetriever, Reader
 
 QUERY = "Who runs the mill?"
@@ -121,28 +120,25 @@ def test_the_end_of_the_corpus_ends_the_search(caplog: pytest.LogCaptureFixture)
     assert "found 4 of the 10 sources wanted, in 5 passages: the retriever has no more" in caplog.text
 
 
-def classic(name: str) -> Any:
-    """Wrappers of langchain-classic around a vector store, by name."""
+@pytest.mark.parametrize("name", ["ensemble", "compression", "own"])
+def test_wrappers_take_diverse_retrievers_inside(name: str) -> None:
     module = pytest.importorskip("langchain_classic.retrievers")
-    if name == "ensemble":
-        parts = [store().as_retriever(), Counted(docs=corpus()[::-1])]
-        return module.EnsembleRetriever(retrievers=parts, weights=[0.5, 0.5])
-    if name == "merger":
-        return module.MergerRetriever(retrievers=[store().as_retriever(), Counted(docs=corpus()[::-1])])
-    if name == "multi query":
-        ask = RunnableLambda(lambda _: ["mill runs", "runs the mill"])
-        return module.MultiQueryRetriever(retriever=store().as_retriever(), llm_chain=ask)
-    if name == "compression":
-        return module.ContextualCompressionRetriever(
-            base_compressor=FirstOfAll(), base_retriever=store().as_retriever()
-        )
-    if name == "parents":
-        return parents(module)
-    raise KeyError(name)
+
+    def wrapped(inner: Any) -> Any:
+        return {
+            "ensemble": lambda: module.EnsembleRetriever(retrievers=[inner, inner], weights=[0.5, 0.5]),
+            "compression": lambda: module.ContextualCompressionRetriever(base_compressor=All(), base_retriever=inner),
+            "own": lambda: Sieve(searched=inner),
+        }[name]()
+
+    check(wrapped(DiverseRetriever(store().as_retriever())).invoke(QUERY))
+    with pytest.raises(UnknownRetrieverError, match="DiverseRetriever around each retriever inside"):
+        DiverseRetriever(wrapped(store().as_retriever()))
 
 
-def parents(module: Any) -> Any:
+def test_a_vector_store_of_parents_is_asked_for_more() -> None:
     """A parent of 200 children that are nearest to the query, and others of one child each."""
+    module = pytest.importorskip("langchain_classic.retrievers")
     documents = corpus(flood=1)
     kept: InMemoryStore = InMemoryStore()
     kept.mset([(d.metadata["source"], d) for d in documents])
@@ -151,73 +147,19 @@ def parents(module: Any) -> Any:
         for d in documents
         for _ in range(200 if d.metadata["source"] == "flood.pdf" else 1)
     ]
-    return module.MultiVectorRetriever(vectorstore=store(children), docstore=kept)
+    check(DiverseRetriever(module.MultiVectorRetriever(vectorstore=store(children), docstore=kept)).invoke(QUERY))
 
 
-class FirstOfAll(BaseDocumentCompressor):
-    """What rerankers are: they keep `top_n` documents."""
-
-    top_n: int = 4
+class All(BaseDocumentCompressor):
+    """A reranker that keeps all documents."""
 
     def compress_documents(self, documents: Any, query: str, callbacks: Any = None) -> Any:
-        return documents[: self.top_n]
+        return documents
 
 
-@pytest.mark.parametrize("name", ["ensemble", "merger", "multi query", "compression", "parents"])
-def test_wrappers_of_retrievers_are_asked_for_more_all_the_way_down(name: str) -> None:
-    retriever = classic(name)
-    before = repr(retriever)
-    check(DiverseRetriever(retriever).invoke(QUERY))
-    assert repr(retriever) == before
-
-
-@pytest.mark.parametrize("name", ["ensemble", "multi query"])
-def test_copies_that_a_wrapper_drops_do_not_end_the_search(name: str) -> None:
-    module = pytest.importorskip("langchain_classic.retrievers")
-    copies = [Document(f"{QUERY} Mallory", metadata={"source": f"copy-{i % 2}"}) for i in range(200)]
-    inner = Counted(docs=[*copies, *corpus(flood=1)])
-    ask = RunnableLambda(lambda _: ["the mill"])
-    retriever = {
-        "ensemble": lambda: module.EnsembleRetriever(retrievers=[inner], weights=[1.0]),
-        "multi query": lambda: module.MultiQueryRetriever(retriever=inner, llm_chain=ask),
-    }[name]()
-    assert len(set(sources(DiverseRetriever(retriever).invoke(QUERY)))) == 10
-
-
-@pytest.mark.parametrize("wrap", ["config", "retry", "fallbacks", "bind", "configurable"])
-def test_runnables_around_a_retriever_are_looked_through(wrap: str) -> None:
-    inner = store().as_retriever()
-    wrapped = {
-        "config": lambda: inner.with_config(tags=["mine"]),
-        "retry": lambda: inner.with_retry(),
-        "fallbacks": lambda: inner.with_fallbacks([Counted(docs=corpus())]),
-        "bind": lambda: inner.bind(k=3),
-        "configurable": lambda: inner.configurable_fields(search_kwargs=ConfigurableField(id="search")),
-    }[wrap]()
-    check(DiverseRetriever(wrapped).invoke(QUERY))
-
-
-def test_configurable_fields_of_the_wrapped_retriever_are_the_callers() -> None:
-    seen: list[Any] = []
-
-    class Filtered(Counted):
-        topic: str = "none"
-
-        def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-            seen.append(self.topic)
-            return self.docs[: self.k]
-
-    inner = Filtered(docs=corpus()).configurable_fields(topic=ConfigurableField(id="topic"))
-    retriever = DiverseRetriever(inner)
-    retriever.invoke(QUERY, {"configurable": {"topic": "mills"}})
-    assert set(seen) == {"mills"}
-    assert [spec.id for spec in retriever.config_specs] == ["topic"]
-
-
-def test_further_arguments_reach_the_wrapped_retriever_but_not_a_number() -> None:
-    found = DiverseRetriever(store().as_retriever()).invoke(
-        QUERY, k=1, filter=lambda document: document.metadata["source"] != "flood.pdf"
-    )
+def test_a_filter_of_the_vector_store_stays() -> None:
+    search = {"filter": lambda document: document.metadata["source"] != "flood.pdf"}
+    found = DiverseRetriever(store().as_retriever(search_kwargs=search)).invoke(QUERY)
     assert len(set(sources(found))) == 10
     assert "flood.pdf" not in sources(found)
 
@@ -225,8 +167,6 @@ def test_further_arguments_reach_the_wrapped_retriever_but_not_a_number() -> Non
 def test_a_retriever_without_a_number_is_refused_with_what_to_set() -> None:
     with pytest.raises(UnknownRetrieverError, match=r"ListRetriever.*pass fetch="):
         DiverseRetriever(ListRetriever(documents=corpus()))
-    with pytest.raises(UnknownRetrieverError, match="RunnableLambda"):
-        DiverseRetriever(RunnableLambda(lambda q: corpus()))
     documents = ListRetriever(documents=corpus())
     check(DiverseRetriever(documents, fetch=lambda query, k: documents.invoke(query)[:k]).invoke(QUERY))
 
@@ -325,6 +265,5 @@ class Limited(BaseRetriever):
         return corpus()[: self.limit]
 
 
-@pytest.mark.parametrize("wrapped", [Sieve(searched=store().as_retriever()), Limited()], ids=["sieve", "limited"])
-def test_retrievers_of_users_are_asked_for_more(wrapped: BaseRetriever) -> None:
-    check(DiverseRetriever(wrapped).invoke(QUERY))
+def test_retrievers_of_users_are_asked_for_more() -> None:
+    check(DiverseRetriever(Limited()).invoke(QUERY))

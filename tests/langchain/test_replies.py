@@ -200,26 +200,6 @@ async def test_what_a_parser_behind_the_model_makes_is_what_counts(wrap: Any, st
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize(
-    "wrap", [lambda p: p, lambda p: p.with_retry(stop_after_attempt=1)], ids=["json", "with_retry"]
-)
-async def test_a_parser_of_json_reads_what_is_left_without_reasoning(wrap: Any, style: str) -> None:
-    def aloud(prompt: str) -> str:
-        return f'<think>{{"answer": "Hans Wolf"}} or not?</think>\n{{"answer": "{winner(prompt)}"}}'
-
-    chain = create_robust_documents_chain(
-        wrap(Blocks(answer=aloud) | JsonOutputParser()),
-        PROMPT,
-        return_robustness=True,
-        aggregation="keyword",
-        final="always",
-    )
-    answer = await report(chain, style, GIVEN)
-    assert answer.text == '{"answer": "Karl Gross"}'
-    assert [g.status for g in answer.groups] == ["supports"] * 9 + ["differs"]
-
-
-@pytest.mark.parametrize("style", STYLES)
 async def test_a_parser_of_json_streams_one_whole_object(style: str) -> None:
     as_json = Blocks(answer=lambda prompt: f'{{"answer": "{winner(prompt)}"}}') | JsonOutputParser()
     answer = await report(

@@ -379,16 +379,13 @@ class TestFactory:
         with pytest.raises(ValidationError, match="grup_size"):
             RobustDocuments(**fields, grup_size=3)  # type: ignore[call-arg]
 
-    def test_introspection_sees_prompts_graph_and_configurable_fields(self) -> None:
+    def test_introspection_sees_configurable_fields(self) -> None:
         from langchain_core.runnables import ConfigurableField
 
         reader = Reader().configurable_fields(delay=ConfigurableField(id="delay"))
         chain = create_robust_documents_chain(reader, PROMPT, aggregation="keyword", final="always")
-        assert PROMPT in chain.get_prompts()
-        assert len(chain.get_prompts()) == 2
         assert [spec.id for spec in chain.config_specs] == ["delay"]
         assert "Paris" in chain.invoke(given(), {"configurable": {"delay": 0.001}})
-        assert "ChatPromptTemplate" in chain.get_graph().draw_mermaid()
         assert chain.get_name() == "robust_documents_chain"
 
 

@@ -93,8 +93,3 @@ def test_reprs_say_something_in_a_line(poisoned: ListRetriever) -> None:
 
 def test_a_hostile_answer_does_not_move_the_cursor_in_a_repr() -> None:
     assert "\x1b" not in repr(RobustAnswer("a\x1b[2J\u202eb", 0, False, "q", "mine"))
-
-
-async def test_the_graph_of_a_retrieval_chain_shows_its_prompts(poisoned: ListRetriever) -> None:
-    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT)
-    assert PROMPT in rag.get_prompts()

@@ -29,7 +29,6 @@ from llama_index.core.selectors import LLMMultiSelector, LLMSingleSelector
 from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
 
 from llamaindex_robustrag import (
-    DiverseRetriever,
     RobustCondensePlusContextChatEngine,
     RobustContextChatEngine,
     RobustRAGQueryEngine,
@@ -255,8 +254,6 @@ def test_engines_inside_retrievers_are_found(
 ) -> None:
     retriever = RecursiveRetriever("root", {"root": clean.as_retriever()}, query_engine_dict={"inner": stock})
     assert kinds(RobustRAGQueryEngine.from_args(retriever, llm=llm)) == ["stock-synthesizer"]
-    diverse = DiverseRetriever(retriever)
-    assert kinds(RobustRAGQueryEngine.from_args(diverse, llm=llm)) == ["stock-synthesizer"]
 
 
 def test_a_part_used_twice_is_reported_once(stock: RetrieverQueryEngine) -> None:
