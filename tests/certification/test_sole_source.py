@@ -197,10 +197,15 @@ def inventions_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(agreed, "grounds_of", lambda key, replies: (any(real(key, replies)),) * len(replies))
 
 
-@pytest.mark.parametrize("plant", [nobody_is_ever_left_alone, a_group_of_many_votes_is_shown_as_one, inventions_stay])
-def test_an_error_planted_in_radii_is_caught(plant: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("plant", "worlds"),
+    [(nobody_is_ever_left_alone, 60), (a_group_of_many_votes_is_shown_as_one, 60), (inventions_stay, 400)],
+)
+def test_an_error_planted_in_radii_is_caught(
+    plant: Callable[[Any], None], worlds: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(monkeypatch)
-    assert any(radius_violations(settings, 60, weighted=True)[0] for settings in METHODS)
+    assert any(radius_violations(settings, worlds, weighted=True)[0] for settings in METHODS)
 
 
 def the_untouched_reply_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
