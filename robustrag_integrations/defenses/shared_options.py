@@ -70,7 +70,8 @@ class KeywordReplyOptions(TypedDict, total=False):
             "abstain",
             "effect of an answer of which no word stands in the passages of any group that gives it, mostly an "
             "invention of the model: abstain; count it, as where passages are in another language than the replies; "
-            "with a function as extractor it always counts",
+            "with a function as extractor it always counts. In lists and long answers, each group's claims of which no "
+            "word stands in its own passages",
         ),
     ]
 

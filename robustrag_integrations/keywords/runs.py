@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from robustrag_integrations.keywords.languages import NEGATIONS, VERDICTS
 from robustrag_integrations.keywords.normalise import ANSWER_LEAD
@@ -76,6 +77,7 @@ class RunReader:
 
     def __init__(self, question: str) -> None:
         self._language = Language.of(question)
+        self._tokens_of = lru_cache(maxsize=16)(self.tokens)
         self._words = self.tokens(question[:MOST_CHARACTERS])
         self._asked = self._words - NEGATIONS if asks_for_something_else(question) else frozenset()
         self._takes_verdicts = is_yes_or_no(question)
@@ -112,21 +114,25 @@ class RunReader:
         """The tokens of a text."""
         return frozenset(token.key for token in tokens_of(text, self._language))
 
-    def stands_in(self, said: ReplyKeys, text: str) -> bool:
-        """True if a word of a reply stands in a text, or in the question, which may offer answers.
+    def new_words(self, tokens: Iterable[str]) -> frozenset[str]:
+        """Those of some tokens that are neither small words nor in the question."""
+        return frozenset(t for t in tokens if not self._language.is_small(t) and t not in self._asked)
+
+    def stands_in(self, words: frozenset[str], text: str) -> bool:
+        """True if one of a reply's words stands in a text, or in the question, which may offer answers.
 
         Of a short text, and of a yes or no, that cannot be told.
         """
         known = self._words | VERDICTS
-        if len(text) < _SHORTEST_JUDGED or not said.rest or not said.rest.isdisjoint(known):
+        if len(text) < _SHORTEST_JUDGED or not words or not words.isdisjoint(known):
             return True
         plain = _THOUSANDS.sub("", text.casefold())
-        for word in said.rest:  # most replies are found so, at no cost
+        for word in words:  # most replies are found so, at no cost
             if word.isdecimal() and re.search(rf"(?<![\d.]){word}(?!\d)", plain):
                 return True
             if word.isalpha() and word in plain:
                 return True
-        return not said.rest.isdisjoint(self.tokens(text[:MOST_CHARACTERS]))
+        return not words.isdisjoint(self._tokens_of(text[:MOST_CHARACTERS]))
 
     def comes_with(self, part: str, key: str) -> bool:
         """True if every reply that says a key says this part of it, too; False where that is not certain."""

@@ -130,7 +130,7 @@ def reply_warnings(responses: Sequence[Response]) -> list[str]:
     reasons = Counter((r.abstains, r.note or "") for r in noted if r.note != _EMPTY)
     for (abstains, reason), count in reasons.most_common():
         fix = f"; these abstain. {_FIXES.get(reason, _MORE_TOKENS).capitalize()}" if abstains else ""
-        found.append(f"the replies of {count} of {total} groups are incomplete ({reason}){fix}")
+        found.append(f"the replies of {count} of {total} groups do not count in full ({reason}){fix}")
     return found
 
 

@@ -40,7 +40,7 @@ def test_a_blank_passage_costs_no_call_and_abstains(defense, asynchronous: bool)
     assert [warning for warning in answer.warnings if "blank" in warning] == [
         f"{NAMED}: a scan without text, or a loader that found none?"
     ]
-    assert not [warning for warning in answer.warnings if "incomplete" in warning or "empty" in warning]
+    assert not [warning for warning in answer.warnings if "in full" in warning or "empty" in warning]
 
 
 def test_where_all_passages_are_blank_nothing_is_asked() -> None:

@@ -364,7 +364,7 @@ def test_no_passages_are_told() -> None:
 
 def test_of_tool_calls_nothing_is_advised_that_cannot_help() -> None:
     answer = KeywordAggregation(model(Response("", finish="tool_calls"))).answer("Who won?", ["one", "two", "three"])
-    [told] = [warning for warning in answer.warnings if "incomplete" in warning]
+    [told] = [warning for warning in answer.warnings if "in full" in warning]
     assert told.endswith("these abstain. Ask the model without tools")
     with pytest.raises(ModelError, match=r"called a tool in place of answering; ask the model without tools$"):
         final_answer(Response("", finish="tool_calls"))
@@ -377,13 +377,13 @@ def test_each_reason_for_an_incomplete_reply_is_counted_by_itself() -> None:
     warnings = (
         MajorityVoting(asked).answer("Who?", [f"p{i}." for i in range(7)], choices=["Karl Gross", "Eve"]).warnings
     )
-    assert any("2 of 7 groups are incomplete (cut at its limit of tokens)" in warning for warning in warnings)
-    assert any("1 of 7 groups are incomplete (it called a tool" in warning for warning in warnings)
+    assert any("2 of 7 groups do not count in full (cut at its limit of tokens)" in warning for warning in warnings)
+    assert any("1 of 7 groups do not count in full (it called a tool" in warning for warning in warnings)
 
 
 def test_of_reasoning_alone_more_tokens_are_not_advised() -> None:
     answer = KeywordAggregation(model(THINKS)).answer("Who won?", ["passage 1", "passage 2", "passage 3"])
-    [told] = [warning for warning in answer.warnings if "incomplete" in warning]
+    [told] = [warning for warning in answer.warnings if "in full" in warning]
     assert told.endswith("these abstain. Turn reasoning off")
 
 

@@ -23,6 +23,7 @@ from robustrag_integrations.prompts import ABSTENTION, CLAIM_TASKS, Task
 from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.replies.structured import Replies, answer_in
 
+_INVENTED = "claims of which no word stands in its passages are left out; ungrounded='count' lets them count"
 _LEFT_OUT = f"too long: at most {MOST_CLAIMS} claims of up to {LONGEST_CLAIM:,} characters each count"
 
 
@@ -38,7 +39,8 @@ class ReplyReader:
         question: the one whose words make no keys (`for_question`).
         replies: whether replies are asked for as objects; `auto` until the model was probed.
         task: what is read: `long_form` and `list` are read as claims where no extractor finds keywords.
-        ungrounded: what becomes of an answer that none of its groups has from its own passages.
+        ungrounded: what becomes of an answer that none of its groups has from its own passages, and of a claim that its
+            group does not have from them.
     """
 
     extractor: KeywordExtractor | None
@@ -126,12 +128,23 @@ class ReplyReader:
         return replace(reading, response=replace(response, note=_LEFT_OUT)) if said and said.left_out else reading
 
     def with_grounds(self, reading: Reading[ReplyKeys], group: PassageGroup) -> Reading[ReplyKeys]:
-        """Return what was read of a group's reply, marked if no word of it stands in the group's own passages."""
+        """Return what was read of a group's reply, held against the group's own passages.
+
+        A reply of which no word stands in them is marked; of claims, those that have none are left out.
+        """
         said = reading.found
-        judged = self.extractor is None and self.ungrounded == "abstain" and self.task not in CLAIM_TASKS
-        if said is None or not said.keys or not judged:
+        if said is None or not said.keys or self.extractor is not None or self.ungrounded == "count":
             return reading
-        return reading if self.runs.stands_in(said, group.text) else replace(reading, found=said.without_grounds)
+        if self.task not in CLAIM_TASKS:
+            stands = self.runs.stands_in(said.rest, group.text)
+            return reading if stands else replace(reading, found=said.without_grounds)
+        words_of = {key: self.runs.new_words(key.replace("`", " ").split()) for key in said.forms}
+        forms = {key: form for key, form in said.forms.items() if self.runs.stands_in(words_of[key], group.text)}
+        if len(forms) == len(said.forms):
+            return reading
+        response = replace(reading.response, note=reading.response.note or _INVENTED)
+        left = replace(said, keys=frozenset(forms), forms=forms) if forms else None
+        return replace(reading, response=response, found=left)
 
     def keys_of(self, text: str) -> ReplyKeys | None:
         """Return the keys of a reply's text; None if it abstains."""

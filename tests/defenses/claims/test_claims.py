@@ -22,6 +22,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.claims import certificate
 from robustrag_integrations.defenses.agreement.claims.answer import ClaimAnswer
 from robustrag_integrations.defenses.agreement.claims.rule import ClaimRule
+from robustrag_integrations.defenses.agreement.linear_forms import Votes
 from robustrag_integrations.defenses.registry import default_method
 from robustrag_integrations.evaluation.score.schema import EVIDENCE, misfit
 from robustrag_integrations.keywords.runs import ReplyKeys
@@ -209,6 +210,15 @@ def test_it_stops_early_only_where_nothing_can_change() -> None:
     assert (answer.text, answer.evidence["decided_after"]) == ("Kelford", 4)  # the last one alone adds nothing
 
 
+def test_many_claims_take_no_more_counting_than_one_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    counted, leasts = [], Votes.leasts
+    monkeypatch.setattr(Votes, "leasts", lambda self, *args: counted.append(1) or leasts(self, *args))  # type: ignore[func-returns-value]
+    replies = ["\n".join(f"- Town {'x' * i}" for i in range(1, 101))] * 4
+    _, answer, _ = asked(ConsensusAggregation, "Which?", replies, task="list")
+    assert (len(answer.claims), answer.radius) == (100, 1)
+    assert len(counted) < 10 * 100
+
+
 def share_of_towns(response: str, references: Sequence[str]) -> float:
     """Facts found: the share of the references that stand in the response, none if a lie does."""
     return 0.0 if "LIE" in response else sum(r in response for r in references) / len(references)
@@ -300,6 +310,37 @@ def test_one_source_alone_is_shown_as_such_and_kept_out_of_prompts() -> None:
     assert "evil.example" not in answer.text
     assert answer.text.startswith("Mix flour.")
     assert answer.for_prompt().abstained
+
+
+def test_of_a_sole_source_a_thousand_characters_are_shown() -> None:
+    replies = ["\n".join(f"- Town{i} {'x' * 90}" for i in range(60)), "I don't know", "I don't know"]
+    _, answer, _ = asked(ConsensusAggregation, "Which towns?", replies, task="list")
+    assert answer.sole_source == "0.example"
+    assert 900 < len(answer.text) < 1_050
+    assert len(answer.claims) == 11
+    assert answer.text.endswith("…")
+
+
+HARVEST = "Article {}: The weather was fine in the north, where the harvest of Kelford began in {} places."
+
+
+@BOTH
+@pytest.mark.parametrize("task", ["list", "long_form"])
+def test_a_claim_of_which_no_word_stands_in_its_groups_passages_does_not_count(method: Any, task: Any) -> None:
+    passages = [Passage(HARVEST.format(i, i), source=f"{i}.example") for i in range(4)]
+    model = CallableModel(lambda prompt: "Kelford\nBrezar", samples=False)
+    defense = method(model, task=task)
+    answer = defense.answer("Which towns?", passages)
+    assert ([c.text for c in answer.claims], answer.radius) == (["Kelford"], 1)
+    assert [t.tau for t in defense.certify("Which towns?", passages, "Kelford", corruption_size=[0, 1])] == [1, 1]
+    assert [t.tau for t in defense.certify("Which towns?", passages, "Brezar", corruption_size=[0])] == [0]
+    [told] = [warning for warning in answer.warnings if "no word stands" in warning]
+    assert "4 of 4 groups" in told
+    assert len(method(model, task=task, ungrounded="count").answer("Which towns?", passages).claims) == 2
+    passages[0] = Passage("Brezar lies in the east, on the border, where the river Lenn begins.", source="0.example")
+    model = CallableModel(lambda prompt: "Brezar", samples=False)
+    answer = method(model, task=task).answer("Which towns?", passages)
+    assert (answer.sole_source, [c.support for c in answer.claims]) == ("0.example", [1])
 
 
 def test_too_many_contested_claims_are_given_up_or_sampled() -> None:

@@ -7,7 +7,7 @@ order them, each in the words that most of its groups write, as a list where mos
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -19,7 +19,7 @@ from robustrag_integrations.answers.claims import Claim
 from robustrag_integrations.defenses.agreement.agreed import Worded, stays_ahead
 from robustrag_integrations.defenses.agreement.claims.rule import ClaimRule
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes, Votes, largest_radius
-from robustrag_integrations.defenses.agreement.sole import votes_to_alone
+from robustrag_integrations.defenses.agreement.sole import LONGEST, votes_to_alone
 from robustrag_integrations.defenses.agreement.tally import votes_for
 from robustrag_integrations.keywords.runs import ReplyKeys
 from robustrag_integrations.keywords.statements import lines_of
@@ -80,7 +80,7 @@ class ClaimAnswer:
         )
         words = tuple(Worded.of(key, replies, weights) for key in ordered)
         if is_alone:
-            words = tuple(replace(word, form=shown) for word in words if (shown := without_links(word.form)).strip())
+            words = tuple(_without_links(words))
         return cls(tuple(replies), layouts, tuple(weights), rule, words, task, is_alone)
 
     @property
@@ -125,15 +125,17 @@ class ClaimAnswer:
         keys = [worded.key for worded in self.kept]
         holds = np.zeros(most + 1, bool) if self.is_alone else self.rule.holding(self.said, keys, votes, most, pending)
         if verbatim and keys:
-            for worded in self.kept:
-                holds &= worded.stays(votes, most, pending, verbatim=True)
+            places = _places(keys, self.replies)
             if self.task != "list":
                 holds &= stays_ahead(self.layouts, self.layout, lambda layout: (layout,), votes, most, pending)
-            # Each pair has a strict majority now and then, so that the order is the same.
-            places = _places(keys, self.replies)
-            for first, second in zip(*np.triu_indices(len(keys), 1), strict=True):
-                ahead = np.sign(places[second] - places[first]) * (places[first] >= 0) * (places[second] >= 0)
-                holds &= votes.leasts(ahead, -1, most, pending) > 0
+            for place, worded in enumerate(self.kept):
+                if not holds[pending == 0 :].any():
+                    break
+                holds &= worded.stays(votes, most, pending, verbatim=True)
+                # Each pair has a strict majority now and then, so that the order is the same.
+                own, later = places[place], places[place + 1 :]
+                ahead = np.sign(later - own) * (own >= 0) * (later >= 0)
+                holds &= (votes.leasts(ahead, -1, most, pending) > 0).all(axis=0)
         if not keys and not self.is_alone:
             holds &= np.arange(most + 1) < votes_to_alone(self.replies, self.weights)
         holds[0] |= pending == 0
@@ -180,6 +182,16 @@ class ClaimAnswer:
         }
 
 
+def _without_links(words: Sequence[Worded]) -> Iterator[Worded]:
+    """Yield a sole source's claims as they are shown: without links, `LONGEST` characters in all."""
+    left = LONGEST
+    for word in words:
+        form = without_links(word.form)
+        if left > 0 and form.strip():
+            yield replace(word, form=form if len(form) <= left else f"{form[:left]}…")
+        left -= len(form)
+
+
 def text_of(forms: Sequence[str], layout: Layout) -> str:
     """Lay out claims as text."""
     if layout == "bullets":
@@ -216,20 +228,26 @@ def _in_order(
     one with most support does, then the one that stands earlier in its replies.
     """
     keys = sorted(kept)
-    places, votes = _places(keys, replies), np.array(weights, np.int64)
+    places = _places(keys, replies)
     made = places >= 0
-    support = (made * votes).sum(axis=1)
-    together = made[:, None] & made[None]
-    leads = (np.where(together, np.sign(places[None] - places[:, None]), 0) * votes).sum(axis=2)
+    support = made @ np.array(weights, np.int64)
+    leads = np.zeros((len(keys), len(keys)), np.int64)
+    for own, votes in zip(places.T, weights, strict=True):
+        at = np.flatnonzero(own >= 0)
+        leads[np.ix_(at, at)] += votes * np.sign(own[at] - own[at][:, None])
     before = leads > 0  # [i, j]: most groups that make both have i before j
-    mean = [Fraction(int((places[i] * votes)[made[i]].sum()), int(support[i])) for i in range(len(keys))]
-    first = [int(row.argmax()) for row in made]  # no row without groups
-    left = set(range(len(keys)))
+    sums = (np.where(made, places, 0) * np.array(weights, np.int64)).sum(axis=1)
+    ranked = sorted(
+        range(len(keys)),
+        # No row without groups, and none of no group.
+        key=lambda i: (-support[i], Fraction(int(sums[i]), int(support[i])), int(made[i].argmax()), keys[i]),
+    )
+    rank = np.argsort(ranked)
+    next_first = before.sum(axis=0) * len(keys) + rank
     ordered = []
-    while left:
-        rest = sorted(left)
-        preceded = before[rest].sum(axis=0)
-        chosen = min(rest, key=lambda i: (preceded[i], -support[i], mean[i], first[i], keys[i]))
+    for _ in keys:
+        chosen = int(next_first.argmin())
         ordered.append(keys[chosen])
-        left.remove(chosen)
+        next_first -= before[chosen] * len(keys)
+        next_first[chosen] = np.iinfo(np.int64).max
     return ordered

@@ -44,7 +44,13 @@ def claims_certification_plan(
     certify_case = partial(_certify_case, settings, question)
     return (
         yield from certify_sizes(
-            question, settings.quorum, prompts_of, reader.read, certify_case, same_batches=same_batches
+            question,
+            settings.quorum,
+            prompts_of,
+            reader.read,
+            certify_case,
+            placed=reader.with_grounds,
+            same_batches=same_batches,
         )
     )
 

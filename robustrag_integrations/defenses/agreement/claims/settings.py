@@ -13,7 +13,7 @@ from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import CLAIM_TASKS, Prompt, PromptSet, Task, chosen_prompts
 
-_OWN = ("min_support", "quorum", "abstention", "cut_replies")
+_OWN = ("min_support", "quorum", "abstention", "cut_replies", "ungrounded")
 _IDLE = {"extractor": ("runs",), "final": ("auto", "never"), "replies": ("auto", "text")}  # what changes nothing here
 
 
@@ -58,7 +58,7 @@ class ClaimSettings:
                 f"{paper}"
             )
         own = {name: method.default(name) if options.get(name) is None else options[name] for name in _OWN}
-        given = {**method.checked(own), "extractor": "runs", "replies": "text", "ungrounded": "abstain"}
+        given = {**method.checked(own), "extractor": "runs", "replies": "text"}
         chosen = chosen_prompts(prompts, task)
         return cls(
             ClaimRule(given["min_support"]),
@@ -81,6 +81,7 @@ class ClaimSettings:
             "quorum": self.quorum.share,
             "abstention": read["abstention"],
             "cut_replies": read["cut_replies"],
+            "ungrounded": read["ungrounded"],
         }
 
 
