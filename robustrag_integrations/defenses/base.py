@@ -195,6 +195,7 @@ class Defense(ABC):
     @classmethod
     def check_rules(cls, rules: VoteRules) -> None:
         """Raise ValueError if the method cannot count votes by these rules."""
+        rules.check_complete()
         if rules.weights is not None and not cls.takes_weights:
             able = " or ".join(m.class_name for m in methods_that("takes_weights"))
             raise ValueError(f"{cls.__name__} does not take weights; use {able}")

@@ -102,8 +102,6 @@ class VoteRules:
         check_flag(stop_when_decided=self.stop_when_decided, allow_sole_source=self.allow_sole_source)
         if self.wave_size is not None:
             check_at_least(1, wave_size=self.wave_size)
-            if not self.stop_when_decided:
-                raise ValueError(f"wave_size={self.wave_size!r} requires stop_when_decided=True")
         for name, allowed in (("copies", Copies), ("below", Below)):
             if (given := getattr(self, name)) not in get_args(allowed):
                 raise ValueError(f"{name}={given!r}: use {' or '.join(map(repr, get_args(allowed)))}")
@@ -133,16 +131,25 @@ class VoteRules:
         if not isinstance(self.min_radius, Mapping):
             check_at_least(0, min_radius=self.min_radius)
             return
-        if self._tiers is None:
-            raise ValueError(f"min_radius={dict(self.min_radius)!r:.80} counts groups by tier; pass tiers=, too")
         if self.stop_when_decided:
             raise ValueError("min_radius by tier needs what all groups say; leave stop_when_decided out")
         for tier, count in self.min_radius.items():
             if not is_whole_number(count, 0):
                 raise ValueError(f"min_radius: {count!r:.60} for {tier!r:.60} must be a whole number of groups")
-            if self._tiers.is_closed and tier not in self._tiers.labels:
+            if self._tiers is not None and self._tiers.is_closed and tier not in self._tiers.labels:
                 known = ", ".join(map(repr, self._tiers.labels))
                 raise ValueError(f"min_radius: no tier is called {tier!r:.60}; they are {known}")
+
+    def check_complete(self) -> None:
+        """Check that no rule lacks one that it goes with, which a settings file may have added.
+
+        Raises:
+            ValueError: one does; the message names both.
+        """
+        if self.wave_size is not None and not self.stop_when_decided:
+            raise ValueError(f"wave_size={self.wave_size!r} requires stop_when_decided=True")
+        if isinstance(self.min_radius, Mapping) and self.tiers is None:
+            raise ValueError(f"min_radius={dict(self.min_radius)!r:.80} counts groups by tier; pass tiers=, too")
 
     @property
     def unit(self) -> str:

@@ -119,7 +119,7 @@ def test_a_label_does_not_depend_on_rank_or_on_others() -> None:
 )
 def test_invalid_tiers_are_named(rules: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        VoteRules(**rules)
+        VoteRules(**rules).check_complete()
     with pytest.raises(TypeError, match="tiers must be a mapping"):
         VoteRules(tiers=["a"])  # type: ignore[arg-type]
 

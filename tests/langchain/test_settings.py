@@ -49,6 +49,22 @@ def test_what_is_given_wins_over_the_file(settings: Path) -> None:
         create_robust_documents_chain(Reader(), settings=settings, aggregation="voting")
 
 
+def test_rules_may_go_with_rules_of_the_file(settings: Path) -> None:
+    settings.write_text("aggregation: consensus\nvotes: {tiers: {wiki: internal}}\n")
+    votes = VoteRules(min_radius={"other": 9})
+    rules = create_robust_documents_chain(Reader(), settings=settings, votes=votes).rules
+    assert (rules.min_radius, rules.tiers) == ({"other": 9}, {"wiki": "internal"})
+    votes = VoteRules(min_radius={"web": 9})
+    with pytest.raises(ValueError, match="no tier is called 'web'"):
+        create_robust_documents_chain(Reader(), settings=settings, votes=votes)
+    settings.write_text("aggregation: consensus\nvotes: {stop_when_decided: true}\n")
+    votes = VoteRules(wave_size=2)
+    assert create_robust_documents_chain(Reader(), settings=settings, votes=votes).rules.stop_when_decided
+    settings.write_text("aggregation: consensus\n")
+    with pytest.raises(ValueError, match="wave_size=2 requires stop_when_decided=True"):
+        create_robust_documents_chain(Reader(), settings=settings, votes=votes)
+
+
 def test_every_factory_takes_the_file(settings: Path) -> None:
     settings.write_text("aggregation: consensus\nsettings: {min_support: 3}\n")
     retriever = ListRetriever(documents=truthful())

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from llamaindex_robustrag import RobustRAGQueryEngine, RobustRAGSynthesizer, get_robust_response_synthesizer
-from robustrag_integrations import CallableModel, from_settings, load_settings
+from robustrag_integrations import CallableModel, VoteRules, from_settings, load_settings
 from robustrag_integrations.defenses.settings_file import SettingsError
 from tests.llamaindex.fakes import QUESTION, FactReader, index_of, nodes_of, truthful
 
@@ -37,6 +37,22 @@ def test_what_is_given_wins_over_the_file(settings: Path) -> None:
     assert (synthesizer._settings.as_dict()["beta"], synthesizer.group_by) == (5, "origin")
     with pytest.raises(SettingsError, match="these settings are for 'keyword'"):
         RobustRAGSynthesizer(FactReader(), settings=settings, aggregation="voting")
+
+
+def test_rules_may_go_with_rules_of_the_file(settings: Path) -> None:
+    settings.write_text("aggregation: consensus\nvotes: {tiers: {wiki: internal}}\n")
+    votes = VoteRules(min_radius={"other": 9})
+    rules = RobustRAGSynthesizer(FactReader(), settings=settings, votes=votes)._rules
+    assert (rules.min_radius, rules.tiers) == ({"other": 9}, {"wiki": "internal"})
+    votes = VoteRules(min_radius={"web": 9})
+    with pytest.raises(ValueError, match="no tier is called 'web'"):
+        RobustRAGSynthesizer(FactReader(), settings=settings, votes=votes)
+    settings.write_text("aggregation: consensus\nvotes: {stop_when_decided: true}\n")
+    votes = VoteRules(wave_size=2)
+    assert RobustRAGSynthesizer(FactReader(), settings=settings, votes=votes)._rules.stop_when_decided
+    settings.write_text("aggregation: consensus\n")
+    with pytest.raises(ValueError, match="wave_size=2 requires stop_when_decided=True"):
+        RobustRAGSynthesizer(FactReader(), settings=settings, votes=votes)
 
 
 def test_engines_and_factories_take_the_file(settings: Path) -> None:
