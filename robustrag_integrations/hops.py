@@ -68,7 +68,7 @@ class Hop:
     Attributes:
         question: as it was asked.
         answer: its answer.
-        key: what stands for it in later questions; None where nothing does: the last hop, and an abstention.
+        key: its stand-in in later questions; None where there is none: the last hop, and an abstention.
     """
 
     question: str
@@ -88,7 +88,7 @@ class MultiHopAnswer:
     Attributes:
         query: the question.
         hops: the look-ups, in order. One that abstains is the last.
-        radius: how many origins may have lied, in all hops at once, without changing the answer.
+        radius: the number of origins that may have lied, in all hops at once, without changing the answer.
         caveat: why the radius is less than that of every hop, in words; None if it is not.
     """
 
@@ -156,8 +156,8 @@ class MultiHop:
         decompose: the questions to ask, in order; or a function from the user's question to them, such as
             `decomposed_by(model)`. `{1}` stands for the answer to the first, `{0}` for the user's question. The
             function must not look at passages.
-        written: how a key is written into a question; any function of the key alone. The default gives plain words
-            capitals, since keys have no letter case of their own.
+        written: the way in which a key is written into a question; any function of the key alone. The default gives
+            plain words capitals, since keys have no letter case of their own.
 
     Examples:
         >>> hops = MultiHop(ask, ["Which company makes Tarsk?", "Who founded {1}?"])
@@ -259,7 +259,7 @@ def decomposed_by(model: TextModel, *, most: int = 4) -> Decompose:
 
     Args:
         model: the model; it should be deterministic.
-        most: how many questions it may write.
+        most: the most questions that it may write.
 
     Raises:
         ModelError: on use, the call failed.

@@ -38,14 +38,14 @@ class Prompt:
     """A rendered prompt.
 
     Attributes:
-        text: what the model is asked.
-        context: where in `text` (start, end, in characters) the passages stand: the one part that a passage controls,
+        text: the text that the model is asked.
+        context: the place in `text` (start, end, in characters) of the passages: the one part that a passage controls,
             and the only part that may be cut to fit. None when there is none. Everything before it is the same for
             every group, so that models can compute it once.
-        fixed: how many characters at its start come from the template alone: the same for every question, so that
-            models can compute them once and keep them.
-        structured: whether it asks for an object (`replies.structured`).
-        blank: whether its passages hold nothing to read: models that are asked prompt by prompt leave it out.
+        fixed: the number of characters at its start that come from the template alone: the same for every question, so
+            that models can compute them once and keep them.
+        structured: True if it asks for an object (`replies.structured`).
+        blank: True if its passages hold nothing to read: models that are asked prompt by prompt leave it out.
     """
 
     text: str
@@ -161,8 +161,8 @@ class PromptSet:
         phrases: the paper's long form only: asks one group for a list of short phrases; fields `context` and `query`.
         claims: long form only: asks one group for a list of short statements; fields `context` and `query`. None: the
             isolated prompt asks for them.
-        ours: whether the final prompt is the project's own, whose reply says nothing but agreed words.
-        options: whether multiple choice asks for an option's words, or, as the paper does, for its letter.
+        ours: True if the final prompt is the project's own, whose reply says nothing but agreed words.
+        options: the form in which multiple choice is asked for: an option's words, or, as in the paper, its letter.
     """
 
     isolated: PromptTemplate
@@ -393,7 +393,7 @@ def prompts_for(
     """Return the prompts of a task.
 
     Args:
-        task: what kind of answer is asked for.
+        task: the kind of answer.
         exemplars: show worked examples in the isolated prompt: so many, at most four, of which every second abstains;
             True for two. Base models without instruction tuning need them, chat models do not.
         query_first: put the question before the passages and keywords, so that local models read it once for all
@@ -448,8 +448,8 @@ def chosen_prompts(given: PromptSet | None, task: Task, options: Options | None 
 
     Args:
         given: the user's.
-        task: what is asked for.
-        options: how the options of multiple choice are shown; None: as the prompts say.
+        task: the kind of answer.
+        options: the form in which the options of multiple choice are shown; None: as the prompts say.
 
     Raises:
         TypeError: they are no `PromptSet`.

@@ -71,9 +71,9 @@ def benign_group_cases(
         corruption_size: k', how many passages the attacker controls at most; 0 for no attacker.
         attack: `injection` adds passages anywhere; `modification` also removes as many of the attacker's choice.
         group_size: omega.
-        by: what passages are grouped by (`isolate`). The attacker is taken to choose the origin or key of every passage
-            of theirs: each joins (and corrupts) a group, or stands for a new one. Only where no clean passage names an
-            origin, theirs are taken to name none either: each passage is a group.
+        by: the criterion by which passages are grouped (`isolate`). The attacker is taken to choose the origin or key
+            of every passage of theirs: each joins (and corrupts) a group, or stands for a new one. Only where no clean
+            passage names an origin, theirs are taken to name none either: each passage is a group.
         top_k: number of passages that the retrieval returns when it finds enough; None: as many as there are here.
 
     Raises:

@@ -149,7 +149,7 @@ def _undecided_where_the_metric_failed(
 
     Args:
         made: the certificates, by ascending size.
-        failures: what went wrong, by response (`GuardedMetric.failures`).
+        failures: the errors, by response (`GuardedMetric.failures`).
     """
     why = settled = ""
     for found in made:

@@ -41,7 +41,7 @@ class TextCertifier(Scorer):
         model: the model to ask.
         metric: scores the responses.
         references: the right answers.
-        kept: what an answer kept of the same model; it is not asked that again.
+        kept: the replies that an answer kept of the same model; it is not asked for them again.
     """
 
     def __init__(self, model: TextModel, metric: Metric, references: Sequence[str], kept: Kept | None = None) -> None:

@@ -31,13 +31,13 @@ class Question:
         sizes: the corruption sizes, ascending.
         attack: the attacker.
         group_size: omega.
-        group_by: what passages are grouped by (`isolate`).
+        group_by: the criterion by which passages are grouped (`isolate`).
         top_k: the length of a full retrieval; None for as many as there are passages.
         max_model_calls: number of model calls that may be spent on all sizes together: prompts, or for decoding
             prefixes (`Certification.model_calls` says what is counted).
         sample: number of responses to sample where tau cannot be proven; 0 for none.
         seed: the seed of the sampling.
-        kept: what an answer to the question kept, to be used in place of asking again; None to ask everything.
+        kept: the replies that an answer to the question kept, used in place of asking again; None to ask everything.
     """
 
     query: str

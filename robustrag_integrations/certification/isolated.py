@@ -66,10 +66,10 @@ def ask_cases(
     """Ask every untouched group of every case, and read the responses; sizes that exceed the limit are given up.
 
     Args:
-        sizes: what is to be certified, by ascending corruption size.
+        sizes: the findings, by ascending corruption size.
         prompts_of: groups to prompts.
-        read: what inference makes of a response.
-        ledger: where the calls are counted.
+        read: the reading that inference makes of a response.
+        ledger: the count of the calls.
         placed: holds what was read against the group's own passages.
         same_batches: True to ask as many groups in one batch as inference does, the last ones filled up.
 
@@ -120,7 +120,7 @@ def certify_sizes(
         question: the question to certify.
         quorum: number of groups that must be asked with success.
         prompts_of: groups to prompts.
-        read: what inference makes of a response.
+        read: the reading that inference makes of a response.
         certify_case: adds what can be answered next to one case's untouched groups to the findings.
         placed: holds what was read against the group's own passages.
         same_batches: True to ask as many groups in one batch as inference does.

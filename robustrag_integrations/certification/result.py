@@ -20,9 +20,9 @@ class PossibleResponse:
 
     Attributes:
         text: the answer's text; None for no answer at all (an error is raised instead).
-        score: what the metric gives it; 0 for no answer.
-        cause: what causes it, in words.
-        case: which case of untouched groups it was found in (0-based).
+        score: its score by the metric; 0 for no answer.
+        cause: its cause, in words.
+        case: the number of the case of untouched groups in which it was found (0-based).
     """
 
     text: str | None
@@ -38,7 +38,7 @@ class Estimate:
     Attributes:
         value: the lowest score that was met.
         sample_size: number of responses that were drawn.
-        seed: what the draw started from.
+        seed: the seed of the draw.
     """
 
     value: float
@@ -67,7 +67,7 @@ class Certification:
         stopped: why R is not complete; None when it is.
         estimate: from sampled responses, where that was asked for and tau could not be proven.
         cases: number of cases of untouched groups.
-        model_calls: how much was asked of the model. For keywords and votes, prompts: isolated ones (those that fill up
+        model_calls: the number of model calls. For keywords and votes, prompts: isolated ones (those that fill up
             a batch included) and final ones, however many went into one forward pass. For decoding, prefixes: reading
             a session's prompts counts 1, and every prefix scored in a session 1, all rows together; a prefix that is
             scored again for the exact numbers is not counted again. Several corruption sizes (or values of eta)
@@ -76,8 +76,8 @@ class Certification:
         numerics: precision, device, shapes and slack of the computation; where continuations were packed into common
             forward passes, how many were and how many were not, the float noise that was measured and the noise that
             was assumed as its bound.
-        warnings: what weakens the guarantee, in words.
-        evidence: what pictures are drawn from: a keyword tally, votes, or the decoding tree of the first case.
+        warnings: weaknesses of the guarantee, in words.
+        evidence: the data of pictures: a keyword tally, votes, or the decoding tree of the first case.
     """
 
     tau: float

@@ -102,13 +102,13 @@ class PlanInput:
         query: the question.
         groups: the isolated passages.
         choices: the options of a multiple-choice question; None for any other.
-        rules: how the passages were grouped and are counted.
-        caveats: what is known beforehand to weaken the answer, in words; first among its warnings.
+        rules: the rules by which passages were grouped and are counted.
+        caveats: known weaknesses of the answer, in words; first among its warnings.
         codec: the model's tokens as text, for methods that decode.
         late_caveats: the same as known after the model was asked, in place of `caveats`.
-        repeats: whether the model repeats itself, as far as that is known after it was asked.
+        repeats: the model's reproducibility, as far as that is known after it was asked.
         accept_sampling: the user knows that the model may sample: no warning repeats it.
-        markers: what is shown has `[1]` markers (`RobustAnswer.marked_text`).
+        markers: True if the text shown has `[1]` markers (`RobustAnswer.marked_text`).
     """
 
     query: str
@@ -151,7 +151,7 @@ class Defense(ABC):
 
     Attributes:
         method: its entry of the registry, which has its settings.
-        promise: what the method's radius fixes in a run whose model draws at random; None promises nothing then.
+        promise: the part of a run that the method's radius fixes if its model draws at random; None: nothing.
         takes_weights: True if groups may have more votes than one.
         decides_early: True if it can prove an answer before all groups have said something.
         rules: the rules of voting.
@@ -332,7 +332,7 @@ class Defense(ABC):
             attack: `"injection"` or `"modification"`.
             choices: the options of a multiple-choice question, for defences that vote.
             top_k: number of passages that the retrieval returns when it finds enough; default as many as given.
-            max_model_calls: how much may be asked of the model; beyond it nothing is certified.
+            max_model_calls: the limit of model calls; beyond it nothing is certified.
             sample: number of responses to sample for an estimate where tau cannot be proven.
             seed: the seed of the sampling.
             answer: this defence's answer to the same question from the same passages, asked for with `keep=True`. What

@@ -129,7 +129,7 @@ class Method:
     """A method of aggregating isolated responses.
 
     Attributes:
-        name: what users write: `aggregation=`, `--defense`, the answer's `defense`.
+        name: the name that users write: `aggregation=`, `--defense`, the answer's `defense`.
         summary: in one line, for `--help`.
         tasks: the tasks it answers; the first one is its default.
         needs: `text` for any model, `probabilities` for a model that gives next-token probabilities.
@@ -324,7 +324,7 @@ def default_method(task: Task | None, names: Collection[str] = ()) -> str:
     """Return the method used where none is named: the first one that does the task and takes all that is given.
 
     Args:
-        task: what is to be answered; None for short answers, or what the names say.
+        task: the kind of answer; None for short answers, or what the names say.
         names: the names of given settings and prompts (`keyword_prompt`), `choices` and `final_llm` among them.
     """
     for method in map(METHODS.__getitem__, ("consensus", "keyword", "voting", "decoding")):

@@ -33,7 +33,7 @@ class Newest:
     Args:
         key: the entry of the metadata.
         as_of: the day that ages are counted from; None for the day of the question, in UTC.
-        recent: how many days a document counts as new.
+        recent: the number of days for which a document counts as new.
 
     Raises:
         TypeError, ValueError: an invalid argument.

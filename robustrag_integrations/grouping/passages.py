@@ -29,12 +29,12 @@ class Passage:
     """One retrieved text.
 
     Attributes:
-        text: what the model reads. It is data: nothing in it is ever interpreted.
+        text: the text that the model reads. It is data: nothing in it is ever interpreted.
         id: a label that comes back in the answer; nothing is keyed by it.
-        source: where the text came from (a URL, a file, an author), as an entry of `metadata` may say, too. Numbers and
+        source: the origin of the text (a URL, a file, an author), as an entry of `metadata` may say, too. Numbers and
             paths become str; NaN, an empty text and everything else (a list, a dict) become None.
         metadata: anything else; never shown to the model.
-        document_id: how a framework calls the document that the text was cut from: its origin if nothing names one.
+        document_id: a framework's name of the document that the text was cut from: its origin if nothing names one.
     """
 
     text: str
@@ -84,9 +84,9 @@ class PassageGroup:
         passages: in rank order.
         keyless: why these passages have no key, one word each, in the group of those without one.
         separator: the text between two passages.
-        key: what its passages have in common: the name of their origin, site or entry, or their key; None without one.
-        weight: how many votes it has (`VoteRules.weights`).
-        tier: how far its passages are trusted (`VoteRules.tiers`); None where nothing says so.
+        key: the name that its passages share: of their origin, site or entry, or their key; None without one.
+        weight: its votes (`VoteRules.weights`).
+        tier: the trust in its passages (`VoteRules.tiers`); None where nothing says so.
         dated: the oldest date of its passages, `2024-05-31`, where votes or tiers go by date (`Newest`); None without.
         copy_of: the first group with the same text, where such groups have one vote (`VoteRules.copies`).
         ranks: the places (0-based) of its passages among all that were given.
@@ -179,7 +179,7 @@ def isolate(
     Args:
         passages: k passages, best first.
         group_size: omega, how many adjacent passages share a group; m = ceil(k / omega).
-        by: what the passages of a group have in common, wherever they rank, so that one document cut into many
+        by: the criterion that the passages of a group share, wherever they rank, so that one document cut into many
             passages has one vote:
 
             - `"origin"` (default): the file, page or document that they are from (`Passage.origin`).

@@ -27,7 +27,7 @@ class SourceQuota:
     """The number of sources that are wanted, and limits on the search for them.
 
     Attributes:
-        sources: how many different origins.
+        sources: the number of different origins.
         per_origin: at most this many passages of one origin.
         max_passages: a retriever is never asked for more passages than this at once.
 
@@ -138,7 +138,7 @@ def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) 
     Args:
         groups: those that answer.
         default: number of passages that the framework's retrievers find unless they are told otherwise.
-        how: how they are told otherwise.
+        how: another way to tell them.
 
     Returns:
         None where there are more than the default number of passages, of more than two groups.

@@ -42,7 +42,7 @@ class ByOrigin(Generic[T]):
 
     Attributes:
         given: as users write it.
-        by: what a group's passages have in common.
+        by: the criterion that a group's passages share.
         names: the name of each kind, in the form that is compared, to the entry of `given` that it stands for.
     """
 
@@ -57,7 +57,7 @@ class ByOrigin(Generic[T]):
         Args:
             what: the argument, for messages.
             given: by name.
-            by: what a group's passages have in common.
+            by: the criterion that a group's passages share.
 
         Raises:
             ValueError: two spellings of one name with different values.
@@ -137,7 +137,7 @@ class TierRule:
     Attributes:
         given: as users write it.
         labels: the tiers that are known beforehand, the most trusted first.
-        by: what a group's passages have in common.
+        by: the criterion that a group's passages share.
     """
 
     given: ByOrigin[str] | str | Newest | Callable[[Passage], str | None]

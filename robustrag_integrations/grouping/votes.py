@@ -51,16 +51,16 @@ class VoteRules:
 
     Attributes:
         group_size: omega, how many adjacent passages share a group.
-        group_by: what has one vote, as for `isolate`: `"origin"` (default), `"site"`, `"passage"`, the name of a
-            metadata entry, or a function from a `Passage` to a key.
+        group_by: the unit that has one vote, as for `isolate`: `"origin"` (default), `"site"`, `"passage"`, the name of
+            a metadata entry, or a function from a `Passage` to a key.
         copies: groups with the same text, but for case, width and whitespace. `"report"` names them in a warning;
             with `"one_vote"`, of those that also answer the same, the first counts and the others abstain.
-        weights: how many votes an origin has, a whole number up to 100; 0 leaves its passages out. By its name, its
+        weights: the votes of an origin, a whole number up to 100; 0 leaves its passages out. By its name, its
             folder with a slash at the end, or its host or site (a mapping; who is not in it has one vote); `"newest"`
             or `"newest:KEY"` for votes by date (`Newest`); or a function of a `Passage`, which has no vote where that
             raises. Metadata entries and keys are named as `group_by` says. A group has the fewest votes of its
             passages. The radius counts votes then.
-        tiers: how far an origin is trusted, a label for which `radius_by_tier` tells how many groups can be replaced.
+        tiers: the trust in an origin, a label for which `radius_by_tier` tells how many groups can be replaced.
             By name as in `weights` (a mapping from names to labels, the most trusted label first), the name of a
             metadata entry, `"newest"` or `"newest:KEY"` (tiers `recent` and `older`), or a function of a `Passage`.
             Whoever has no label is `other`. A group is the least trusted of its passages: the label that comes last in

@@ -45,7 +45,7 @@ class ReplyKeys:
     """The keys of one reply.
 
     Attributes:
-        keys: what counts. Replies with the same keys say the same.
+        keys: the keys that count. Replies with the same keys say the same.
         whole: the key of the whole answer; None for an echo of the question, which has no keys.
         rest: the tokens that are neither small words nor in the question; units are among them.
         forms: each key as the reply writes it first; for eyes.

@@ -52,13 +52,13 @@ class Line(NamedTuple):
     """A line of a reply without its mark.
 
     Attributes:
-        text: what it says.
-        indent: how far its mark is indented; -1 for a line without one, less for a heading of a section.
-        is_code: whether it is a fenced block of code.
-        is_title: whether it says what the next lines are about.
-        is_step: whether its mark is a number.
-        margin: how far the line itself is indented.
-        after_blank: whether an empty line stands before it.
+        text: its words.
+        indent: the indent of its mark; -1 for a line without one, less for a heading of a section.
+        is_code: True for a fenced block of code.
+        is_title: True if it says what the next lines are about.
+        is_step: True if its mark is a number.
+        margin: the indent of the line itself.
+        after_blank: True if an empty line stands before it.
     """
 
     text: str
@@ -75,7 +75,7 @@ def lines_of(text: str, *, as_list: bool = False) -> Iterator[Line]:
 
     Args:
         text: a reply.
-        as_list: whether each line is an item; only an indented line then belongs to the marked one above it.
+        as_list: True if each line is an item; only an indented line then belongs to the marked one above it.
     """
     rows = iter(text.splitlines())
     numbers = {int(found[1]) for row in text.splitlines() if (found := _STOPPED.match(row))}
@@ -156,7 +156,7 @@ def numbered_in(text: str, *, begun: bool = False) -> list[str]:
 
     Args:
         text: one line.
-        begun: whether a number or bullet stood before it.
+        begun: True if a number or bullet stood before it.
     """
     marks = list(_NUMBER.finditer(text))
     numbers = [int(mark[1]) for mark in marks]

@@ -58,7 +58,7 @@ def counted(
     that was closed before: a JSON object, `<answer>...</answer>`, or LaTeX's `\\boxed{...}`; this form then counts.
 
     Args:
-        response: what came back; a failure stays as it is.
+        response: the reply; a failure stays as it is.
         cut_replies: "count" lets the text of a cut reply count as far as it goes.
         by_line: True if a first line is enough for the method; it is complete where another one follows.
         by_lines: True if each line counts by itself. The line before the one that was cut goes, too: what limits it may

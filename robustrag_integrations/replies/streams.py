@@ -22,7 +22,7 @@ class Shown:
     together are the answer part of the whole reply, unless what was shown is `retracted`.
 
     Attributes:
-        retracted: whether what was shown turned out to be no answer: a mark closed it as reasoning that none had
+        retracted: True if the text shown turned out to be no answer: a mark closed it as reasoning that none had
             opened, or a refusal followed. No more is shown then, and `asking.ask_final` emits the answer.
 
     Args:
@@ -92,7 +92,7 @@ def unbroken(pieces: Iterator[Piece], reply: Shown, ask: Callable[[], Response])
 
     Args:
         pieces: the stream.
-        reply: what is shown of it.
+        reply: the part of it that is shown.
         ask: makes the call; raises, or gives a failure, where there is no reply.
     """
     ending, failed = Ending(), None

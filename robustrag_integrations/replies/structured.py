@@ -122,7 +122,7 @@ class ReplyMode:
         """Return the result of the first probe, which is made now if it was not.
 
         Args:
-            ways: how the model may be asked for objects, the best first.
+            ways: the ways in which the model may be asked for objects, the best first.
             ask: asks the probe in one of these ways; raises what the call raises.
         """
         with self._turn:

@@ -97,7 +97,7 @@ class Parts:
     """A reply's text, split into answer and reasoning.
 
     Attributes:
-        answer: what is left without reasoning and its marks; of unfinished reasoning, what stands before it.
+        answer: the text without reasoning and its marks; of unfinished reasoning, what stands before it.
         reasoning_chars: number of characters that were left out.
         unfinished: True if the reply ends in the middle of its reasoning, or of a mark.
     """
@@ -158,7 +158,7 @@ def clear_of_marks(text: str, *, at_start: bool) -> tuple[int, bool]:
     """Return how far an unfinished text is free of marks, and whether a whole mark stands there.
 
     Args:
-        text: what is there so far.
+        text: the text so far.
         at_start: True if nothing but white space stands before it in the reply.
     """
     text = plain(text)

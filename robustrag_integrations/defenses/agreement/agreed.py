@@ -96,11 +96,11 @@ def stays_ahead(
 
     Args:
         said: per group what it says; None for nothing.
-        best: what most say now.
+        best: the form that most say now.
         rank: the smallest one is first among equals.
         votes: the groups' votes.
         most: the largest number.
-        pending: how many votes are not counted yet.
+        pending: the number of votes that are not counted yet.
     """
     others = sorted({form for form in said if form is not None and form != best}, key=rank)
     own = np.array([form == best for form in said], np.int64)

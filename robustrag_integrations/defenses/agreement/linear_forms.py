@@ -26,8 +26,8 @@ class Votes:
     """The groups' votes.
 
     Args:
-        groups: how many groups there are.
-        weights: how many votes each has, at least 1; None for one each.
+        groups: the number of groups.
+        weights: the votes of each, at least 1; None for one each.
 
     Attributes:
         total: all votes.
@@ -64,8 +64,8 @@ class Votes:
             values: [..., groups], what each vote of a group adds now.
             replaced: the least that a replaced or a pending vote can add, of all sums or of each one [..., 1]; 0 or
                 less.
-            most: how many votes are replaced at most, all of a group or none; no more than there are.
-            pending: how many votes are not among these yet.
+            most: the most votes that are replaced, all of a group or none; no more than there are.
+            pending: the number of votes that are not among these yet.
 
         Returns:
             [..., most + 1].
@@ -94,7 +94,7 @@ class TierVotes(Votes):
     """The groups' votes where a budget says how many groups of each tier are replaced: its place stands for r.
 
     Args:
-        weights: how many votes each group has, at least 1.
+        weights: the votes of each group, at least 1.
         tiers: per group its tier.
         budgets: per tier how many groups are replaced; the first one replaces none.
 

@@ -34,11 +34,11 @@ class ReplyReader:
     Attributes:
         extractor: a response to its keywords; None for runs of words (`keywords/runs.py`).
         min_words: keys of fewer words do not count, unless they are items of a list; 1 keeps all.
-        abstention: whether a response abstains.
-        cut_replies: what a reply that was cut does.
+        abstention: a function that is True if a response abstains.
+        cut_replies: the fate of a reply that was cut.
         question: the one whose words make no keys (`for_question`).
-        replies: whether replies are asked for as objects; `auto` until the model was probed.
-        task: what is read: `long_form` and `list` are read as claims where no extractor finds keywords.
+        replies: the form in which replies are asked for; `auto` until the model was probed.
+        task: the kind of answer: `long_form` and `list` are read as claims where no extractor finds keywords.
         ungrounded: what becomes of an answer that none of its groups has from its own passages, and of a claim that its
             group does not have from them.
     """

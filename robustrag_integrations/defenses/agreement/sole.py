@@ -42,7 +42,7 @@ class SoleReply:
     """The reply of the one group that answers.
 
     Attributes:
-        text: what is shown of it; empty if nothing is left.
+        text: the part of it that is shown; empty if nothing is left.
         words: its keys that decide, for reports.
     """
 
@@ -60,9 +60,9 @@ def sole_reply(
     """Return the one reply that answers; None where several groups answer, none does, or one may still do.
 
     Args:
-        readings: what each group replied.
+        readings: the reply of each group.
         weights: per group how many votes it has.
-        agreed: what counting keeps; a group of several votes may decide by itself.
+        agreed: the keys that counting keeps; a group of several votes may decide by itself.
     """
     answering = [(r, weight) for r, weight in zip(readings, weights, strict=True) if r.found is not None]
     if len(answering) != 1 or any(reading.is_open for reading in readings):

@@ -31,9 +31,9 @@ def group_reports(
 
     Args:
         groups: the groups.
-        readings: what each replied.
+        readings: the reply of each.
         answer: the deciding keys; none for an abstention, towards which no group stands in any way.
-        counts: how many votes each key has.
+        counts: the votes of each key.
     """
     most = max((counts.get(worded.key, 0) for worded in answer), default=0)
     return tuple(_report(group, reading, answer, most, counts) for group, reading in zip(groups, readings, strict=True))

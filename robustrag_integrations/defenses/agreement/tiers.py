@@ -26,7 +26,7 @@ def proven_budgets(
         groups: all groups.
         weights: per group how many votes it has; none for one that may still say anything.
         responses: per group its response.
-        quorum: how many must have been asked with success, which a replaced group may not be.
+        quorum: the number that must have been asked with success, which a replaced group may not be.
         holding: tells for each budget of these votes, of the groups that have some, whether the answer stays.
     """
     tiers = [group.tier for group in groups if group.tier is not None]

@@ -43,7 +43,7 @@ class ConsensusRule:
 
     Attributes:
         share: a key is agreed on if more than this share of the core's groups say it, too; in [1/2, 1).
-        min_support: how many votes the core needs; below, there is no answer.
+        min_support: the votes that the core needs; below, there is no answer.
     """
 
     share: Fraction
@@ -61,7 +61,7 @@ class ConsensusRule:
         Args:
             said: per group its keys; None for one that abstained or failed.
             weights: per group how many votes it has.
-            echoes: how many votes only repeat the question.
+            echoes: the number of votes that only repeat the question.
         """
         counts = votes_for(said, weights)
         core = min(counts, key=lambda key: (-counts[key], *rank(key)), default=None)
@@ -85,7 +85,7 @@ class ConsensusRadius:
         agreed: the agreed keys.
         rule: the rule.
         votes: the groups' votes.
-        comes_with: whether a key cannot be said without a part of it.
+        comes_with: a function that is True if a key cannot be said without a part of it.
     """
 
     def __init__(

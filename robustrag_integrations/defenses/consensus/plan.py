@@ -113,14 +113,14 @@ class Consensus:
     Attributes:
         replies: per group what it says; None for an abstention or a failure.
         weights: per group how many votes it has.
-        counts: how many votes each key has.
+        counts: the votes of each key.
         agreed: the keys that are agreed on; empty where there is no answer, or one group alone answers.
         answer: those that are part of no other one, as they are shown.
         text: the answer; empty if there is none.
         sole: the reply of the one group that answers; None where several do, or none.
         invented: the words that were agreed on, where they are withheld as an invention.
         settings: the settings.
-        reader: what read the replies.
+        reader: the reader of the replies.
     """
 
     replies: tuple[ReplyKeys | None, ...]

@@ -24,7 +24,7 @@ class ConsensusSettings:
     """Everything that decides a consensus apart from the model.
 
     Attributes:
-        rule: which keys make the answer.
+        rule: the rule that chooses the answer's keys.
         reader: a response to its keys.
         prompts: the prompts for the model.
         quorum: number of groups that must have been asked with success.

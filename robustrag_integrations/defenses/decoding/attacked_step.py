@@ -57,7 +57,7 @@ def certain_tokens(
 
     Args:
         choice, fallbacks, corrupted, eta, slack: as for `possible_tokens`.
-        error: how far the gap of any two sums may be from that of inference, in units of 2**-40.
+        error: a bound on the distance of any gap of two sums from that of inference, in units of 2**-40.
         sure: True if the no-retrieval tokens are those of inference.
     """
     span = possible_tokens(choice, fallbacks, corrupted, eta, slack)

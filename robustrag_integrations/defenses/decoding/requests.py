@@ -21,7 +21,7 @@ class Branch:
     """A step down the tree of prefixes.
 
     Attributes:
-        session: which of the sessions of `OpenTrees`.
+        session: the place of a session of `OpenTrees`.
         prefix: all tokens of the answer so far, the new one last.
         only_child: True if nothing else will branch off the prefix before this token, so that its state can be used up.
     """

@@ -23,8 +23,9 @@ class PrefixStates:
 
     Args:
         opening: opens the session (again).
-        counts: where prefixes scored are counted, by kind.
-        said: what an answer's session over the same prompts said; the session is opened where that is not enough.
+        counts: the counters of scored prefixes, by kind.
+        said: the distributions of an answer's session over the same prompts; the session is opened where they are not
+            enough.
     """
 
     def __init__(

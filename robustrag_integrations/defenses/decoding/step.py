@@ -43,9 +43,9 @@ class DecodingStep:
         scores: [n, V] fixed-point distributions of the answering groups.
         fallback: the no-retrieval token.
         choice: the token.
-        error: how much any gap between two sums may be off, where the model listed only some of the tokens.
-        shift: how far other groups' content may move any gap between two of these groups' sums, or between two
-            probabilities of the no-retrieval prompt, since all of them share batches.
+        error: a bound on the error of any gap between two sums, where the model listed only some of the tokens.
+        shift: a bound on how far other groups' content may move any gap between two of these groups' sums, or between
+            two probabilities of the no-retrieval prompt, since all of them share batches.
     """
 
     scores: FixedPoint

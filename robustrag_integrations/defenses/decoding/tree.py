@@ -113,7 +113,7 @@ class Rows:
     Attributes:
         scores: [rows, V].
         fallbacks: the tokens that may be the no-retrieval token.
-        noise: how far each score may be from that of inference.
+        noise: a bound on the distance of each score from that of inference.
         sure: True if inference has the same fallbacks.
     """
 

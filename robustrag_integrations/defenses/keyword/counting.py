@@ -77,7 +77,7 @@ def tally_keywords(
 
     Args:
         keyword_sets: per group the keywords of its response, None for an abstention.
-        rule: which keywords are kept.
+        rule: the rule for keeping keywords.
         weights: per group how many votes it has, at least 1; None for one each.
     """
     counts = votes_for(keyword_sets, weights)
@@ -100,8 +100,8 @@ def keyword_radius(
 
     Args:
         retained: the keywords that decide.
-        keyword_sets: what they were counted from; groups that abstained can be replaced too.
-        rule: which keywords are kept.
+        keyword_sets: the groups' keywords, from which they were counted; groups that abstained can be replaced, too.
+        rule: the rule for keeping keywords.
         weights: per group its votes; None for one each.
         idle: keywords that decide nothing.
     """

@@ -51,8 +51,8 @@ class Wording(NamedTuple):
 
     Attributes:
         text: the text to show.
-        by: who worded it: `agreed` words alone, the `model`, or the sole `source`.
-        warning: what a reader should know of it.
+        by: its author: `agreed` words alone, the `model`, or the sole `source`.
+        warning: a note on it for the reader.
     """
 
     text: str

@@ -34,12 +34,12 @@ class KeywordSettings:
     """Everything that decides a keyword aggregation apart from the model.
 
     Attributes:
-        rule: which keywords are kept.
+        rule: the rule for keeping keywords.
         reader: a response to its keys.
         task: `short_answer` or `long_form`.
         prompts: the prompts for the model.
         quorum: number of groups that must have been asked with success.
-        final: when the model is asked to word the kept keys.
+        final: the cases in which the model words the kept keys.
         is_default_rule: True if the user has chosen no threshold.
     """
 

@@ -39,10 +39,10 @@ class ClaimAnswer:
         replies: per group its claims in its own order; None for an abstention or a failure.
         layouts: per group how it lays them out.
         weights: per group how many votes it has.
-        rule: which claims are kept.
+        rule: the rule for keeping claims.
         kept: the claims that are shown, in their order.
         task: `long_form` or `list`.
-        is_alone: whether they are those of the one group that answers (`agreement/sole.py`), as none is kept.
+        is_alone: True if they are those of the one group that answers (`agreement/sole.py`), as none is kept.
     """
 
     replies: tuple[ReplyKeys | None, ...]
@@ -67,7 +67,7 @@ class ClaimAnswer:
         """Build the answer from the claims and texts of replies, and the groups' votes.
 
         Args:
-            all_heard: whether no group may still say anything, so that one may be alone in answering.
+            all_heard: True if no group may still say anything, so that one may be alone in answering.
         """
         said = [None if reply is None else reply.keys for reply in replies]
         kept, answering = rule.kept(said, weights), [keys for keys in said if keys is not None]

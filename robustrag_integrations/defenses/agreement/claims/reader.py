@@ -101,7 +101,7 @@ class ClaimReader:
 
     Args:
         question: a lead or a heading that only repeats it says nothing.
-        as_list: whether replies are lists of items, rather than statements.
+        as_list: True if replies are lists of items, rather than statements.
     """
 
     def __init__(self, question: str, *, as_list: bool = False) -> None:

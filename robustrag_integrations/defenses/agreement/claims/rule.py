@@ -68,7 +68,7 @@ class ClaimRule:
             kept: the claims that are kept.
             votes: the groups' votes.
             most: the largest r.
-            pending: how many votes are not counted yet and may be for anything.
+            pending: the number of votes that are not counted yet and may be for anything.
         """
         others = {w for claims in said if claims is not None for w in claims}.difference(kept)
         holds = self._stay(_rows(said, sorted(kept)), votes, most)

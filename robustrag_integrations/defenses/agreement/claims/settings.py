@@ -22,11 +22,11 @@ class ClaimSettings:
     """Everything that decides which claims are kept, apart from the model.
 
     Attributes:
-        rule: which claims are kept.
+        rule: the rule for keeping claims.
         reader: a response to its claims.
         task: `long_form` or `list`.
         prompts: the prompts for the model; the isolated one asks for claims.
-        quorum: how many groups must have been asked with success.
+        quorum: the number of groups that must have been asked with success.
     """
 
     rule: ClaimRule
