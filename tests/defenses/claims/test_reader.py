@@ -291,6 +291,8 @@ GERMAN = "Welche Orte liegen an der Lenn?"
         (TOWNS, "- Ulm\n- Ries\n\nNo further towns are named.", ""),
         (TOWNS, "Ulm\nRies\nThese lie on the Lenn.", ""),
         (GERMAN, "- Ulm\n- Ries\n\nWeitere Orte werden im Text nicht genannt.", ""),
+        (TOWNS, "- Ulm [1]\n- Ries [2]\n\n[1] handbook.pdf\n[2] notes.txt", ""),
+        (TOWNS, "- Ulm\n- Ries\n\nSource: handbook.pdf", ""),
         (GERMAN, "- Ulm\n- Ries\n\nIch hoffe, das hilft.", ""),
     ],
 )  # fmt: skip
@@ -300,6 +302,8 @@ def test_a_sentence_below_a_list_is_said_of_its_items(question: str, reply: str,
 
 
 def test_a_sentence_below_items_is_said_of_those_above_it_alone() -> None:
+    assert claims(TOWNS, "- Ulm\n\nIt burned.", as_list=True) == ["Ulm (It burned)"]
+    assert claims(MUSHROOMS, "- A\n- B\n\nPoisonous:\n- C", as_list=True) == ["A", "B", "Poisonous: C"]
     assert claims(TOWNS, "1. A\nIt burned.\n2. B", as_list=True) == ["A (It burned)", "B"]
     assert claims(TOWNS, "- A\n\nThe rest burned.\n- B", as_list=True) == ["A (The rest burned)", "The rest burned: B"]
 
@@ -397,18 +401,25 @@ def test_small_signs_and_words_that_mean_much_differ(one: str, other: str) -> No
         ('```json\n["Ann", "Bo"]\n```', ["Ann", "Bo"]),
         ('```json\n{"people": ["Ann", "Bo"], "count": 2}\n```', ["Ann", "Bo"]),
         ('{"people": ["Ann", "Bo"]}', ["Ann", "Bo"]),
+        ('{"absent": ["Ann", "Bo"]}', ["absent: Ann", "absent: Bo"]),
+        ('{"people": ["Ann"], "absent": ["Bo"]}', ["Ann", "absent: Bo"]),
+        ('{"people": ["Ann"], "note": "All left."}', ["Ann (note: All left)"]),
+        ('[{"name": "Ann"}, {"name": "Bo", "left": true}]', ["Ann", "name: Bo, left: true"]),
+        ('{"Ann": "present", "Bo": "absent"}', ["Ann: present", "Bo: absent"]),
+        ('[{"absent": "Ann"}]', ["absent: Ann"]),
         ('Here is the list:\n```json\n["Ann", "Bo"]\n```\nI hope this helps.', ["Ann", "Bo"]),
         ('Sure! Here you are.\n\n{"people": ["Ann", "Bo\\nLind"]}', ["Ann", "Bo Lind"]),
-        ('People: ["Ann", "Bo"]', ["People: Ann", "People: Bo"]),
+        ('Absent: ["Ann", "Bo"]', ["Absent: Ann", "Absent: Bo"]),
         ('Not there:\n```json\n["Ann"]\n```', ["Not there: Ann"]),
         ("Here is the list:\n```json\n[]\n```", []),
         ("- [ ] Ann\n- [x] Bo", ["Ann", "Bo"]),
+        ("[] Ann\n[1] Bo", ["[] Ann", "Bo"]),
         ("| Ann | Bo |\n| Cy | Di |", ["| Ann | Bo |", "| Cy | Di |"]),
         ("- A\n- B", ["A", "B"]),
     ],
 )
 def test_items_of_json_and_of_tick_boxes(reply: str, items: list[str]) -> None:
-    assert claims("Who is there?", reply, as_list=True) == items
+    assert claims("Which people are there?", reply, as_list=True) == items
 
 
 @pytest.mark.parametrize(
@@ -430,6 +441,15 @@ def test_claims_that_are_left_out_are_told(reply: str, is_left_out: bool) -> Non
 LONG = ["a. " * 7000, "`a " * 6000, "(" * 20000, '"a" ' * 5000, "Dr. " * 5000, "not " * 5000, "```\n" * 5000]
 LONG += ["a:\n" * 3000 + "- b\n" * 2500, "- a:\n" * 4000, "a, according to the text, " * 700, "NB: " * 5000]
 LONG += ["**a** " * 4000, ":" * 20000, "a: " * 6000, "1. a 2. b " * 2000, "\n".join(f"x{i} is y." for i in range(2000))]
+
+
+LONG += [
+    "- a\n- b\n" + "It is y.\n" * 2000,
+    "- a\nb.\n" * 3000,
+    '{"a": ' * 3000,
+    '["a", ' * 3000,
+    '{"a": ["b"]}\n' * 1500,
+]
 
 
 @pytest.mark.parametrize("hostile", [*HOSTILE, *LONG], ids=range(len(HOSTILE) + len(LONG)))

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from itertools import zip_longest
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from robustrag_integrations.abstention import is_abstention
@@ -76,6 +76,7 @@ class ClaimWords(NamedTuple):
     speakers: frozenset[str] = frozenset()
     others: frozenset[str] = frozenset()
     hows: frozenset[str] = frozenset()
+    sources: frozenset[str] = frozenset()
 
     @staticmethod
     @cache
@@ -307,20 +308,22 @@ class ClaimReader:
         What stands below a list is said of its items, unless it says nothing.
         """
         text = _without_fences(text).strip()
-        before, listed, after = _listed(text)
-        if listed is not None and not before + after:
-            yield from listed
+        before, value, after = _json_in(text)
+        if isinstance(value, list) and not before + after and all(isinstance(item, str) for item in value):
+            yield from value
             return
-        if listed is not None:
-            text = "\n".join([before, *(f"- {' '.join(item.split())}" for item in listed), "", after])
+        if value is not None:
+            text = "\n".join([before, *self._as_lines(value), "", after])
         lines = list(lines_of(text, as_list=True))
-        marked = listed is not None or sum(line.indent >= 0 and not line.is_title for line in lines) > 1
+        marks = sum(line.indent >= 0 and not line.is_title for line in lines)
+        marked = value is not None or marks > 1 or (marks == 1 and lines[0].indent >= 0 and lines[-1].after_blank)
         pieces: list[tuple[str, str, int]] = []  # each with how many notes stand before it
         notes: list[str] = []
         for about, line in self._titled(_with_titles(lines, marked=marked)):
             said = without_citations(line.text)
             if pieces and line.indent < 0 and (marked or self._is_note(said)):
-                notes += self._notes(sentences_of(_plain(said)))
+                if not self._names_sources(line.text):
+                    notes += self._notes(sentences_of(_plain(said)))
             else:
                 pieces += [(about, piece, len(notes)) for piece in numbered_in(said, begun=line.is_step)]
         for about, piece, first in pieces:
@@ -336,6 +339,34 @@ class ClaimReader:
                 items = self._in_a_row([each for each, points in zip(sentences, back, strict=True) if not points])
             note = f" ({'; '.join(notes[first:])})" if notes[first:] else ""
             yield from (f"{about}: {item}{note}" if about else f"{item}{note}" for item in items)
+
+    def _as_lines(self, value: Any) -> Iterator[str]:
+        """Yield JSON as the lines of a list; the keys of arrays are titles, other entries beside them are notes."""
+        if isinstance(value, list):
+            yield from (f"- {self._entry(item)}" for item in value)
+            return
+        arrays = {key: item for key, item in value.items() if isinstance(item, list)}
+        for key, array in arrays.items():
+            yield from ("", f"{' '.join(key.split())}:", *self._as_lines(array))
+        others = {key: item for key, item in value.items() if key not in arrays and not _is_number(item)}
+        if arrays:
+            yield from ("", *(self._entry({key: item}) for key, item in others.items()))
+        else:
+            yield from (f"- {self._entry({key: item})}" for key, item in value.items())
+
+    def _entry(self, value: Any) -> str:
+        """A value of JSON in one line; an object with its keys, but for one that says nothing."""
+        if isinstance(value, dict):
+            single = len(value) == 1 and self._is_neutral(next(iter(value)))
+            return ", ".join(
+                self._entry(item) if single else f"{key}: {self._entry(item)}" for key, item in value.items()
+            )
+        return " ".join((value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).split())
+
+    def _names_sources(self, line: str) -> bool:
+        """True for "[1] handbook.pdf" and "Sources: handbook.pdf"."""
+        title = line.partition(":")[0]
+        return line[:1] == "[" or (title != line and self._keys(title) <= self._known.sources)
 
     def _is_note(self, line: str) -> bool:
         """True if a line without a mark is a sentence about those above it, not one more item."""
@@ -439,22 +470,22 @@ class ClaimReader:
         return " ".join(words[: next(ends, len(words))])
 
 
-def _listed(text: str) -> tuple[str, list[str] | None, str]:
-    """The items of a JSON array of strings, or of an object with one array, and what stands before and after it.
-
-    None without one.
-    """
+def _json_in(text: str) -> tuple[str, Any, str]:
+    """The first array or object of JSON in a text, with what stands before and after it; None without one."""
     begun = _JSON.search(text)
     try:
         value, end = json.JSONDecoder().raw_decode(text, begun.end()) if begun else (None, 0)
     except (ValueError, RecursionError):
         return text, None, ""
-    if isinstance(value, dict):
-        arrays = [inner for inner in value.values() if isinstance(inner, list)]
-        value = arrays[0] if len(arrays) == 1 else None
-    if not begun or not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+    before, after = (text[: begun.end()].strip(), text[end:].strip()) if begun else (text, "")
+    is_list = isinstance(value, list) and all(isinstance(item, (str, dict)) for item in value)
+    if not (is_list or isinstance(value, dict)) or (not value and before + after):  # "[1] handbook.pdf", "[ ] open"
         return text, None, ""
-    return text[: begun.end()].strip(), value, text[end:].strip()
+    return before, value, after
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _with_titles(lines: Sequence[Line], *, marked: bool) -> Iterator[Line]:
@@ -471,7 +502,7 @@ def _with_titles(lines: Sequence[Line], *, marked: bool) -> Iterator[Line]:
             yield title
             continue
         yield line
-        if marked and is_above and line.after_blank and below and not below.after_blank:
+        if marked and is_above and line.after_blank and not (line.is_title or below is None or below.after_blank):
             yield title
 
 
