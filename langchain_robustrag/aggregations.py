@@ -27,23 +27,6 @@ _OF_OBJECTS = {
     **{name: f"pass votes=VoteRules({name}=...)" for name in VOTES},
     **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions)},
 }
-_OF_STOCK = {
-    **dict.fromkeys(
-        ("return_source_documents", "return_only_outputs"),
-        "the documents are result['context'] of create_robust_retrieval_chain",
-    ),
-    **dict.fromkeys(
-        ("k", "top_k", "similarity_top_k", "search_kwargs"),
-        "it belongs to the retriever: store.as_retriever(search_kwargs={'k': 10})",
-    ),
-    **_OF_OBJECTS,
-    "verbose": "the report says more: return_robustness=True, or result['robustness'].explain()",
-    "chain_type": "every document is asked alone; aggregation= says how answers are combined",
-    **dict.fromkeys(
-        ("chain_type_kwargs", "context_prompt", "combine_docs_chain", "qa_prompt", "text_qa_template"),
-        "the prompt is the argument prompt, with {context}",
-    ),
-}
 EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and their required fields
 
 
@@ -83,7 +66,7 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
     given = {name: value for name, value in settings.items() if value is not None}
     taken = {"task", *(setting.name for known in METHODS.values() for setting in known.settings)}
     refuse_unknown(
-        given, sorted(taken), "a method", others=[*RobustOptions.__annotations__, *_OF_OBJECTS], instead=_OF_STOCK
+        given, sorted(taken), "a method", others=[*RobustOptions.__annotations__, *_OF_OBJECTS], instead=_OF_OBJECTS
     )
     prompts = [f"{name}_prompt" for name in EXTRA_PROMPTS if name in method.prompts]
     final = ["final_llm", "output_schema"] if "keyword" in method.prompts else []

@@ -23,7 +23,7 @@ from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.model import CallOptions
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
-from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer, get_robust_response_synthesizer
+from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from llamaindex_robustrag.wiring import assert_defended, find_undefended
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.audit.prompts import Finding
@@ -47,7 +47,6 @@ __all__ = [
     "assert_defended",
     "audit_isolation",
     "find_undefended",
-    "get_robust_response_synthesizer",
     "local_model_of",
     "robust_answer",
     "robust_answers",

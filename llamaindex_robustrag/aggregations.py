@@ -19,25 +19,6 @@ _OF_OBJECTS = {
     **{name: f"pass votes=VoteRules({name}=...)" for name in VOTES},
     **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions) if each.init},
 }
-_OF_STOCK = {
-    **dict.fromkeys(
-        ("response_mode", "use_async", "structured_answer_filtering", "program_factory"),
-        "every document is asked alone, in one way; leave it out",
-    ),
-    **dict.fromkeys(
-        (
-            *("refine_template", "summary_template", "simple_template"),
-            *("context_template", "context_refine_template", "context_prompt", "context_refine_prompt"),
-        ),
-        "the one prompt is text_qa_template",
-    ),
-    **dict.fromkeys(
-        ("similarity_top_k", "top_k", "k"), "it belongs to the retriever: index.as_retriever(similarity_top_k=10)"
-    ),
-    **_OF_OBJECTS,
-    "verbose": "the report says more: response.metadata['robustrag'], or robust_answer(response).explain()",
-    "return_source_documents": "response.source_nodes has them",
-}
 
 
 class SynthesizerOptions(MethodOptions, total=False):
@@ -73,7 +54,7 @@ def method_and_settings(
     known = [*(setting.name for setting in method.settings), "task", "prompts"]
     of_others = [setting.name for other in METHODS.values() for setting in other.settings]
     taker = f"{method.name} aggregation"
-    refuse_unknown(given, known, taker, others=[*of_others, *arguments, *_OF_OBJECTS], instead=_OF_STOCK)
+    refuse_unknown(given, known, taker, others=[*of_others, *arguments, *_OF_OBJECTS], instead=_OF_OBJECTS)
     settings: MethodSettings = method.settings_of(given)
     if isinstance(settings, ClaimSettings) and (idle := {*others} & {"keyword_prompt", "final_llm", "output_cls"}):
         raise ValueError(f"{', '.join(sorted(idle))}: task={given.get('task')!r} has no final call; leave it out")

@@ -8,18 +8,13 @@ from typing import Any
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from llama_index.core.llms import LLM
-from llama_index.core.schema import MetadataMode
 
-from llamaindex_robustrag.grouping import NODE
 from llamaindex_robustrag.local import TextModelLLM
-from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.conversations import condensed_warnings, shown_warnings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.models.base import repeats_of
-
-_LONG_METADATA = 2_000  # characters of one node's metadata that cause a warning
 
 
 def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any]) -> Repeats:
@@ -41,24 +36,6 @@ def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any]) -> Repeats:
     return Repeats()
 
 
-def llm_caveats(llm: LLM) -> tuple[str, ...]:
-    """Return the warnings that every answer of this LLM carries."""
-    found = []
-    tokenizer = getattr(llm, "_tokenizer", None)
-    template = getattr(tokenizer, "chat_template", None)
-    if template and not llm.metadata.is_chat_model:
-        found.append(
-            "the model has a chat template but runs without it (is_chat_model=False), so an instruct model gets no "
-            "roles; pass is_chat_model=True"
-        )
-    if template and llm.metadata.is_chat_model and _adds_second_bos(tokenizer):
-        found.append(
-            "the chat template writes a BOS and the tokenizer adds another: the model reads two; pass a LocalModel "
-            "as llm, or a tokenizer with add_bos_token=False"
-        )
-    return tuple(found)
-
-
 def decoding_caveats(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
     """Return warnings for what decoding aggregation leaves out: it asks the model itself, not the LLM around it."""
     found = []
@@ -78,21 +55,8 @@ def conversation_caveats(conversation: Sequence[ChatMessage], *, condensed: bool
 
 def few_nodes_caveats(groups: Sequence[PassageGroup]) -> tuple[str, ...]:
     """Return warnings where a retriever found only LlamaIndex's default number of nodes, or a single source."""
-    how = "as_retriever(similarity_top_k=10)"
-    found = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, how)
-    return tuple(filter(None, (found, _long_metadata(groups))))
-
-
-def _long_metadata(groups: Sequence[PassageGroup]) -> str | None:
-    """Return a warning where the model reads more of a node's metadata than of its text, which is truncated first."""
-    nodes = [found.node for g in groups for p in g.passages if (found := p.metadata.get(NODE)) is not None]
-    longest = max((len(n.get_metadata_str(MetadataMode.LLM)), n.node_id) for n in nodes) if nodes else (0, "")
-    if longest[0] < _LONG_METADATA:
-        return None
-    return (
-        f"the metadata of node {printable(longest[1], 60)!r} takes {longest[0]} characters of its prompt, and its text "
-        "is cut where that is too long; leave entries out with node.excluded_llm_metadata_keys"
-    )
+    found = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
+    return () if found is None else (found,)
 
 
 def _temperature(llm: LLM, call_kwargs: Mapping[str, Any]) -> float | None:
@@ -115,11 +79,3 @@ def _samples_locally(llm: LLM) -> bool:
         return bool(given["do_sample"])
     config = getattr(getattr(llm, "_model", None), "generation_config", None)
     return bool(getattr(config, "do_sample", False))
-
-
-def _adds_second_bos(tokenizer: Any) -> bool:
-    bos = getattr(tokenizer, "bos_token_id", None)
-    if bos is None:
-        return False
-    text = tokenizer.apply_chat_template([{"role": "user", "content": "a"}], tokenize=False, add_generation_prompt=True)
-    return list(tokenizer(text)["input_ids"])[:2] == [bos, bos]

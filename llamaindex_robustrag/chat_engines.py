@@ -19,7 +19,7 @@ from llama_index.core.tools import ToolOutput
 
 from llamaindex_robustrag.conversation import aside_prompt
 from llamaindex_robustrag.llm_calls import blocks_the_loop
-from llamaindex_robustrag.query_engine import check_retriever, checked_postprocessors, synthesizer_of
+from llamaindex_robustrag.query_engine import check_retriever, synthesizer_of
 from llamaindex_robustrag.reports import REPORT, Report, ResponseMetadata
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.models.base import TextModel
@@ -186,7 +186,7 @@ class ReportingChatEngine(BaseChatEngine):
             chat_history=chat_history,
             memory=memory,
             system_prompt=system_prompt,
-            node_postprocessors=checked_postprocessors(node_postprocessors),
+            node_postprocessors=node_postprocessors,
             **theirs,
         )
         made._synthesizer = chosen

@@ -7,7 +7,6 @@ LLM's own decorators emit its events, spans and callbacks and honour its rate li
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from llama_index.core.base.llms.generic_utils import messages_to_prompt as generic_messages_to_prompt
@@ -21,13 +20,15 @@ from llamaindex_robustrag.audit import asked
 from llamaindex_robustrag.caveats import llm_repeats
 from llamaindex_robustrag.message_text import MessageText, as_messages
 from llamaindex_robustrag.replies import Streamed, response_of
+from robustrag_integrations._util.redaction import in_one_line, secrets_of
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.base import BLANK, Response
+from robustrag_integrations.models.callable import CalledModel
+from robustrag_integrations.models.caller import ModelCaller
+from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.replies.structured import SCHEMA
-from robustrag_integrations.reply_text.reasoning import parts_of
-
-_CUT = ("length", "content_filter", "tool_calls")
 
 
 def plain_llm(llm: LLM) -> LLM:
@@ -42,100 +43,113 @@ def blocks_the_loop(llm: LLM, method: str) -> bool:
     return next((c for c in type(llm).__mro__ if method in c.__dict__), None) is CustomLLM
 
 
-class PlainCalls:
-    """Takes a prompt and returns a reply, with its text as read by the LLM's own `output_parser`.
+class LLMCalls:
+    """Calls of one LLM: `ask` and `aask` take a prompt and return a reply, and know nothing of other prompts.
 
     Args:
         llm: any LLM that is not a structured one.
         prefix: messages in front of every prompt: a conversation so far.
         kwargs: passed on with every call, such as `{"temperature": 0.0}`.
+        caller: its limits and retries.
     """
 
-    def __init__(self, llm: LLM, prefix: Sequence[ChatMessage], kwargs: Mapping[str, Any]) -> None:
+    def __init__(self, llm: LLM, prefix: Sequence[ChatMessage], kwargs: Mapping[str, Any], caller: ModelCaller) -> None:
         self._llm = llm
         self._prefix = tuple(prefix)
         self._kwargs = dict(kwargs)
         self._chats = llm.metadata.is_chat_model
+        self._blocks = blocks_the_loop(llm, "achat" if self._chats else "acomplete")
+        self.caller = caller
+
+    def ask(self, prompt: Prompt) -> Response:
+        """Return the reply to a prompt."""
+        raise NotImplementedError
+
+    async def aask(self, prompt: Prompt) -> Response:
+        """`ask` in an event loop."""
+        raise NotImplementedError
+
+    def in_words(self, error: BaseException) -> str:
+        """Return an error's message, without the LLM's keys."""
+        return in_one_line(error, secrets_of(self._llm))
+
+    def streamed(self) -> CalledModel:
+        """Return a model that streams replies, in one piece where the LLM has no stream of its own."""
+        return CalledModel(
+            self.caller,
+            self._llm.metadata.model_name,
+            lambda text: self.ask(Prompt(text)),
+            None if self._blocks else lambda text: self.aask(Prompt(text)),
+            clients=(self._llm,),
+        )
+
+
+class PlainCalls(LLMCalls):
+    """Calls that give text."""
 
     @property
     def repeats(self) -> Repeats:
         """The model's reproducibility, by its settings."""
         return llm_repeats(self._llm, self._kwargs)
 
-    @property
-    def blocks(self) -> bool:
-        """True if asynchronous calls would block the event loop."""
-        return blocks_the_loop(self._llm, "achat" if self._chats else "acomplete")
-
-    @property
-    def blocks_streaming(self) -> bool:
-        """True if asynchronous streaming would block the event loop."""
-        return blocks_the_loop(self._llm, "astream_chat" if self._chats else "astream_complete")
-
-    def ask(self, prompt: str) -> Response:
+    def ask(self, prompt: Prompt) -> Response:
         """Return the reply to a prompt."""
-        with asked(prompt):
+        if prompt.blank:
+            return BLANK
+        with asked(prompt.text):
             if self._chats:
-                response = response_of(self._llm.chat(self._messages(prompt), **self._kwargs))
+                response = response_of(self._llm.chat(self._messages(prompt.text), **self._kwargs))
             else:
-                response = response_of(self._llm.complete(self._text(prompt), formatted=True, **self._kwargs))
-        return self._parsed(response)
+                response = response_of(self._llm.complete(self._text(prompt.text), formatted=True, **self._kwargs))
+        return without_secrets(response, self._llm)
 
-    async def aask(self, prompt: str) -> Response:
-        """`ask` in an event loop."""
-        with asked(prompt):
+    async def aask(self, prompt: Prompt) -> Response:
+        """`ask` in an event loop; in a thread where the LLM's own asynchronous calls would block it."""
+        if self._blocks or prompt.blank:
+            return await self.caller.limits.arun(self.ask, prompt)
+        with asked(prompt.text):
             if self._chats:
-                response = response_of(await self._llm.achat(self._messages(prompt), **self._kwargs))
+                response = response_of(await self._llm.achat(self._messages(prompt.text), **self._kwargs))
             else:
-                response = response_of(await self._llm.acomplete(self._text(prompt), formatted=True, **self._kwargs))
-        return self._parsed(response)
+                text = self._text(prompt.text)
+                response = response_of(await self._llm.acomplete(text, formatted=True, **self._kwargs))
+        return without_secrets(response, self._llm)
 
-    def stream(self, prompt: str) -> Iterator[Piece]:
-        """Yield the reply in pieces, then its ending; in one piece where there is an `output_parser`."""
-        if self._llm.output_parser is not None:
-            response = self.ask(prompt)
-            yield from (response.text or "", response)
-            return
+    def streamed(self) -> CalledModel:
+        """Return a model that streams replies."""
+        blocks = blocks_the_loop(self._llm, "astream_chat" if self._chats else "astream_complete")
+        return CalledModel(
+            self.caller,
+            self._llm.metadata.model_name,
+            lambda text: self.ask(Prompt(text)),
+            stream=self._stream,
+            astream=None if blocks else self._astream,
+            clients=(self._llm,),
+        )
+
+    def _stream(self, prompt: str) -> Iterator[Piece]:
         streamed = Streamed()
-        llm, kwargs = self._llm, self._kwargs
         parts: Iterator[ChatResponse | CompletionResponse]
         with asked(prompt):
             if self._chats:
-                parts = llm.stream_chat(self._messages(prompt), **kwargs)
+                parts = self._llm.stream_chat(self._messages(prompt), **self._kwargs)
             else:
-                parts = llm.stream_complete(self._text(prompt), formatted=True, **kwargs)
+                parts = self._llm.stream_complete(self._text(prompt), formatted=True, **self._kwargs)
         for part in parts:
             yield streamed.piece_of(part)
         yield streamed.ending
 
-    async def astream(self, prompt: str) -> AsyncIterator[Piece]:
-        """`stream`; not for LLMs that would block the event loop."""
-        if self._llm.output_parser is not None:
-            response = await self.aask(prompt)
-            yield response.text or ""
-            yield response
-            return
+    async def _astream(self, prompt: str) -> AsyncIterator[Piece]:
         streamed = Streamed()
-        llm, kwargs = self._llm, self._kwargs
         parts: AsyncIterator[ChatResponse | CompletionResponse]
         with asked(prompt):
             if self._chats:
-                parts = await llm.astream_chat(self._messages(prompt), **kwargs)
+                parts = await self._llm.astream_chat(self._messages(prompt), **self._kwargs)
             else:
-                parts = await llm.astream_complete(self._text(prompt), formatted=True, **kwargs)
+                parts = await self._llm.astream_complete(self._text(prompt), formatted=True, **self._kwargs)
         async for part in parts:
             yield streamed.piece_of(part)
         yield streamed.ending
-
-    def _parsed(self, response: Response) -> Response:
-        """Return the answer as the LLM's own parser reads it; the parser is not shown the reasoning around it."""
-        parser, parts = self._llm.output_parser, parts_of(response.text or "")
-        is_whole = response.refusal is None and response.finish not in _CUT and not parts.unfinished
-        if parser is None or not is_whole:
-            return response
-        chars = response.reasoning_chars + parts.reasoning_chars
-        aloud = response.aloud or parts.reasoning_chars > 0
-        return replace(response, text=str(parser.parse(parts.answer)), reasoning_chars=chars, aloud=aloud)
 
     def frame(self) -> str:
         """Return the text around every prompt, for counting its tokens; the LLM's `system_prompt` is not included."""
@@ -146,10 +160,7 @@ class PlainCalls:
     def _messages(self, prompt: str) -> list[ChatMessage]:
         system = self._llm.system_prompt
         first = [ChatMessage(role=MessageRole.SYSTEM, content=system)] if system else []
-        messages = as_messages(prompt, self._prefix)
-        if self._llm.output_parser is not None:
-            messages = self._llm.output_parser.format_messages(messages)
-        return [*first, *messages]
+        return [*first, *as_messages(prompt, self._prefix)]
 
     def _text(self, prompt: str) -> str:
         """Return the text that `predict` sends to completion models: conversation, template, system prompt, wrapper."""
@@ -157,8 +168,6 @@ class PlainCalls:
             text = self._as_conversation(as_messages(prompt, self._prefix))
         else:
             text = self._llm.completion_to_prompt(prompt) if self._llm.completion_to_prompt else prompt
-        if self._llm.output_parser is not None:
-            text = self._llm.output_parser.format(text)
         if self._llm.system_prompt:
             text = f"{self._llm.system_prompt}\n\n{text}"
         wrapper = self._llm.query_wrapper_prompt
@@ -181,37 +190,39 @@ class FoundAnswer(BaseModel):
     found: bool = Field(description=SCHEMA["properties"]["found"]["description"])
 
 
-class StructuredCalls:
-    """Takes a text and returns one JSON object of a pydantic class.
+class StructuredCalls(LLMCalls):
+    """Calls that give one JSON object of a pydantic class.
 
     Conversation and prompt go in as values of a template that consists of nothing else, so that nothing in them is
     read as a template.
     """
 
-    def __init__(
-        self,
-        llm: LLM,
-        output_cls: type[BaseModel],
-        prefix: Sequence[ChatMessage],
-        kwargs: Mapping[str, Any],
-    ) -> None:
-        self._llm = llm
-        self._output_cls = output_cls
-        self._kwargs = dict(kwargs)
-        self._prefix = tuple(prefix)
-        self.blocks = PlainCalls(llm, (), kwargs).blocks
+    output_cls: type[BaseModel]
 
-    def ask(self, prompt: str) -> str:
+    @classmethod
+    def of(cls, output_cls: type[BaseModel], *arguments: Any) -> StructuredCalls:
+        """Create calls for a class, with the arguments of `LLMCalls`."""
+        made = cls(*arguments)
+        made.output_cls = output_cls
+        return made
+
+    def ask(self, prompt: Prompt) -> Response:
         """Return the object as JSON."""
-        template = self._template(prompt)
-        with asked(prompt):
-            return _json(self._llm.structured_predict(self._output_cls, template, llm_kwargs=self._kwargs))
+        if prompt.blank:
+            return BLANK
+        template = self._template(prompt.text)
+        with asked(prompt.text):
+            found = self._llm.structured_predict(self.output_cls, template, llm_kwargs=self._kwargs)
+        return without_secrets(Response(_json(found)), self._llm)
 
-    async def aask(self, prompt: str) -> str:
-        """Do as `ask`, in an event loop."""
-        template = self._template(prompt)
-        with asked(prompt):
-            return _json(await self._llm.astructured_predict(self._output_cls, template, llm_kwargs=self._kwargs))
+    async def aask(self, prompt: Prompt) -> Response:
+        """`ask` in an event loop; in a thread where the LLM's own asynchronous calls would block it."""
+        if self._blocks or prompt.blank:
+            return await self.caller.limits.arun(self.ask, prompt)
+        template = self._template(prompt.text)
+        with asked(prompt.text):
+            found = await self._llm.astructured_predict(self.output_cls, template, llm_kwargs=self._kwargs)
+        return without_secrets(Response(_json(found)), self._llm)
 
     def _template(self, prompt: str) -> ChatPromptTemplate:
         said = as_messages(prompt, self._prefix)

@@ -1,10 +1,11 @@
-"""Presents a LlamaIndex LLM as a model of the core's plans."""
+"""Performs the requests of the core's plans with a LlamaIndex LLM."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -12,16 +13,16 @@ from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.llms import LLM
 
-from llamaindex_robustrag.caveats import llm_caveats
 from llamaindex_robustrag.fitting import Fitter
-from llamaindex_robustrag.llm_calls import FoundAnswer, PlainCalls, StructuredCalls
+from llamaindex_robustrag.llm_calls import FoundAnswer, LLMCalls, PlainCalls, StructuredCalls
 from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.models.base import Probed, Response, Role, TextModel, Until
-from robustrag_integrations.models.callable import TRANSIENT, CalledModel
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.client_errors import checked_errors, is_busy
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
+from robustrag_integrations.plans.requests import Ask, ProbeReplies, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.replies.structured import PROBE, ReplyMode
@@ -66,26 +67,19 @@ class CallOptions:
     limits: CallLimits = field(init=False, repr=False, compare=False)
     known: dict[int, ReplyMode] = field(init=False, repr=False, compare=False)
 
-    def called_model(self, calls: PlainCalls | StructuredCalls, llm: LLM) -> CalledModel:
-        """Wrap the calls in the core's threads, tasks, retries and time-outs."""
+    def caller_of(self, llm: LLM) -> ModelCaller:
+        """Return what makes an LLM's calls, with the core's threads, tasks, retries and time-outs."""
         retries = getattr(llm, "max_retries", 0) != 0  # the LLM's client retries by itself
-        return CalledModel(
-            ModelCaller(
-                self.limits,
-                self.attempts,
-                lambda error: isinstance(error, self.retry_on) or (not retries and is_busy(error)),
-            ),
-            llm.metadata.model_name,
-            calls.ask,
-            None if calls.blocks else calls.aask,
-            stream=calls.stream if isinstance(calls, PlainCalls) else None,
-            astream=calls.astream if isinstance(calls, PlainCalls) and not calls.blocks_streaming else None,
-            clients=(llm,),
+        return ModelCaller(
+            self.limits,
+            self.attempts,
+            lambda error: isinstance(error, self.retry_on) or (not retries and is_busy(error)),
         )
 
 
-class LlamaIndexModel(TextModel):
-    """A model whose isolated prompts go to the plain LLM, and only the final one to the structured LLM, if any.
+class LlamaIndexPerformer:
+    """Performs a text plan's requests with an LLM: isolated prompts go to the plain LLM, the final one to the
+    structured LLM, if any.
 
     Args:
         llm: a plain LLM.
@@ -106,76 +100,62 @@ class LlamaIndexModel(TextModel):
         prefix: Sequence[ChatMessage] = (),
         final_llm: LLM | None = None,
     ) -> None:
-        calls = PlainCalls(llm, prefix, policy.llm_kwargs)
-        self._isolated = self._final = policy.called_model(calls, llm)
-        writer, written = final_llm or llm, calls
+        writer, kwargs, caller = final_llm or llm, policy.llm_kwargs, policy.caller_of(llm)
+        self._isolated = PlainCalls(llm, prefix, kwargs, caller)
+        self._objects = StructuredCalls.of(FoundAnswer, llm, prefix, kwargs, caller)
+        self._written = PlainCalls(writer, prefix, kwargs, policy.caller_of(writer))
+        self._final: LLMCalls = self._written
         if output_cls is not None:
-            structured = StructuredCalls(writer, output_cls, prefix, policy.llm_kwargs)
-            self._final = policy.called_model(structured, writer)
-            written = PlainCalls(writer, (), policy.llm_kwargs)
-        elif final_llm is not None:
-            written = PlainCalls(writer, prefix, policy.llm_kwargs)
-            self._final = policy.called_model(written, writer)
-        objects = StructuredCalls(llm, FoundAnswer, prefix, policy.llm_kwargs)
-        self._objects = policy.called_model(objects, llm)
+            self._final = StructuredCalls.of(output_cls, writer, prefix, kwargs, self._written.caller)
+        self._streamed = self._final.streamed()
         self._mode = policy.known.setdefault(id(llm), ReplyMode())  # the LLM lives as long as the policy
         self._ways = ("structured_predict",) if llm.metadata.is_function_calling_model else ()
-        self._calls = (calls,) if writer is llm else (calls, written)
-        self._fitter = Fitter(helper, llm, calls.frame())
-        self._warnings = tuple(dict.fromkeys((*llm_caveats(llm), *llm_caveats(writer))))
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings about the LLM."""
-        return self._warnings
+        self._fitter = Fitter(helper, llm, self._isolated.frame())
 
     @property
     def repeats(self) -> Repeats:
         """The models' reproducibility, from the LLMs' settings."""
-        found = [calls.repeats for calls in self._calls]
-        return found[0].with_other(found[-1])
+        return self._isolated.repeats.with_other(self._written.repeats)
 
-    @property
-    def description(self) -> str:
-        """The names of the LLM and of the one that writes the final answer."""
-        names = dict.fromkeys((self._isolated.description, self._final.description))
-        return ", final answer by ".join(names)
+    def __call__(self, request: Request) -> Reply:
+        """Perform one request; isolated prompts `num_workers` at a time, in threads that keep spans and contexts."""
+        if isinstance(request, ProbeReplies):
+            ask = partial(self._objects.caller.call, partial(self._objects.ask, Prompt(PROBE)))
+            return self._mode.settled(self._ways, lambda way: ask())
+        if not isinstance(request, Ask):
+            return None
+        calls, fitted = self._for(request), [self._fitter.fit(prompt) for prompt in request.prompts]
+        said = calls.caller.ask_all(calls.ask, [prompt for prompt, _ in fitted], calls.in_words, request.until)
+        return _marked(said, fitted)
 
-    def probe_replies(self) -> Probed:
-        """Find out whether the LLM fills in a schema; one without tools, and without a way of its own, is not asked."""
-        return self._mode.settled(self._ways, lambda way: self._objects.ask_alone(Prompt(PROBE)))
+    async def aperform(self, request: Request) -> Reply:
+        """Perform one request without blocking the event loop; calls that are not waited for are cancelled."""
+        if isinstance(request, ProbeReplies):
+            ask = partial(self._objects.caller.acall, partial(self._objects.aask, Prompt(PROBE)))
+            return await self._mode.asettled(self._ways, lambda way: ask())
+        if not isinstance(request, Ask):
+            return None
+        calls = self._for(request)
+        fitted = await asyncio.to_thread(lambda: [self._fitter.fit(prompt) for prompt in request.prompts])
+        prompts = [prompt for prompt, _ in fitted]
+        return _marked(await calls.caller.aask_all(calls.aask, prompts, calls.in_words, request.until), fitted)
 
-    async def aprobe_replies(self) -> Probed:
-        """`probe_replies` without blocking the event loop."""
-        return await self._mode.asettled(self._ways, lambda way: self._objects.aask_alone(Prompt(PROBE)))
-
-    def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
-        """Answer all prompts, `num_workers` at a time, in threads that keep spans and contexts."""
-        fitted = self._fitted(prompts)
-        return _marked(self._for(role, prompts).generate([p for p, _ in fitted], role, until), fitted)
-
-    async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
-        """`generate` without blocking the event loop; calls that are not waited for are cancelled."""
-        fitted = await asyncio.to_thread(self._fitted, prompts)
-        return _marked(await self._for(role, prompts).agenerate([p for p, _ in fitted], role, until), fitted)
-
-    generate_until, agenerate_until = generate, agenerate
-
-    def stream(self, prompt: Prompt) -> Iterator[Piece]:
+    def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the final answer in pieces; a structured one is a single piece of JSON."""
-        return self._final.stream(prompt)
+        return self._streamed.stream(prompt)
 
-    def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
-        """`stream` without blocking the event loop."""
-        return self._final.astream(prompt)
+    def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
+        """`stream_final` for `async for`."""
+        return self._streamed.astream(prompt)
 
-    def _fitted(self, prompts: Sequence[Prompt]) -> list[tuple[Prompt, bool]]:
-        return [self._fitter.fit(p) for p in prompts]
+    def truncates(self, prompt: Prompt) -> bool:
+        """Return False: no final prompt here holds passages."""
+        return False
 
-    def _for(self, role: Role, prompts: Sequence[Prompt]) -> CalledModel:
-        if any(prompt.structured for prompt in prompts):
+    def _for(self, request: Ask) -> LLMCalls:
+        if any(prompt.structured for prompt in request.prompts):
             return self._objects
-        return self._final if role == "final" else self._isolated
+        return self._final if request.role == "final" else self._isolated
 
 
 def _marked(responses: Sequence[Response], fitted: Sequence[tuple[Prompt, bool]]) -> list[Response]:

@@ -79,7 +79,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         return cls(
             retriever,
             synthesizer_of(response_synthesizer, llm, streaming, callback_manager=callback_manager, **settings),
-            checked_postprocessors(node_postprocessors),
+            list(node_postprocessors or ()),
             callback_manager,
         )
 
@@ -106,21 +106,6 @@ def check_retriever(retriever: object) -> None:
     if not hasattr(retriever, "retrieve"):
         fix = "give index.as_retriever()" if hasattr(retriever, "as_retriever") else "give a retriever of LlamaIndex"
         raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; {fix}")
-
-
-def checked_postprocessors(given: Sequence[BaseNodePostprocessor] | None) -> list[BaseNodePostprocessor]:
-    """Return the postprocessors given to an engine, as a list.
-
-    Raises:
-        TypeError: it is no list, or one of them is no postprocessor.
-    """
-    if hasattr(given, "postprocess_nodes"):
-        raise TypeError(f"node_postprocessors must be a list, got one {type(given).__name__}; wrap it: [...]")
-    found = list(given or ())
-    for place, one in enumerate(found):
-        if not hasattr(one, "postprocess_nodes"):
-            raise TypeError(f"node_postprocessors[{place}] must be a postprocessor of LlamaIndex, got {one!r:.60}")
-    return found
 
 
 def synthesizer_of(

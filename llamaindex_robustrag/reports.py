@@ -57,8 +57,8 @@ class ResponseMetadata(dict[str, Any]):
     """A response's metadata: node ids and the nodes' metadata, as LlamaIndex has it.
 
     The report is beside it, so that loops over the nodes stay what they were: `metadata["robustrag"]` and
-    `metadata.get("robustrag")` give it as a JSON-safe dictionary, `metadata.robust_answer` as an object. Copies,
-    pickles and unions (`|`) have it, too; plain dictionaries and JSON that are made from it have the nodes alone, and
+    `metadata.get("robustrag")` give it as a JSON-safe dictionary, `metadata.robust_answer` as an object. Copies
+    and pickles have it, too; plain dictionaries and JSON that are made from it have the nodes alone, and
     never what a node of that name says. It is true even without nodes, since engines replace what is not.
     """
 
@@ -96,14 +96,6 @@ class ResponseMetadata(dict[str, Any]):
     def copy(self) -> ResponseMetadata:
         """Return a copy with the same nodes and the same report."""
         return ResponseMetadata.of(self, self.report)
-
-    def __or__(self, other: Any) -> Any:
-        if not isinstance(other, dict):
-            return NotImplemented
-        return ResponseMetadata.of({**self, **other}, getattr(other, "report", None) or self.report)
-
-    def __ror__(self, other: Any) -> Any:
-        return ResponseMetadata.of({**other, **self}, self.report) if isinstance(other, dict) else NotImplemented
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         return _metadata_of, (dict(self), self.report)

@@ -2,7 +2,7 @@
 
 1. `synthesize` and its like put the nodes into groups (`grouping.py`) and make the method's plan
    (`Defense.whole_plan`), with the user's prompts in it (`user_prompts.py`).
-2. The plan is run by `plans/drivers.py` with `LlamaIndexModel`, which asks the LLM, or with a model that decodes.
+2. The plan is run by `plans/drivers.py` with `LlamaIndexPerformer`, which asks the LLM, or with a model that decodes.
 3. The report goes into the response's metadata, to each source node, and out as an event (`reports.py`).
 """
 
@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from contextvars import ContextVar
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import signature
-from types import MappingProxyType
 from typing import Any, TypeVar, cast
 
 from llama_index.core import instrumentation
@@ -47,7 +45,7 @@ from llamaindex_robustrag.conversation import from_conversation, with_aside
 from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, checked_nodes, group_nodes, group_texts
 from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
-from llamaindex_robustrag.model import CallOptions, LlamaIndexModel
+from llamaindex_robustrag.model import CallOptions, LlamaIndexPerformer
 from llamaindex_robustrag.reports import (
     AnswerPieces,
     AnswerText,
@@ -72,7 +70,7 @@ from robustrag_integrations.grouping.votes import VoteRules, rules_of
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import for_prompts
-from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
+from robustrag_integrations.plans.performers import DecodingPerformer, Performer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
@@ -81,28 +79,7 @@ from robustrag_integrations.prompts import Prompt, PromptSet, Task
 _log = logging.getLogger(__name__)
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
-_TOGGLED: ContextVar[Mapping[object, bool]] = ContextVar("robustrag_streaming", default=MappingProxyType({}))
 _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
-
-
-class StreamingFlag:
-    """A synthesizer's `_streaming`, kept per thread and task, as two conversations may toggle it at the same time.
-
-    `CondenseQuestionChatEngine` sets it around each query and puts it back: what is set after construction holds in the
-    thread or task that set it.
-    """
-
-    def __init__(self, default: bool) -> None:
-        self.default = bool(default)
-
-    def get(self) -> bool:
-        """Return the flag of this thread or task."""
-        return _TOGGLED.get().get(self, self.default)
-
-    def set(self, value: bool) -> None:
-        """Set the flag of this thread or task."""
-        others = {flag: on for flag, on in _TOGGLED.get().items() if flag is not self}
-        _TOGGLED.set(others if bool(value) == self.default else {**others, self: bool(value)})
 
 
 class RobustRAGSynthesizer(BaseSynthesizer):
@@ -156,8 +133,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         >>> response = engine.query("Who won?")
         >>> str(response), response.metadata["robustrag"]["radius"]
     """
-
-    _flag: StreamingFlag
 
     @takes_settings
     def __init__(
@@ -286,19 +261,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     @property
     def streams(self) -> bool:
         """True if responses are streamed."""
-        return self._flag.get()
-
-    # The base class and CondenseQuestionChatEngine read and write this name.
-    @property
-    def _streaming(self) -> bool:
-        return self._flag.get()
-
-    @_streaming.setter
-    def _streaming(self, value: bool) -> None:
-        if hasattr(self, "_flag"):
-            self._flag.set(value)
-        else:
-            self._flag = StreamingFlag(value)
+        return bool(self._streaming)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_model"}
@@ -326,7 +289,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             for_prompts: True if answers are for other prompts (`RobustRAGQueryEngine.for_prompts`).
         """
         changed = copy.copy(self)
-        changed._flag = StreamingFlag(self.streams if streaming is None else streaming)
+        changed._streaming = self.streams if streaming is None else streaming
         changed._aside, changed._condensed = aside, tuple(condensed)
         changed._for_prompts = self._for_prompts if for_prompts is None else for_prompts
         if conversation is not None:
@@ -482,7 +445,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return replace(self._settings, prompts=self._prompts(self._user)) if self._user.given else self._settings
 
     def _performer(self) -> Performer:
-        return TextPerformer(self._model) if self._local is None else DecodingPerformer(self._local)
+        return self._model if self._local is None else DecodingPerformer(self._local)
 
     def _pieces(self, plan: Plan, done: Callable[[RobustAnswer], object]) -> Generator[str, None, None]:
         """Start the answer; return a generator of its pieces, a single one for an object, that then calls `done`."""
@@ -502,7 +465,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _converse(self, conversation: Sequence[ChatMessage]) -> None:
         """Put these messages in front of every prompt."""
-        self._model = LlamaIndexModel(
+        self._model = LlamaIndexPerformer(
             self._plain,
             self._policy,
             self._prompt_helper,
@@ -517,11 +480,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         condensed = conversation_caveats(self._condensed, condensed=True)
         if self._local is not None:
             return (*self._local.warnings, *decoding_caveats(self._plain, self._conversation), *condensed)
-        return (*self._model.warnings, *conversation_caveats(self._conversation), *condensed)
+        return (*conversation_caveats(self._conversation), *condensed)
 
     def _repeats(self) -> Repeats:
         """Return the model's reproducibility, as far as it is known."""
-        return repeats_of(self._local if self._local is not None else self._model)
+        return self._model.repeats if self._local is None else repeats_of(self._local)
 
     def _streamed(
         self, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None
@@ -574,11 +537,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _metadata(self, sources: Sequence[NodeWithScore], report: Report) -> ResponseMetadata:
         return ResponseMetadata.of(self._get_metadata_for_response([n.node for n in sources]) or {}, report)
-
-
-def get_robust_response_synthesizer(llm: LLM | TextModel | None = None, **arguments: Any) -> RobustRAGSynthesizer:
-    """Create a `RobustRAGSynthesizer`; the robust twin of LlamaIndex's `get_response_synthesizer`."""
-    return RobustRAGSynthesizer(llm, **arguments)
 
 
 def _llm_of(llm: LLM | TextModel | None) -> LLM:

@@ -38,20 +38,5 @@ def test_a_chain_where_the_model_belongs_is_refused_at_once() -> None:
     create_robust_retrieval_chain(RETRIEVER, LLM.with_retry().with_config(tags=["t"]) | (lambda reply: reply.content))
 
 
-@pytest.mark.parametrize(
-    ("name", "fix"),
-    [
-        ("return_source_documents", r"result\['context'\]"),
-        ("k", "as_retriever"),
-        ("verbose", "return_robustness=True"),
-        ("context_prompt", "the argument prompt"),
-        ("chain_type", "aggregation="),
-    ],
-)
-def test_arguments_of_other_chains_name_what_to_use(name: str, fix: str) -> None:
-    with pytest.raises(TypeError, match=fix):
-        create_robust_retrieval_chain(RETRIEVER, LLM, **{name: "x"})  # type: ignore[arg-type]
-
-
 def test_an_abstention_in_place_of_an_object_has_words() -> None:
     assert str(Abstained(text="I don't know")) == "{}".format(Abstained(text="I don't know")) == "I don't know"

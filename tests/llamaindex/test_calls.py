@@ -15,6 +15,7 @@ from llama_index.core.prompts import PromptTemplate
 
 from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
 from llamaindex_robustrag.llm_calls import PlainCalls, blocks_the_loop
+from robustrag_integrations.prompts import Prompt
 from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, FactReader, nodes_of, truthful
 
 
@@ -33,7 +34,7 @@ def test_a_prompt_reaches_the_llm_as_predict_would_send_it(chat_model: bool) -> 
     }
     expected, found = FactReader(**settings), FactReader(**settings)
     expected.predict(PromptTemplate("{text}"), text="What {query_str}?")
-    PlainCalls(found, (), {}).ask("What {query_str}?")
+    PlainCalls(found, (), {}, CallOptions().caller_of(found)).ask(Prompt("What {query_str}?"))
     assert found.seen == expected.seen
 
 
@@ -285,9 +286,6 @@ def test_something_else_as_llm_is_refused() -> None:
         ({"calls": 3}, TypeError, r"calls must be CallOptions\(...\), got int"),
         ({"aggregation": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),
         ({"choices": ["a", "b"]}, ValueError, "does not take choices; use MajorityVoting"),
-        ({"response_mode": "compact"}, TypeError, "every document is asked alone, in one way; leave it out"),
-        ({"refine_template": None}, TypeError, "unknown arguments refine_template; the one prompt is text_qa_template"),
-        ({"similarity_top_k": 5}, TypeError, r"belongs to the retriever: index.as_retriever\(similarity_top_k=10\)"),
         ({"streaming": "no"}, TypeError, "streaming='no' must be True or False"),
         ({"supporting_only": "no"}, TypeError, "supporting_only='no' must be True or False"),
         ({"citation_markers": "no"}, TypeError, "citation_markers='no' must be True or False"),
@@ -336,29 +334,6 @@ def test_a_conversation_stands_in_front_of_every_prompt_and_is_named_in_the_repo
     response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert all("Hello {text}" in prompt and prompt.index("Hi") < prompt.index(QUESTION) for prompt in llm.seen)
     assert "every prompt shows 1 earlier answer:" in response.metadata["robustrag"]["warnings"][0]
-
-
-async def test_trap_two_conversations_may_toggle_streaming_at_once(llm: FactReader) -> None:
-    synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
-
-    async def chat(streaming: bool) -> str:
-        synthesizer._streaming = streaming  # as CondenseQuestionChatEngine does
-        await asyncio.sleep(0)
-        response = await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3)))
-        synthesizer._streaming = False
-        return type(response).__name__
-
-    names = await asyncio.gather(*(chat(i % 2 == 1) for i in range(4)))
-    assert names == ["Response", "AsyncStreamingResponse"] * 2
-    assert synthesizer._streaming is False
-
-
-def test_a_streaming_default_holds_in_every_thread(llm: FactReader) -> None:
-    synthesizer, found = RobustRAGSynthesizer(llm=llm, streaming=True, aggregation="keyword", final="always"), []
-    thread = threading.Thread(target=lambda: found.append(synthesizer._streaming))
-    thread.start()
-    thread.join()
-    assert found == [True]
 
 
 @pytest.mark.parametrize(

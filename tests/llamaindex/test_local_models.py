@@ -145,26 +145,12 @@ def test_trap_huggingface_writes_two_bos_and_the_local_model_one(chat: bool) -> 
     synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(num_workers=1), aggregation="keyword", final="always")
     synthesizer.synthesize(ASKED, nodes_of(TEXTS[:2]))
     assert {ids.count(tokenizer.bos_token_id) for ids in read} == {2 if chat else 1}
-    doubled = [w for w in synthesizer._caveats() if "the model reads two" in w]
-    assert len(doubled) == int(chat)
     decoding = RobustRAGSynthesizer(llm=llm, aggregation="decoding", max_new_tokens=1)
     decoding.synthesize(ASKED, nodes_of(TEXTS[:2]))  # the first time the model is probed as well
     read.clear()
     decoding.synthesize(ASKED, nodes_of(TEXTS[:2]))
     prompts = [ids for ids in read if len(ids) > 10]  # the others spell the abstention behind them
     assert [ids.count(tokenizer.bos_token_id) for ids in prompts] == [1, 1, 1]
-
-
-def test_an_instruct_model_without_its_chat_template_is_warned_of() -> None:
-    bare = huggingface(tiny_model("llama"), tiny_tokenizer(chat=True), max_new_tokens=2)
-    report = (
-        RobustRAGSynthesizer(llm=bare, aggregation="keyword", final="always")
-        .synthesize(ASKED, nodes_of(TEXTS[:2]))
-        .metadata["robustrag"]
-    )
-    assert any("has a chat template but runs without it" in w for w in report["warnings"])
-    base = huggingface(tiny_model("llama"), tiny_tokenizer(), max_new_tokens=2)
-    assert RobustRAGSynthesizer(llm=base, aggregation="keyword", final="always")._caveats() == ()
 
 
 @pytest.mark.parametrize(

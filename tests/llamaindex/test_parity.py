@@ -12,7 +12,7 @@ from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer, get_response_synthesizer
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from llamaindex_robustrag import RobustRAGSynthesizer, get_robust_response_synthesizer
+from llamaindex_robustrag import RobustRAGSynthesizer
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, MajorityVoting, Passage
 from tests.llamaindex.fakes import QUESTION, AsyncFactReader, FactReader
 
@@ -87,9 +87,7 @@ async def test_one_planted_document_decides_the_stock_answer_and_not_the_robust_
 async def test_the_swap_of_one_argument_works_through_the_index(
     poisoned: VectorStoreIndex, llm: FactReader, style: str, kind: type
 ) -> None:
-    synthesizer = get_robust_response_synthesizer(
-        llm, streaming="stream" in style, aggregation="keyword", final="always"
-    )
+    synthesizer = RobustRAGSynthesizer(llm, streaming="stream" in style, aggregation="keyword", final="always")
     engine = poisoned.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=7)
     response = await engine.aquery(QUESTION) if style.startswith("a") else engine.query(QUESTION)
     assert type(response) is kind

@@ -267,15 +267,6 @@ def test_an_index_in_place_of_a_retriever_is_refused_with_its_fix(clean: VectorS
         RobustRAGQueryEngine.from_args(None, llm=llm)
 
 
-@pytest.mark.parametrize("engine_class", [RobustRAGQueryEngine, RobustContextChatEngine])
-def test_postprocessors_that_are_none_are_refused(clean: VectorStoreIndex, llm: FactReader, engine_class: Any) -> None:
-    make = engine_class.from_args if engine_class is RobustRAGQueryEngine else engine_class.from_defaults
-    with pytest.raises(TypeError, match="must be a list, got one LongContextReorder; wrap it"):
-        make(clean.as_retriever(), llm=llm, node_postprocessors=LongContextReorder())
-    with pytest.raises(TypeError, match=r"node_postprocessors\[0\] must be a postprocessor of LlamaIndex, got 'x'"):
-        make(clean.as_retriever(), llm=llm, node_postprocessors=["x"])
-
-
 def test_unknown_arguments_of_a_synthesis_are_refused(llm: FactReader) -> None:
     synthesizer = RobustRAGSynthesizer(llm, aggregation="voting", choices=["a", "b"])
     with pytest.raises(TypeError, match=r"unknown arguments choises; did you mean choices\?"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +20,6 @@ from llama_index.core.base.llms.types import (
     TextBlock,
 )
 from llama_index.core.llms.callbacks import llm_chat_callback
-from llama_index.core.types import BaseOutputParser
 
 from llamaindex_robustrag import RobustRAGSynthesizer
 from llamaindex_robustrag.replies import Streamed, ending_of, response_of
@@ -205,33 +203,3 @@ async def test_votes_are_read_from_the_answer_and_not_from_the_thinking(style: s
     voting = RobustRAGSynthesizer(llm=llm, aggregation="voting", choices=["Karl Gross", "Hans Wolf"])
     answer = await report(voting, style, TEXTS)
     assert (answer["choice"], answer["radius"]) == (0, 4)
-
-
-class Braced(BaseOutputParser):
-    """Reads `{{...}}`, and asks for it."""
-
-    def parse(self, output: str) -> Any:
-        found = re.fullmatch(r"\s*\{\{(.*)\}\}\s*", output, re.DOTALL)
-        if found is None:
-            raise ValueError(f"no braces in {output[:40]!r}")
-        return found.group(1)
-
-    def format(self, query: str) -> str:
-        return f"{query} Answer in double braces."
-
-
-@pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("chat_model", [True, False], ids=["chat", "completion"])
-async def test_what_the_llms_own_parser_makes_is_what_counts(style: str, chat_model: bool) -> None:
-    class Bracing(FactReader):
-        def _said(self, prompt: str) -> str:
-            assert "Answer in double braces." in prompt
-            if "Note 8" in prompt:
-                return "no braces"
-            return f"<think>{{{{Hans Wolf}}}}</think> {{{{{winner(prompt)}}}}}"
-
-    llm = Bracing(chat_model=chat_model, output_parser=Braced())
-    answer = await report(RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"), style, TEXTS)
-    assert answer["text"] == "Karl Gross"
-    assert [g["status"] for g in answer["groups"]] == ["supports"] * 8 + ["failed", "differs"]
-    assert "no braces in" in answer["groups"][8]["error"]

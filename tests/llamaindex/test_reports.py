@@ -77,16 +77,6 @@ def test_responses_can_be_copied_and_stored(engine: RobustRAGQueryEngine) -> Non
     assert dataclasses.replace(response).metadata.robust_answer is response.metadata.robust_answer
 
 
-def test_unions_of_metadata_keep_it(engine: RobustRAGQueryEngine) -> None:
-    metadata, other = engine.query(QUESTION).metadata, engine.query(QUESTION).metadata
-    for merged in (metadata | {"mine": 1}, {"mine": 1} | metadata):
-        assert set(merged) == {*metadata, "mine"}
-        assert merged.robust_answer is metadata.robust_answer
-    assert (metadata | other).robust_answer is other.robust_answer
-    with pytest.raises(TypeError):
-        metadata | 3
-
-
 async def test_other_answers_with_support_are_in_the_report_and_not_in_the_text() -> None:
     nodes = nodes_of([*truthful(5), *(f"The capital of France is Lyon. Source number {i} says so." for i in range(3))])
     synthesizer = RobustRAGSynthesizer(FactReader(), aggregation="consensus")

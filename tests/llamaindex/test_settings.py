@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from llamaindex_robustrag import RobustRAGQueryEngine, RobustRAGSynthesizer, get_robust_response_synthesizer
+from llamaindex_robustrag import RobustRAGQueryEngine, RobustRAGSynthesizer
 from robustrag_integrations import CallableModel, VoteRules, from_settings, load_settings
 from robustrag_integrations.defenses.settings_file import SettingsError
 from tests.llamaindex.fakes import QUESTION, FactReader, index_of, nodes_of, truthful
@@ -60,7 +60,7 @@ def test_engines_and_factories_take_the_file(settings: Path) -> None:
     retriever = index_of(truthful()).as_retriever(similarity_top_k=6)
     response = RobustRAGQueryEngine.from_args(retriever, FactReader(), settings=settings).query(QUESTION)
     assert response.metadata["robustrag"]["settings"]["min_support"] == 3
-    assert get_robust_response_synthesizer(FactReader(), settings=settings)._settings.as_dict()["min_support"] == 3
+    assert RobustRAGSynthesizer(FactReader(), settings=settings)._settings.as_dict()["min_support"] == 3
     ready = RobustRAGSynthesizer(FactReader(), aggregation="keyword", final="always")
     with pytest.raises(TypeError, match="settings: pass these to the RobustRAGSynthesizer"):
         RobustRAGQueryEngine.from_args(retriever, response_synthesizer=ready, settings=settings)

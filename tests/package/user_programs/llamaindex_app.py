@@ -18,7 +18,6 @@ from llamaindex_robustrag import (
     assert_defended,
     audit_isolation,
     find_undefended,
-    get_robust_response_synthesizer,
     robust_answer,
     supporting_nodes,
 )
@@ -62,6 +61,6 @@ with audit_isolation() as audit:
     engine.query("x")
 assert not audit.findings
 IsolationAudit(on="raise").attach().detach()
-syn = get_robust_response_synthesizer(TextModelLLM(CallableModel(lambda p: "x")), output_cls=City)
+syn = RobustRAGSynthesizer(TextModelLLM(CallableModel(lambda p: "x")), output_cls=City)
 whole = syn.synthesize("q", [])
 template = RobustRAGSynthesizer(llm, text_qa_template=PromptTemplate("{context_str} {query_str}"))
