@@ -49,7 +49,7 @@ def ask(address, model, question, document):
     body = {
         "model": model,
         "messages": [{"role": "user", "content": question}],
-        "robustrag": {"documents": [{"text": document}], "rank": 1},
+        "robustrag": {"documents": [{"text": document}]},
     }
     headers = {"Content-Type": "application/json"}
     if key := os.environ.get("ROBUSTRAG_API_KEY"):

@@ -8,8 +8,6 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import Any
 
-from robustrag_integrations._util.rounding import significant
-
 
 @dataclass(frozen=True)
 class Usage:
@@ -141,16 +139,3 @@ def tokens_in_words(spending: Spending) -> str:
     if spending.silent:
         said += f"; at least, as {spending.silent} of {spending.calls} calls did not tell"
     return said
-
-
-def cost_in_words(spending: Spending, prices: Prices) -> str:
-    """Describe the cost of an answer at these prices."""
-    cost = prices.of(spending.total)
-    if cost is not None:
-        bound = "at most " if spending.total.cached is None and prices.cached_input is not None else ""
-        return f"{bound}{significant(cost, 6)} ({tokens_in_words(spending)})"
-    known = prices.of(spending.told)
-    if known is None:
-        words = tokens_in_words(spending)
-        return words if words.startswith("not known") else f"not known ({words})"
-    return f"not known; the calls that told come to {significant(known, 6)} ({tokens_in_words(spending)})"

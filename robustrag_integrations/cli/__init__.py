@@ -6,7 +6,6 @@ Results go to standard output, everything else to standard error.
 from __future__ import annotations
 
 import argparse
-import errno
 import importlib
 import io
 import os
@@ -16,7 +15,6 @@ from collections.abc import Sequence
 
 from robustrag_integrations import __version__
 from robustrag_integrations.cli.arguments import Given, Parser
-from robustrag_integrations.cli.defending import under_settings
 from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError, complain
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.intervals import check_installed
@@ -40,15 +38,8 @@ _EVALUATE = ("certify", "eval", "tune", "report")
 _EPILOG = """\
 examples:
   robustrag demo                                     attack a small corpus, with and without a defence; offline
-  robustrag playground                               the same in the browser, with passages of your own
   robustrag ask "Who runs the mill?" --docs notes/   ask your own documents
-  robustrag serve --docs notes/                      the same behind an OpenAI-compatible address
-  robustrag mcp --docs notes/                        the same as a tool for agents (MCP)
-  robustrag certify demo --limit 5                   what no attacker can get below
-  robustrag tune --data questions.jsonl              settings for your data and model, as a file
   robustrag eval --limit 5                           attacks, scores and tables, as in the paper
-  robustrag probe                                    does this model repeat itself, alone and under load?
-  robustrag doctor                                   what is installed and what is missing, for a report on a defect
 
 exit codes: 0 done, 1 failure, 2 wrong usage, 3 no answer (abstained), 4 the probed model does not repeat itself
 """
@@ -76,8 +67,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            if isinstance(getattr(args, "settings", None), str):
-                args = under_settings(parser, args, argv)
             code: int = args.run(args)
         sys.stdout.flush()
     except UsageError as error:
@@ -86,14 +75,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (RobustRAGError, ImportError) as error:
         complain(f"error: {error}")
         return EXIT_FAILURE
-    except BrokenPipeError:  # the reader of the output has seen enough
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes standard output once more at its end
-        return EXIT_FAILURE
     except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - as above
-        complain(f"error: cannot write the output: {error.strerror}")
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - the interpreter flushes standard output once more at its end
+        if not isinstance(error, BrokenPipeError):  # else the reader of the output has seen enough
+            complain(f"error: {error}")
         return EXIT_FAILURE
     except KeyboardInterrupt as stop:
         complain(str(stop) or "interrupted")
@@ -123,7 +108,7 @@ def command_parser(only: str | None = None) -> argparse.ArgumentParser:
             module = importlib.import_module(f"{__name__}.{name}")
             command.description, command.epilog = module.DESCRIPTION, module.EPILOG
             command.register("action", None, Given)
-            command.set_defaults(run=module.run, parser=command)
+            command.set_defaults(run=module.run)
             module.add(command)
     return parser
 

@@ -4,52 +4,21 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NoReturn
 
-from robustrag_integrations._util.checks import nearest_of
-from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
+from robustrag_integrations._util.settings import Setting
 from robustrag_integrations.cli.output import EXIT_USAGE
-from robustrag_integrations.grouping.newest import NEWEST
-from robustrag_integrations.grouping.votes import MOST_VOTES
 from robustrag_integrations.models.providers import DTYPES, check_name, described, forms_that_take
-
-_NUMBER = re.compile(r"-\d|-\.\d")
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports an unknown option first, with the nearest known one.
-
-    argparse alone reads `--limt 5` as an unknown option and a file called 5, and complains about the file.
-    """
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Raise a usage error for an unknown option; otherwise do as argparse does."""
-        known = [*self._option_string_actions]
-        for text in args or ():
-            if text == "--" or (self._subparsers is not None and not text.startswith("-")):
-                break  # the arguments after a command belong to its own parser
-            if not _is_option(text, known):
-                name = text.split("=")[0]
-                near = nearest_of(name, known)
-                hint = f"; did you mean {near}?" if near else f"; {self.prog} --help lists them"
-                self.error(f"there is no option {printable(name, 60)}{hint}")
-        return super().parse_known_args(args, namespace)
+    """A parser whose errors are short."""
 
     def error(self, message: str) -> NoReturn:
         """Exit with the error and a hint; argparse would print dozens of lines of options first."""
         self.exit(EXIT_USAGE, f"{self.prog}: error: {message}\n{self.prog}: try: {self.prog} --help\n")
-
-
-def _is_option(text: str, known: Sequence[str]) -> bool:
-    """True if argparse can make sense of this: an option, the beginning of one, or a value."""
-    if len(text) < 2 or not text.startswith("-") or " " in text or _NUMBER.match(text):
-        return True
-    name = text.split("=")[0]
-    joined = not text.startswith("--") and text[:2] in known  # -oFILE
-    return joined or any(option.startswith(name) for option in known)
 
 
 def some_text(text: str) -> str:
@@ -88,34 +57,6 @@ def whole_number(smallest: int, largest: int) -> Callable[[str], int]:
     return read
 
 
-def origin_votes(text: str) -> tuple[str, int] | str:
-    """Parse `ORIGIN=N`, an origin's number of votes, or `newest:ENTRY`; the origin may hold `=` itself."""
-    origin, separator, votes = text.rpartition("=")
-    if not separator and text.partition(":")[0] == NEWEST:
-        return text
-    if not separator or not origin.strip():
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not of the form ORIGIN=N, such as handbook.pdf=3")
-    return origin, whole_number(0, MOST_VOTES)(votes)
-
-
-def origin_tier(text: str) -> tuple[str, str] | str:
-    """Parse `ORIGIN=LABEL`, an origin's tier, or an entry of the metadata; the origin may hold `=` itself."""
-    origin, separator, tier = text.rpartition("=")
-    if not separator:
-        return some_text(text)
-    if not origin.strip() or not tier.strip():
-        raise argparse.ArgumentTypeError(f"{text[:60]!r} is not of the form ORIGIN=LABEL, such as wiki/=internal")
-    return origin, tier
-
-
-def least_radius(text: str) -> int | dict[str, int]:
-    """Parse a radius, or one for each tier: `other=9,internal=0`."""
-    if "=" not in text:
-        return whole_number(0, 1000)(text)
-    pairs = [part.rpartition("=") for part in text.split(",")]
-    return {tier: whole_number(0, 1000)(count) for tier, _, count in pairs}
-
-
 def passages_asked(text: str) -> int | str:
     """Parse a number of passages, or `all`."""
     return text if text == "all" else whole_number(1, 1000)(text)
@@ -136,6 +77,59 @@ class Given(argparse.Action):
         if isinstance(values, list) and isinstance(before, list) and before is not self.default:
             values = [*before, *values]
         setattr(namespace, self.dest, values)
+
+
+class Named(argparse.Action):
+    """Stores NAME=VALUE pairs as a mapping, and a single word as it is; a name may hold `=` itself."""
+
+    def __call__(
+        self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
+    ) -> None:
+        """Set the word, or add to the mapping."""
+        if len(values) == 1 and "=" not in values[0]:
+            setattr(namespace, self.dest, _number_or_text(values[0]))
+            return
+        found = dict(getattr(namespace, self.dest) or {})
+        for text in values:
+            name, _, value = text.rpartition("=")
+            if not name.strip() or not value.strip():
+                raise argparse.ArgumentError(self, f"{text[:60]!r} is not of the form NAME=VALUE, such as wiki/=3")
+            if found.setdefault(name, _number_or_text(value)) != _number_or_text(value):
+                raise argparse.ArgumentError(self, f"{name[:60]!r} is given twice; name it once")
+        setattr(namespace, self.dest, found)
+
+
+def _number_or_text(text: str) -> int | str:
+    return int(text) if text.isdecimal() and len(text) < 10 else valid_text(text)
+
+
+def add_setting(group: Any, setting: Setting, about: str | None = None, **more: Any) -> None:
+    """Add the flag of a declared setting; one that is not typed is None.
+
+    Args:
+        group: where.
+        setting: its declaration.
+        about: its help; None for the declaration's.
+        more: for argparse, in place of what follows from the declaration.
+    """
+    default = "" if setting.default in (None, False) else f" (default {setting.default})"
+    given: dict[str, Any] = {"dest": setting.name, "default": None, "help": about or f"{setting.help}{default}"}
+    if setting.kind is bool:
+        given["action"] = "store_true"
+    elif setting.is_mapping:
+        given |= {"action": Named, "nargs": "+", "type": some_text, "metavar": "NAME=VALUE"}
+    else:
+        given |= value_of(setting)
+    group.add_argument(f"--{setting.name.replace('_', '-')}", **{**given, **more})
+
+
+def value_of(setting: Setting) -> dict[str, Any]:
+    """Return the type of a setting's flag, as arguments of `add_argument`."""
+    if setting.is_function:
+        return {"type": str, "metavar": "MODULE:FUNCTION"}
+    if setting.is_choice:
+        return {"choices": setting.values}
+    return {"type": setting.kind if setting.is_number else some_text, "metavar": setting.name[0].upper()}
 
 
 def add_model(parser: argparse.ArgumentParser) -> None:

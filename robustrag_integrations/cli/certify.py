@@ -8,21 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from robustrag_integrations.cli.arguments import (
-    add_model,
-    add_model_settings,
-    passages_asked,
-    some_text,
-    whole_number,
-)
+from robustrag_integrations.cli.arguments import add_model, add_model_settings, add_setting, passages_asked
 from robustrag_integrations.cli.defending import (
     add_settings,
     add_thresholds,
-    check_probabilities,
-    check_thresholds,
-    default_defense,
-    given_thresholds,
-    given_votes,
+    check_defense,
+    fill_in,
+    given_settings,
+    rules_of,
 )
 from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import named_model, with_settings
@@ -30,6 +23,8 @@ from robustrag_integrations.cli.output import UsageError, complain, show, show_j
 from robustrag_integrations.cli.running import add_how, exit_code, run_evaluation
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.evaluation.run.config import MODES, CertifySpec, EvalConfig
+from robustrag_integrations.grouping.passages import PASSAGE
+from robustrag_integrations.grouping.votes import RULES
 from robustrag_integrations.prompts import CLAIM_TASKS
 
 _MOST_REASONS = 5
@@ -40,31 +35,16 @@ no attack is run.
 """
 
 EPILOG = """\
-data:
-  demo: the questions about the fictional world that ships with the package; or a file
-  with one question per line (.jsonl) or a JSON list of them (.json), gzipped or not:
-  {"question": "...", "answer": "..." or [...], "passages": ["...", {"text": "...",
-  "source": "..."}], "choices": [...]} (choices for --defense voting). The layout of the
-  paper's data files ("correct answer", "context", ...) is read as well. A row that is
-  not a question is left out and named.
+data: as for robustrag eval: demo, or a file of questions with answers and passages, and choices
+  for --defense voting.
 
 attackers:
   injection      puts passages anywhere; the last ones of a full list drop out
   modification   also removes as many passages of their choice
 
-reading the table:
-  cacc k'        certified accuracy: the mean over questions of tau, what is guaranteed
-  Below it: certificates that --max-model-calls stopped count as tau 0, though no attack is
-  known; the lowest scores sampled for them are estimates and guarantee nothing.
-
---output keeps an evaluation row per question, as a line of JSON: the clean answer, its
-score and its certificates. Run the same command again to resume; questions that are in
-the file are not certified again. `robustrag report FILE`
-shows the rows as a page.
-
-This is the part of `robustrag eval` that certifies: "robustrag certify questions.jsonl"
-makes the rows of "robustrag eval --data questions.jsonl --defense consensus --attack none
---top-k all --certify 1", which can also compare settings, models and defences.
+cacc k' is certified accuracy: the mean over questions of tau, what is guaranteed. Certificates
+that --max-model-calls stopped count as tau 0, though no attack is known. With --output the same
+command resumes. The rows are those of robustrag eval --attack none --top-k all --certify 1.
 
 examples:
   robustrag certify demo --limit 5
@@ -88,14 +68,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--top-k", type=passages_asked, metavar="K", help="passages per question (default: all; 10 for demo)"
     )
-    parser.add_argument("--group-size", type=whole_number(1, 100), default=1, metavar="N", help="passages per group")
-    parser.add_argument(
-        "--group-by",
-        type=some_text,
-        default="passage",
-        metavar="WHAT",
-        help="what has one vote: passage (default, as in the paper), origin, or site",
-    )
+    for name in ("group_size", "group_by"):
+        add_setting(parser, RULES[name])
     add_field(parser, EvalConfig, "limit")
     parser.add_argument("--output", metavar="FILE", help="keep the rows as JSON lines, and resume from there")
     parser.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
@@ -109,13 +83,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Certify the questions and print a summary."""
+    fill_in(args)
     if getattr(args, "task", None) in CLAIM_TASKS:
         raise UsageError(
             f"--settings {args.settings!r} is for long answers or lists; long ones need a judge: robustrag eval --judge"
         )
-    args.defense = args.defense or default_defense(args)
-    check_thresholds(args, args.defense)
-    check_probabilities(args.model, args.defense)
+    check_defense(args)
     done = run_evaluation(args, config_of(args), args.output)
     from robustrag_integrations.evaluation.score.summary import summarise
     from robustrag_integrations.evaluation.show.lines import lines_table, repeats_in_sum, warnings_in_sum
@@ -146,8 +119,9 @@ def config_of(args: argparse.Namespace) -> dict[str, Any]:
         "defenses": [
             {
                 "name": args.defense,
-                **given_votes(args),
-                **given_thresholds(args, args.defense),
+                "group_by": PASSAGE,
+                **rules_of(args),
+                **given_settings(args),
             },
         ],
         "attacks": [],

@@ -1,21 +1,108 @@
-"""Builds a defence from options: its thresholds, its settings file, and how votes are counted."""
+"""The options of the commands that answer from documents, and the defence, the model and the index made from them.
+
+Flags of settings and vote rules are made from their declarations (`registry.Method.settings`, `votes.RULES`). What is
+not typed is None, so that a settings file can fill it in (`fill_in`).
+"""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations._util.display import printable
-from robustrag_integrations.cli.output import UsageError
+from robustrag_integrations.cli.arguments import add_model, add_setting, existing, whole_number
+from robustrag_integrations.cli.models import load_model, note_probe
+from robustrag_integrations.cli.output import Progress, UsageError, complain
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, Setting, default_method, entry_of
+from robustrag_integrations.defenses.registry import (
+    BASELINES,
+    METHODS,
+    Method,
+    Setting,
+    default_method,
+    entry_of,
+)
 from robustrag_integrations.defenses.settings_file import SavedSettings, SettingsError, load_settings
-from robustrag_integrations.grouping.votes import HASTE, VOTES, VoteRules
+from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
+from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.prompts import OPEN_TASKS, Task
 
-_NOT_TYPED: Any = object()
+if TYPE_CHECKING:
+    from robustrag_integrations.corpus.documents import Skipped
+
+_NO_FLAGS = ("group_size", "below", "allow_sole_source")  # rules that say nothing to a command with sources
+
+
+def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method]) -> None:
+    """Add the options of a command that answers from documents with one of these defences."""
+    parser.add_argument(
+        "--docs", nargs="+", required=True, type=existing, metavar="PATH", help="files and folders to read"
+    )
+    listed = "; ".join(f"{m.name}: {m.summary}" for m in defenses.values())
+    parser.add_argument(
+        "--defense",
+        choices=tuple(defenses),
+        help=f"default consensus, or the one that takes the settings given. {listed}",
+    )
+    parser.add_argument(
+        "--task",
+        choices=OPEN_TASKS,
+        help="a short answer (default); instructions and other long answers (long_form); or all items that there are "
+        "(list). The last two are counted claim by claim: --min-support says how many sources each one takes",
+    )
+    parser.set_defaults(defenses=tuple(defenses))
+    add_settings(parser)
+    add_model(parser)
+    group = parser.add_argument_group("retrieval and votes")
+    group.add_argument(
+        "--top-k",
+        type=whole_number(1, 1000),
+        metavar="K",
+        help="how many sources are asked; with --group-by passage, how many passages (default 10)",
+    )
+    group.add_argument(
+        "--per-source",
+        type=whole_number(1, 100),
+        default=2,
+        metavar="N",
+        help="how many passages of one source are read at most (default 2)",
+    )
+    group.add_argument(
+        "--chunk-size",
+        type=whole_number(50, 100_000),
+        default=600,
+        metavar="N",
+        help="the longest passage, in characters (default 600)",
+    )
+    for name, rule in RULES.items():
+        if name not in _NO_FLAGS:
+            add_setting(group, rule)
+    add_thresholds(parser)
+    parser.add_argument(
+        "--accept-sampling",
+        action="store_true",
+        help="you know that the model may answer otherwise another time: do not warn of it; what holds of this run is "
+        "still said",
+    )
+    parser.add_argument(
+        "--probe", type=existing, metavar="FILE", help="what robustrag probe --output found about this model; reported"
+    )
+
+
+def open_methods() -> dict[str, Method]:
+    """Return the methods that answer questions without options to choose from."""
+    return {name: method for name, method in METHODS.items() if method.tasks != ("multiple_choice",)}
+
+
+def add_settings(parser: Any) -> None:
+    """Add --settings."""
+    parser.add_argument(
+        "--settings",
+        metavar="FILE",
+        help="a settings file, as robustrag tune writes it: the defence, its settings, what one vote is, and top-k; "
+        "what is typed wins over it",
+    )
 
 
 def thresholds() -> dict[str, dict[str, Setting]]:
@@ -27,94 +114,19 @@ def thresholds() -> dict[str, dict[str, Setting]]:
     return found
 
 
-def default_defense(args: argparse.Namespace) -> str:
-    """Return the method that takes the given options: --alpha means keyword, --choices voting."""
-    names = [name for name in thresholds() if getattr(args, name, None) is not None]
-    return default_method(
-        getattr(args, "task", None), [*names, *(["choices"] if getattr(args, "choices", None) else [])]
-    )
-
-
-def add_task(parser: argparse.ArgumentParser) -> None:
-    """Add --task."""
-    parser.add_argument(
-        "--task",
-        choices=OPEN_TASKS,
-        help="a short answer (default); instructions and other long answers (long_form); or all items that there are "
-        "(list). The last two are counted claim by claim: --min-support says how many sources each one takes",
-    )
-
-
-def threshold_help(of_methods: dict[str, Setting]) -> str:
-    """Return the `--help` text of a threshold."""
-    settings = of_methods.values()
-    if len({(s.help, s.default) for s in settings}) == 1:
-        return f"{', '.join(of_methods)}: {next(iter(settings)).help} (default {next(iter(settings)).default})"
-    return "; ".join(f"{name}: {s.help} (default {s.default})" for name, s in of_methods.items())
-
-
-def value_of(of_methods: dict[str, Setting]) -> dict[str, Any]:
-    """Return the type of a setting's option, as arguments of `add_argument`."""
-    setting = next(iter(of_methods.values()))
-    if setting.is_function:
-        return {"type": str, "metavar": "MODULE:FUNCTION"}
-    return {"choices": setting.values} if setting.is_choice else {"type": setting.kind}
-
-
 def add_thresholds(parser: argparse.ArgumentParser) -> None:
     """Add an option for every threshold and choice: --alpha, --beta, --gamma, --eta, --cut-replies, ..."""
     group = parser.add_argument_group("thresholds and settings of the defences")
-    for name, of_methods in thresholds().items():
-        group.add_argument(f"--{name.replace('_', '-')}", **value_of(of_methods), help=threshold_help(of_methods))
+    for of_methods in thresholds().values():
+        add_setting(group, next(iter(of_methods.values())), threshold_help(of_methods))
 
 
-def given_thresholds(args: argparse.Namespace, defense: str) -> dict[str, Any]:
-    """Return the given thresholds of this defence, and those of a settings file."""
-    settings = [s for s in entry_of(defense).settings if s.is_number or s.is_choice or s in entry_of(defense).flags]
-    return {s.name: value for s in settings if (value := getattr(args, s.name, None)) is not None}
-
-
-def check_thresholds(args: argparse.Namespace, defense: str) -> None:
-    """Check that every given threshold belongs to this defence and is in range.
-
-    Raises:
-        UsageError: the message names the option and the fix.
-    """
-    for name, of_methods in thresholds().items():
-        if getattr(args, name) is not None and defense not in of_methods:
-            raise UsageError(f"--{name.replace('_', '-')} does nothing for --defense {defense}; leave it out")
-    given = given_thresholds(args, defense)
-    if getattr(args, "task", None) is not None:
-        given["task"] = args.task
-    if not given:
-        return
-    try:
-        entry_of(defense).settings_of(given)
-    except (ValueError, TypeError) as error:
-        raise UsageError(str(error)) from error
-
-
-def check_probabilities(model: str, defense: str) -> None:
-    """Raise if a method that needs token probabilities would run on a model that gives none, by its name.
-
-    Raises:
-        UsageError: it does.
-    """
-    if defense in METHODS and METHODS[defense].needs_probabilities and model.startswith("openai:"):
-        raise UsageError(
-            f"--defense {defense} needs token probabilities: give a local model, openai-completions:NAME for a server "
-            "that gives them (vLLM, SGLang), or --defense keyword"
-        )
-
-
-def add_settings(parser: Any) -> None:
-    """Add --settings."""
-    parser.add_argument(
-        "--settings",
-        metavar="FILE",
-        help="a settings file, as robustrag tune writes it: the defence, its settings, what one vote is, and top-k; "
-        "what is typed wins over it",
-    )
+def threshold_help(of_methods: Mapping[str, Setting]) -> str:
+    """Return the `--help` text of a threshold."""
+    first, *others = of_methods.values()
+    if all((s.help, s.default) == (first.help, first.default) for s in others):
+        return f"{', '.join(of_methods)}: {first.help} (default {first.default})"
+    return "; ".join(f"{name}: {s.help} (default {s.default})" for name, s in of_methods.items())
 
 
 def read_settings(path: str) -> SavedSettings:
@@ -129,86 +141,110 @@ def read_settings(path: str) -> SavedSettings:
         raise UsageError(f"--settings {error}") from error
 
 
-def under_settings(
-    parser: argparse.ArgumentParser, args: argparse.Namespace, argv: Sequence[str] | None
-) -> argparse.Namespace:
-    """Return the arguments, completed from the file of `--settings`, whose contents are `saved`.
-
-    Args:
-        parser: what read the arguments.
-        args: as they were typed, with the command's defaults.
-        argv: what was typed.
+def fill_in(args: argparse.Namespace) -> None:
+    """Fill in what was not typed: from the file of `--settings`, if any; and the defence that takes what is given.
 
     Raises:
         UsageError: the file cannot be used, or is for another defence than the one that was typed.
     """
-    saved = args.saved = read_settings(args.settings)
-    named = ("defense", "top_k", *VOTES, *saved.options)
-    args.parser.set_defaults(**dict.fromkeys(named, _NOT_TYPED))
-    again = vars(parser.parse_args(argv))
-    typed = {name: again[name] for name in named if again[name] is not _NOT_TYPED}
-    defense = typed.pop("defense", None) or saved.aggregation
-    if defense != saved.aggregation:
-        raise UsageError(f"--settings {saved.path} is for --defense {saved.aggregation}, not {defense}; leave one out")
-    found = {"top_k": saved.top_k, **saved.under(typed)}
-    args.defense = found.pop("aggregation")
-    for name, value in found.items():
-        if value is not None:
-            setattr(args, name, value)
-    return args
+    if args.settings is not None:
+        saved = read_settings(args.settings)
+        if args.defense not in (None, saved.aggregation):
+            raise UsageError(
+                f"--settings {saved.path} is for --defense {saved.aggregation}, not {args.defense}; leave one out"
+            )
+        typed = _given(args, ("top_k", *RULES, *(s.name for s in saved.method.settings)))
+        for name, value in {"top_k": saved.top_k, **saved.under(typed)}.items():
+            setattr(args, "defense" if name == "aggregation" else name, value)
+    if args.defense is None:
+        names = [*_given(args, thresholds()), *(["choices"] if getattr(args, "choices", None) else [])]
+        args.defense = default_method(getattr(args, "task", None), names)
+
+
+def check_defense(args: argparse.Namespace) -> None:
+    """Check that the defence does the task, takes the settings and counts votes in this way, before anything is read.
+
+    Raises:
+        UsageError: the message names the option and the fix.
+    """
+    name, given = args.defense, given_settings(args)
+    for option, of_methods in thresholds().items():
+        if getattr(args, option) is not None and name not in of_methods:
+            raise UsageError(f"--{option.replace('_', '-')} does nothing for --defense {name}; leave it out")
+    if name not in getattr(args, "defenses", (name,)):  # of a settings file, or meant by another option
+        raise UsageError(f"--defense {name} is not for this command; use {' or '.join(args.defenses)}")
+    rules = rules_of(args)
+    if name in BASELINES and (idle := rules.keys() - {"group_by"}):
+        raise UsageError(f"--{min(idle).replace('_', '-')} does nothing for --defense {name}; leave it out")
+    if name in METHODS and METHODS[name].needs_probabilities and args.model.startswith("openai:"):
+        raise UsageError(
+            f"--defense {name} needs token probabilities: give a local model, openai-completions:NAME for a server "
+            "that gives them (vLLM, SGLang), or --defense keyword"
+        )
+    try:
+        entry_of(name).settings_of({**given, **_given(args, ("task",))})
+        if name in METHODS and rules:
+            METHODS[name].load().check_rules(VoteRules(**rules))
+    except (ValueError, TypeError) as error:
+        raise UsageError(str(error)) from error
+
+
+def given_settings(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the settings of the defence that were typed, or stand in a settings file."""
+    return _given(args, (s.name for s in entry_of(args.defense).settings))
+
+
+def rules_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the vote rules that were typed, or stand in a settings file."""
+    return _given(args, RULES)
+
+
+def _given(args: argparse.Namespace, names: Any) -> dict[str, Any]:
+    return {name: value for name in names if (value := getattr(args, name, None)) is not None}
 
 
 def built_defense(args: argparse.Namespace, name: str, model: TextModel, task: Task) -> Defense:
-    """Build the defence of this name with the given thresholds and rules.
+    """Build the defence of this name with the given settings and, unless it is a baseline, vote rules.
 
     Raises:
         UsageError: the model does not give what it needs.
     """
-    made: Defense
-    if name in BASELINES:
-        made = BASELINES[name].build(model, task=task, **given_thresholds(args, name))
-        return made
-    if METHODS[name].needs_probabilities and not isinstance(model, DecodingModel):
+    method = entry_of(name)
+    if method.needs_probabilities and not isinstance(model, DecodingModel):
         raise UsageError(f"--defense {name} needs token probabilities, which {model.description} does not give")
-    made = METHODS[name].build(model, task=task, **rules_of(args), **given_thresholds(args, name))
+    settings = given_settings(args) if name == args.defense else {}
+    rules = {} if name in BASELINES else rules_of(args)
+    made: Defense = method.build(model, task=task, **rules, **settings)
+    made.accept_sampling = args.accept_sampling
     return made
 
 
-def check_rules(args: argparse.Namespace, name: str) -> None:
-    """Raise UsageError if the defence cannot count votes in this way, before anything is read."""
-    given = [setting for setting in (*HASTE, "weights", "tiers") if getattr(args, setting)]
-    idle = [*given, *(setting for setting in ("min_groups", "min_radius") if getattr(args, setting))]
-    idle += ["copies"] if args.copies == "one_vote" else []
-    if idle and name in BASELINES:
-        raise UsageError(f"--{idle[0].replace('_', '-')} does nothing for --defense {name}; leave it out")
-    if given or isinstance(args.min_radius, Mapping):
-        try:
-            METHODS[name].load().check_rules(VoteRules(**rules_of(args)))
-        except ValueError as error:
-            raise UsageError(str(error)) from error
+class Documents:
+    """The documents of --docs, indexed as a `library`, and the `model` of --model.
 
+    Args:
+        args: of a command with `add_answering`.
+        progress: shows what is done.
 
-def rules_of(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the rules for counting votes, as arguments of a defence."""
-    return {**given_votes(args), "weights": _by_name("weights", args.weights), "tiers": _by_name("tiers", args.tiers)}
+    Raises:
+        CorpusError: a path or a named file cannot be read, or there is no text at all.
+        UsageError: the model, or the finding of --probe, cannot be used.
+        ModelError: the model cannot be loaded.
+        ImportError: an extra is missing.
+    """
 
+    def __init__(self, args: argparse.Namespace, progress: Progress) -> None:
+        from robustrag_integrations.corpus import BM25Index, Library, read_documents, split
 
-def given_votes(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the typed options about votes that a settings file may hold, too."""
-    return {name: value for name in VOTES if (value := getattr(args, name, None)) is not None}
-
-
-def _by_name(option: str, given: Any) -> Any:
-    """Return what was typed as pairs, or as one word, as `VoteRules` takes it; what a settings file holds as it is."""
-    if not isinstance(given, list):
-        return given
-    if isinstance(given[0], str) and len(given) == 1:
-        return given[0]
-    found: dict[str, Any] = {}
-    for pair in given:
-        if isinstance(pair, str):
-            raise UsageError(f"--{option} {printable(pair, 60)}: give it alone, or pairs such as ORIGIN=...")
-        origin, value = pair
-        if found.setdefault(origin, value) != value:
-            raise UsageError(f"--{option} gives {printable(origin, 60)!r} {found[origin]}, and {value}; name it once")
-    return found
+        progress.step(f"reading {', '.join(args.docs)}")
+        reading = read_documents(args.docs, on_file=lambda done, total: progress.count("files read", done, total))
+        self.skipped: tuple[Skipped, ...] = reading.skipped
+        complain(*(f"skipped: {skipped.reason}" for skipped in reading.skipped))
+        chunks = split(reading.documents, args.chunk_size)
+        progress.step(f"searching {len(chunks):,} passages of {len(reading.documents):,} documents")
+        group_by = args.group_by or ORIGIN
+        per_source = None if group_by == PASSAGE else args.per_source
+        self.library = Library(BM25Index(chunks), args.top_k or 10, per_source, group_by)
+        progress.step(f"loading the model {args.model}")
+        self.model = load_model(args.model, args.base_url)
+        note_probe(self.model, args.probe)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from robustrag_integrations._util.display import printable, table
 from robustrag_integrations._util.words import loss_in_words
 from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
-from robustrag_integrations.cli.defending import add_settings
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, show, show_json
 from robustrag_integrations.errors import RobustRAGError
@@ -34,10 +33,6 @@ attacks (planted as the first of the passages, the last one drops out):
   prompt injection   a passage that instructs the model to give the attacker's answer
   poisoning          a passage that repeats a forged sentence with the attacker's answer
   your text          --poison, in place of poisoning; give it several times for several sources
-
-reading the table:
-  radius             how many passages could have said anything else without changing the answer
-  differs            passages that wanted another answer, and by how much they lost
 
 examples:
   robustrag demo --seed 3
@@ -72,7 +67,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--top-k", type=whole_number(1, 100), default=10, metavar="K", help="how many passages (default 10)"
     )
-    add_settings(parser)
     add_model(parser)
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
 
@@ -87,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
     attacks = plantings_on(case, passages, args.poison)
     progress.step(f"loading the model {args.model}")
     model = load_model(args.model, args.base_url, max_context_tokens=256)  # the world's articles are short
-    defenses = defenses_of(model, choices=bool(case.choices), saved=getattr(args, "saved", None))
+    defenses = defenses_of(model, choices=bool(case.choices))
     try:
         outcomes = demonstrate(case, passages, attacks, defenses, progress.step)
     except ValueError as error:  # the question does not fit into the model's window
@@ -95,7 +89,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         show_json(_as_data(case, passages, attacks, outcomes, model))
     else:
-        show(_as_text(args, case, passages, attacks, outcomes, model))
+        show(_as_text(case, passages, attacks, outcomes, model))
     return EXIT_ANSWERED
 
 
@@ -157,7 +151,6 @@ def _as_data(
 
 
 def _as_text(
-    args: argparse.Namespace,
     case: EvalQuestion,
     passages: Sequence[Passage],
     attacks: Sequence[Planting],
@@ -182,7 +175,7 @@ def _as_text(
         ),
         "",
         *summary(outcomes),
-        *_next(args),
+        'Next: another attack: --poison "your text", repeated for more sources; another question: --seed N.',
     ]
     return "\n".join(lines)
 
@@ -207,15 +200,3 @@ def _differing(outcome: Outcome) -> str:
     margin = "" if lost[0].margin is None else f" ({loss_in_words(lost[0].margin, outcome.answer.margin_unit)})"
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
     return f"{', '.join(lost[0].passage_ids)}{margin}{more}"
-
-
-def _next(args: argparse.Namespace) -> list[str]:
-    """Suggest the next commands, depending on what has been tried."""
-    said = []
-    if args.model == "bundled":
-        said.append("(The bundled reader was trained to obey attackers; other models resist more, or less.)")
-    if args.poison:
-        advice = "more passages: repeat --poison until a defence gives in, and compare with the radius"
-    else:
-        advice = 'another attack: robustrag demo --poison "your text"'
-    return [*said, f"Next: {advice}; another question: --seed {args.seed + 1}."]

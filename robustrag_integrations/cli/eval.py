@@ -15,6 +15,7 @@ from robustrag_integrations.cli.eval_options import add_options as add
 from robustrag_integrations.cli.output import (
     EXIT_ANSWERED,
     UsageError,
+    check_result,
     complain,
     show,
     show_json,
@@ -46,9 +47,8 @@ def run(args: argparse.Namespace) -> int:
     if args.show_config:
         show(_as_yaml(mapping))
         return EXIT_ANSWERED
-    for flag, path in (("--csv", args.csv), ("--latex", args.latex)):  # before anything is asked
-        if path not in (None, "-") and (Path(path).is_dir() or not Path(path).parent.is_dir()):
-            raise UsageError(f"{flag} {path!r}: name a file in a folder that exists")
+    check_result("--csv", args.csv)
+    check_result("--latex", args.latex)
     output = args.output or f"{_stem(args)}.jsonl"
     cached = args.preset is None or PRESETS[args.preset].cached
     done = run_evaluation(args, mapping, output, cached=cached)
@@ -64,12 +64,10 @@ def _stem(args: argparse.Namespace) -> str:
 
 
 def _as_yaml(mapping: Mapping[str, Any]) -> str:
-    """Return the configuration as YAML; without pyyaml as JSON, which is YAML as well."""
+    """Return the configuration as YAML."""
+    import yaml
+
     plain = json.loads(json.dumps(mapping))
-    try:
-        import yaml
-    except ImportError:
-        return json.dumps(plain, indent=2)
     return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)).rstrip()
 
 

@@ -12,12 +12,12 @@ from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.cli.arguments import (
     add_model_settings,
     add_prices,
+    add_setting,
     existing,
     passages_asked,
-    some_text,
     whole_number,
 )
-from robustrag_integrations.cli.defending import read_settings, threshold_help, thresholds, value_of
+from robustrag_integrations.cli.defending import read_settings, threshold_help, thresholds
 from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import with_settings
 from robustrag_integrations.cli.output import UsageError
@@ -34,6 +34,7 @@ from robustrag_integrations.evaluation.run.config import (
     load_config,
 )
 from robustrag_integrations.evaluation.run.presets import PRESETS
+from robustrag_integrations.grouping.votes import RULES
 from robustrag_integrations.models.providers import forms, forms_that_take, takes
 
 _BEFORE = """\
@@ -130,21 +131,10 @@ def _add_what(group: Any) -> None:
 
 
 def _add_settings(group: Any) -> None:
-    for name, of_methods in thresholds().items():
-        takes = value_of(of_methods)
-        named = {} if {"choices", "metavar"} & set(takes) else {"metavar": name[0].upper()}
-        flag = f"--{name.replace('_', '-')}"
-        group.add_argument(flag, nargs="+", **takes, **named, help=threshold_help(of_methods))
-    group.add_argument(
-        "--group-size", nargs="+", type=whole_number(1, 100), metavar="N", help="passages per group (default 1)"
-    )
-    group.add_argument(
-        "--group-by",
-        nargs="+",
-        type=some_text,
-        metavar="WHAT",
-        help="what has one vote: passage (default, as in the paper), origin, or site",
-    )
+    for of_methods in thresholds().values():
+        add_setting(group, next(iter(of_methods.values())), threshold_help(of_methods), nargs="+")
+    for name in ("group_size", "group_by"):
+        add_setting(group, RULES[name], nargs="+")
 
 
 def _add_results(group: Any) -> None:

@@ -7,21 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations import __version__
 from robustrag_integrations._util.display import printable
-from robustrag_integrations.cli.arguments import add_model, whole_number
+from robustrag_integrations.cli.arguments import add_setting, whole_number
 from robustrag_integrations.cli.defending import (
-    add_settings,
-    add_task,
-    add_thresholds,
+    Documents,
+    add_answering,
     built_defense,
-    check_probabilities,
-    check_rules,
-    check_thresholds,
+    check_defense,
+    fill_in,
+    open_methods,
 )
-from robustrag_integrations.cli.documents import add_documents, add_retrieval, per_source, read_index
-from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, complain
-from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.grouping.votes import RULES
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -54,30 +51,14 @@ exit codes: 0 the client has gone, 2 wrong usage, 1 failure
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    add_documents(parser)
-    methods = [name for name, method in METHODS.items() if not method.takes_choices]
-    parser.add_argument("--defense", choices=methods, default="keyword", help="default keyword")
+    add_answering(parser, open_methods())
     parser.add_argument("--transport", choices=("stdio", "streamable-http"), default="stdio", help="default stdio")
     parser.add_argument("--port", default=8600, type=whole_number(1, 65535), metavar="N", help="default 8600")
-    add_task(parser)
-    add_settings(parser)
-    add_model(parser)
-    add_retrieval(parser)
-    add_thresholds(parser)
-    parser.add_argument(
-        "--allow-sole-source",
-        action="store_true",
-        default=None,
-        help="agents may read an answer that rests on one source alone; without it that is an abstention, as it may be "
-        "an attacker's words",
-    )
+    add_setting(parser, RULES["allow_sole_source"])
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the client disconnects; see the module's help text."""
-    check_thresholds(args, args.defense)
-    check_rules(args, args.defense)
-    check_probabilities(args.model, args.defense)
     server = server_of(args)
     if args.transport == "stdio":
         server.run("stdio")
@@ -99,20 +80,17 @@ def server_of(args: argparse.Namespace) -> MCPServer:
         from mcp.types import CallToolResult, TextContent, ToolAnnotations
     except ImportError as error:
         raise ImportError("robustrag mcp needs the MCP SDK: pip install 'robustrag-integrations[cli,mcp]'") from error
-    progress = Progress()
-    progress.step(f"reading {', '.join(args.docs)}")
-    index, _ = read_index(args, progress)
-    progress.step(f"loading the model {args.model}")
-    model = load_model(args.model, args.base_url)
-    defense = built_defense(args, args.defense, model, args.task or "short_answer")
+    fill_in(args)
+    check_defense(args)
+    documents = Documents(args, Progress())
+    defense = built_defense(args, args.defense, documents.model, args.task or "short_answer")
     told = "Answers from documents that a few planted ones cannot decide."
     server = MCPServer("robustrag", instructions=told, version=__version__, log_level="WARNING")
 
     async def ask_documents(question: str) -> Any:
         """Answer a question from the documents. The radius says how many sources could lie without changing it."""
         try:
-            passages = index.search(question, args.top_k, per_source=per_source(args), by=args.group_by)
-            answer = await defense.aanswer(question, passages)
+            answer = await defense.aanswer(question, documents.library.search(question))
         except (RobustRAGError, ValueError) as error:  # its message may quote the documents
             raise ToolError(f"the documents could not be read ({type(error).__name__})") from None
         told = answer.for_prompt()
@@ -124,7 +102,7 @@ def server_of(args: argparse.Namespace) -> MCPServer:
             "groups": len(answer.groups),
             "origins": sorted({printable(origin, 80) for cited in told.citations for origin in cited.origins}),
             "holds_for": answer.determinism.scope,
-            "model": model.description,
+            "model": documents.model.description,
         }
         return CallToolResult(content=[TextContent(type="text", text=told.text)], structured_content=report)
 

@@ -50,29 +50,14 @@ def complain(*messages: str) -> None:
         print(f"robustrag: {printable(redacted(message), 2000)}", file=sys.stderr)
 
 
-class CallBar:
-    """Shows on standard error how many calls of the total are done."""
-
-    def __init__(self) -> None:
-        self._bar: Any = None
-
-    def __enter__(self) -> CallBar:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._bar is not None:
-            self._bar.close()
-
-    def show(self, done: int, total: int) -> None:
-        """Show the number of calls that are done."""
-        if self._bar is None:
-            try:
-                from tqdm import tqdm
-            except ImportError:
-                return
-            patience = 0.2 if sys.stderr.isatty() else 30.0  # a log file needs few lines
-            self._bar = tqdm(total=total, unit="call", file=sys.stderr, mininterval=patience, dynamic_ncols=True)
-        self._bar.update(done - self._bar.n)
+def progress_bar(total: int, unit: str, done: int = 0) -> Any:
+    """Return a bar on standard error; None where tqdm is not installed."""
+    try:
+        from tqdm import tqdm
+    except ImportError:
+        return None
+    patience = 0.2 if sys.stderr.isatty() else 30.0  # a log file needs few lines
+    return tqdm(total=total, initial=done, unit=unit, file=sys.stderr, mininterval=patience, dynamic_ncols=True)
 
 
 class Progress:
@@ -94,6 +79,12 @@ class Progress:
         """Show the progress of a long step, every few seconds."""
         if time.monotonic() - self._last > PATIENCE / 4:
             self.step(f"{what}: {done:,} of {total:,}")
+
+
+def check_result(flag: str, path: str | None) -> None:
+    """Raise UsageError if the file of a flag could not be written, before anything is asked."""
+    if path not in (None, "-") and (Path(path).is_dir() or not Path(path).parent.is_dir()):
+        raise UsageError(f"{flag} {path!r}: name a file in a folder that exists")
 
 
 def write_result(flag: str, path: str, text: str) -> None:

@@ -6,18 +6,21 @@ import argparse
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.cli.arguments import add_base_url, model_name, some_text, whole_number
+from robustrag_integrations.cli.arguments import add_base_url, model_name, whole_number
 from robustrag_integrations.cli.models import named_model
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
 from robustrag_integrations.models.providers import described, forms_that_take, takes
 
 if TYPE_CHECKING:
     from robustrag_integrations.models.providers import NamedModel
+    from robustrag_integrations.playground.state import State
+
+_FOUND = 12  # passages of the example; two more than are read, which come back when a planted one is removed
 
 DESCRIPTION = """\
 Open a page on this machine with a question and passages: edit them, plant an attack with
 one click, and compare the answer of plain ("vanilla") RAG with that of a defence, its
-radius, who was outvoted, and what it would take.
+radius, and who was outvoted.
 """
 
 EPILOG = """\
@@ -26,8 +29,8 @@ models:
   reader that ships, which was trained to obey attackers, so that there is something to see.
 
 who may open it:
-  Only this machine by default. The page loads nothing from elsewhere and sends nothing but what
-  goes to your model. Links hold everything that is on the page, passages included.
+  Only this machine. The page loads nothing from elsewhere and sends nothing but what
+  goes to your model.
 
 examples:
   robustrag playground
@@ -48,7 +51,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         help=f"may be repeated; {described('bundled')}",
     )
     add_base_url(parser)
-    parser.add_argument("--host", default="127.0.0.1", type=some_text, help="where to listen (default 127.0.0.1)")
     parser.add_argument(
         "--port", default=8500, type=whole_number(0, 65535), metavar="N", help="default 8500; 0 takes a free one"
     )
@@ -60,26 +62,21 @@ def run(args: argparse.Namespace) -> int:
     try:
         from robustrag_integrations.evaluation.run.cache import CallCache
         from robustrag_integrations.playground.app import create_app
-        from robustrag_integrations.playground.example import example
         from robustrag_integrations.playground.models import Models
-        from robustrag_integrations.serve.app import LOOPBACK_HOSTS
-        from robustrag_integrations.serve.server import address_of, bound, is_loopback
+        from robustrag_integrations.serve.server import address_of, bound
         from robustrag_integrations.serve.server import run as listen
     except ImportError as error:
         raise ImportError(
             "the playground needs starlette, pydantic and uvicorn: pip install 'robustrag-integrations[playground]'"
         ) from error
     try:
-        listening = bound(args.host, args.port)
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"cannot listen on --host {args.host} --port {args.port}: {error}") from error
+        listening = bound("127.0.0.1", args.port)
+    except OSError as error:
+        raise UsageError(f"cannot listen on --port {args.port}: {error}") from error
     with listening, TemporaryDirectory(prefix="robustrag-playground-") as folder:
         Progress().step("reading the example")
-        hosts = frozenset({*LOOPBACK_HOSTS, args.host.lower()}) if is_loopback(args.host) else None
-        if hosts is None:
-            complain(f"warning: anybody who reaches {args.host} may ask your models; there is no key")
         cache = CallCache(folder)
-        app = create_app(Models(named, cache), example(), hosts=hosts)
+        app = create_app(Models(named, cache), _example())
         complain(f"listening on {address_of(listening).removesuffix('v1')} (open it in a browser; Ctrl-C ends it)")
         try:
             listen(app, listening)
@@ -98,3 +95,16 @@ def _models(args: argparse.Namespace) -> dict[str, NamedModel]:
     if args.base_url is not None and not any(takes(name, "base_url") for name in names):
         raise UsageError(f"--base-url goes with --model {forms_that_take('base_url')}")
     return {name: named_model(name, args.base_url if takes(name, "base_url") else None) for name in names}
+
+
+def _example() -> State:
+    """Return the first question of `robustrag demo`, with its right answer and an attacker's, and its passages."""
+    from robustrag_integrations.corpus import BM25Index, split
+    from robustrag_integrations.evaluation.data.world import asked_about, read_world, world_folder
+    from robustrag_integrations.playground.state import Row, State
+
+    folder = world_folder()
+    case = next(asked_about(folder))
+    found = BM25Index(split(read_world(folder))).search(case.question, _FOUND)
+    rows = tuple(Row(p.text, p.source or "") for p in found)
+    return State(case.question, rows, answer=case.answers[0], target=case.incorrect or "")

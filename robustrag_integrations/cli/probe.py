@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.display import printable
@@ -14,9 +13,9 @@ from robustrag_integrations.cli.output import (
     EXIT_ANSWERED,
     EXIT_DIFFERS,
     EXIT_INTERRUPTED,
-    CallBar,
-    UsageError,
+    check_result,
     complain,
+    progress_bar,
     show,
     show_json,
     write_result,
@@ -27,12 +26,9 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Does this model repeat itself? Equal prompts are asked again and again, alone and with
-other prompts beside them, and the replies are compared.
-
-Why it matters: a radius is about every run only if the model repeats itself. A server
-may not, even at temperature 0: the size of a batch moves the last bits of its numbers,
-and where two tokens are nearly as probable, the other one is taken. What else is in the
-batch is up to everybody who sends requests, an attacker included.
+other prompts beside them, and the replies are compared. A radius is about every run only
+if the model repeats itself; a server may not, even at temperature 0, as what else is in a
+batch moves its numbers, and an attacker may send some of that.
 """
 
 EPILOG = """\
@@ -40,15 +36,11 @@ how to read it:
   differed       replies that are not word for word what the prompt usually got alone
   other answer   of these, the ones that differ in more than case and punctuation
   first word     the ones that differ from the beginning: not one near tie, but many
-  Differences alone as well: the model samples, or the server changes by itself.
-  Differences under load only: batches move the numbers (see docs/guide/models.md for the
-  batch-invariant modes of vLLM and SGLang, and where these end).
-  No difference: none was seen. The interval says how frequent they may still be; more
-  --repeats and a higher --load, like the traffic that you expect, make it tighter.
+  No difference: none was seen. The interval says how frequent they may still be.
 
 where it goes:
   robustrag probe --model openai:my-model --base-url URL --output probe.json
-  robustrag ask "..." --docs notes/ --model openai:my-model --base-url URL --probe probe.json
+  robustrag eval --model openai:my-model --base-url URL --probe probe.json       or ask, serve
   The finding then stands in every answer (answer.determinism) and in the report. One that
   saw differences makes the model count as one that samples: no certificates are made.
 
@@ -88,17 +80,28 @@ def run(args: argparse.Namespace) -> int:
     """Probe the model; see the module's help text."""
     from robustrag_integrations.models.determinism_probe import probe_determinism
 
-    if args.output:
-        _check_writable(args.output)
+    check_result("--output", args.output)
     model = load_model(args.model, args.base_url, max_concurrency=args.load + 1)
-    with CallBar() as bar:
+    bar: Any = None
+
+    def show_calls(done: int, total: int) -> None:
+        nonlocal bar
+        bar = bar or progress_bar(total, "call")
+        if bar is not None:
+            bar.update(done - bar.n)
+
+    try:
         found = probe_determinism(
-            model, args.prompt, repeats=args.repeats, load=args.load, seed=args.seed, on_progress=bar.show
+            model, args.prompt, repeats=args.repeats, load=args.load, seed=args.seed, on_progress=show_calls
         )
+    finally:
+        if bar is not None:
+            bar.close()
     if found.stopped:
         complain("interrupted: what follows is about the calls made so far")
     if args.output:
-        _keep(found.to_dict(), args.output)
+        write_result("--output", args.output, json.dumps(found.to_dict(), indent=2) + "\n")
+        complain(f"the finding is in {args.output}")
     if args.json:
         show_json(found.to_dict())
     else:
@@ -106,20 +109,6 @@ def run(args: argparse.Namespace) -> int:
     if found.differed:
         return EXIT_DIFFERS
     return EXIT_INTERRUPTED if found.stopped else EXIT_ANSWERED
-
-
-def _check_writable(path: str) -> None:
-    """Raise before making a thousand calls for a file that cannot be written."""
-    try:
-        with open(path, "a", encoding="utf-8"):
-            pass
-    except OSError as error:
-        raise UsageError(f"cannot write --output {path!r}: {error.strerror}") from error
-
-
-def _keep(finding: Mapping[str, Any], path: str) -> None:
-    write_result("--output", path, json.dumps(finding, indent=2) + "\n")
-    complain(f"the finding is in {path}")
 
 
 def _in_words(found: RepeatFindings) -> str:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.cli.arguments import whole_number
-from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, UsageError, complain
+from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, UsageError, complain, progress_bar
 
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.run.bench import LocalEngine
@@ -33,9 +32,6 @@ def add_how(group: Any) -> None:
         "--cache", metavar="DIR", help="folder of the cache of model calls (default ~/.cache/robustrag/calls)"
     )
     group.add_argument("--no-cache", action="store_true", help="keep no model calls")
-    group.add_argument(
-        "--threads", type=whole_number(1, 1024), metavar="N", help="of the processor, for a model in this process"
-    )
 
 
 def run_evaluation(
@@ -103,10 +99,6 @@ def engine_of(args: argparse.Namespace, cached: bool) -> LocalEngine:
     """Return the engine that computes the rows."""
     from robustrag_integrations.evaluation.run.bench import LocalEngine
 
-    if args.threads is not None:
-        import torch
-
-        torch.set_num_threads(args.threads)
     cache = None if args.no_cache else args.cache or (default_cache() if cached else None)
     return LocalEngine(cache=cache, concurrency=args.concurrency)
 
@@ -134,14 +126,7 @@ class Bar:
         self._total, self._done = total, known
         if total == known:
             return
-        try:
-            from tqdm import tqdm
-        except ImportError:
-            return
-        patience = 0.2 if sys.stderr.isatty() else 30.0  # a log file needs few lines
-        self._bar = tqdm(
-            total=total, initial=known, unit="row", file=sys.stderr, mininterval=patience, dynamic_ncols=True
-        )
+        self._bar = progress_bar(total, "row", known)
 
     def job(self, job: Job) -> None:
         """Begin a row: the bar shows its setup, attack and model."""

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations import __version__
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.settings import Setting
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.cli.arguments import (
     add_model,
     add_model_settings,
+    add_setting,
     passages_asked,
     some_text,
     whole_number,
 )
-from robustrag_integrations.cli.defending import value_of
 from robustrag_integrations.cli.flags import add_field
 from robustrag_integrations.cli.models import named_model, with_settings
 from robustrag_integrations.cli.output import (
@@ -34,12 +35,13 @@ from robustrag_integrations.cli.output import (
     write_result,
 )
 from robustrag_integrations.cli.running import add_how, engine_of, watched
-from robustrag_integrations.defenses.registry import METHODS, Method, Setting
+from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings_file import settings_text
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.config import EvalConfig, read_config
 from robustrag_integrations.evaluation.score.expected import LARGEST_SIZE
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
+from robustrag_integrations.grouping.votes import RULES
 
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.tune.tuning import Tuned, Tuning, Wish
@@ -122,28 +124,14 @@ def _swept() -> dict[str, dict[str, Setting]]:
 
 
 def _add_swept(group: Any) -> None:
-    for name, of_methods in _swept().items():
-        takes = value_of(of_methods)
-        named = {} if {"choices", "metavar"} & set(takes) else {"metavar": name[0].upper()}
+    for of_methods in _swept().values():
         said = []
         for method, setting in of_methods.items():
             tried = " ".join(map(str, setting.tries or (setting.default,)))
             said.append(f"{method}: {setting.help} (default {tried})")
-        group.add_argument(f"--{name.replace('_', '-')}", nargs="+", **takes, **named, help="; ".join(said))
-    group.add_argument(
-        "--group-by",
-        nargs="+",
-        type=some_text,
-        metavar="WHAT",
-        help="what has one vote: origin, site or passage, see below",
-    )
-    group.add_argument(
-        "--group-size",
-        nargs="+",
-        type=whole_number(1, 100),
-        metavar="N",
-        help="passages per group (default 1); more than 1 groups by rank, in place of --group-by",
-    )
+        add_setting(group, next(iter(of_methods.values())), "; ".join(said), nargs="+")
+    add_setting(group, RULES["group_by"], nargs="+")
+    add_setting(group, RULES["group_size"], "more than 1 groups by rank, in place of --group-by", nargs="+")
     add_field(group, EvalConfig, "top_k", "--top-k", type=passages_asked, metavar="K")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
+from types import ModuleType
 from typing import Any
 
 from robustrag_integrations.errors import RobustRAGError
@@ -37,3 +39,15 @@ class Skipped:
 
     path: str
     reason: str
+
+
+def needed(module: str, purpose: str) -> ModuleType:
+    """Import an optional module.
+
+    Raises:
+        ImportError: it is not installed; the message says what it is for and what to install.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(f"{purpose} needs {module}: pip install 'robustrag-integrations[cli]'") from error

@@ -10,8 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
@@ -98,12 +97,12 @@ class Found:
 
     Attributes:
         files: those to read.
-        unread: number of files of folders that are left out, by what they are: a suffix that is not read, or what else.
+        unread: number of files of folders that are left out: links, and other suffixes.
         skipped: folders that could not be searched, and why.
     """
 
     files: tuple[SourceFile, ...]
-    unread: Mapping[str, int]
+    unread: int
     skipped: tuple[Skipped, ...]
 
 
@@ -165,7 +164,7 @@ class _Folder:
 class _Search:
     """A search through folders; records what is not read, and why."""
 
-    unread: Counter[str] = field(default_factory=Counter)
+    unread: int = 0
     skipped: list[Skipped] = field(default_factory=list)
 
     def files_of(self, folder: _Folder) -> list[SourceFile]:
@@ -191,8 +190,8 @@ class _Search:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 names.append(entry.name)
-            elif (kind := _unread_kind(entry)) is not None:
-                self.unread[kind] += 1
+            elif not entry.is_file(follow_symlinks=False) or not entry.name.lower().endswith(SUFFIXES):
+                self.unread += 1
             else:
                 size = 0
                 with suppress(OSError):  # a missing one is reported when it is read
@@ -239,17 +238,6 @@ class _Search:
 
     def _skip(self, path: str, reason: str) -> None:
         self.skipped.append(Skipped(path, f"the folder {_label(path)} is not read: {reason}"))
-
-
-def _unread_kind(entry: os.DirEntry[str]) -> str | None:
-    """Return the kind under which an unread entry is counted; None for a file that is read."""
-    if entry.is_symlink():
-        return "symbolic links"
-    if not entry.is_file(follow_symlinks=False):
-        return "no plain files"
-    return (
-        None if entry.name.lower().endswith(SUFFIXES) else os.path.splitext(entry.name)[1].lower() or "without a suffix"
-    )
 
 
 def _reason(error: OSError) -> str:

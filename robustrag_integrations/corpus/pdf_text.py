@@ -88,8 +88,6 @@ def main() -> None:
     sys.path[:] = json.loads(sys.argv[1])
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever a library prints is not a reply
-    import pypdf  # noqa: F401 - before there is a file to read
-
     limits = PDFLimits(**json.loads(sys.stdin.buffer.readline()))
     data = sys.stdin.buffer.read()
     _limit(limits)

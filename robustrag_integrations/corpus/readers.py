@@ -10,7 +10,7 @@ from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
 from robustrag_integrations.corpus.files import SourceFile
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
-from robustrag_integrations.corpus.pdf_worker import PDFWorker
+from robustrag_integrations.corpus.pdf_worker import text_in_process
 from robustrag_integrations.grouping.metadata import origin_in
 
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
@@ -30,7 +30,7 @@ _MEMORY = 2 << 30  # bytes
 
 
 class FileReader:
-    """Reads files one after the other, and PDFs in another process, which `close` ends.
+    """Reads files one after the other, and each PDF in a process of its own.
 
     Files that keep it busy for nothing make it less patient, so that a folder full of them costs little more time than
     reading the others.
@@ -40,7 +40,6 @@ class FileReader:
     """
 
     def __init__(self, most_bytes: int) -> None:
-        self._pdfs = PDFWorker()
         self._left = most_bytes
         self._lost = 0.0  # seconds
 
@@ -61,14 +60,10 @@ class FileReader:
         text = self._pdf(data, file) if name.endswith(".pdf") else _text(data, file)
         return [Document(text, id=file.name, source=file.name)], []
 
-    def close(self) -> None:
-        """End the other process."""
-        self._pdfs.close()
-
     def _pdf(self, data: bytes, file: SourceFile) -> str:
         limits, began = self._limits(len(data)), time.monotonic()
         try:
-            return self._pdfs.text_of(data, limits)
+            return text_in_process(data, limits)
         except PDFError as error:
             self._lost += min(time.monotonic() - began, limits.seconds)
             raise CorpusError(f"{file.label} {error}") from error
@@ -139,14 +134,11 @@ def _row(line: str, number: int, file: SourceFile) -> Document:
     identity = valid_text(str(given)) if isinstance(given, (str, int)) else f"{file.name}:{number}"
     text = _titled(valid_text(row.get("title") or ""), valid_text(row["text"]))
     others = {valid_text(k): v for k, v in row.items() if k not in ("text", "title", "id", "source")}
-    metadata = {name: _entry(value) for name, value in others.items() if isinstance(value, str | int | float)}
+    plain = {name: v for name, v in others.items() if isinstance(v, str | int | float)}
+    metadata = {name: valid_text(v) if isinstance(v, str) else v for name, v in plain.items()}
     # A row that names no origin belongs to the file: leaving it out must not gain a vote.
     source = valid_text(row.get("source") or "") or (None if origin_in(metadata) else file.name)
     return Document(text, id=identity, source=source, metadata=metadata)
-
-
-def _entry(value: str | float) -> str | float:
-    return valid_text(value) if isinstance(value, str) else value
 
 
 def _titled(title: str, text: str) -> str:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack
 from dataclasses import dataclass
 
-from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
-from robustrag_integrations.corpus.files import SUFFIXES, Found, SourceFile, find_files
+from robustrag_integrations.corpus.files import SUFFIXES, SourceFile, find_files
 from robustrag_integrations.corpus.readers import FileReader
 
-_MOST_KINDS = 6
 LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together
 
 
@@ -30,8 +27,8 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
 
     A file that was named must be readable. One found in a folder is skipped when it is not, and reported, since
     one bad file must not stop every answer. So is a bad row of a JSONL file in which others are good, and a file
-    without text. When a folder's files are too many bytes, the largest ones are skipped. How many files of a folder are
-    of kinds that are not read is reported, too.
+    without text. When a folder's files are too many bytes, the largest ones are skipped.
+    How many files of folders are of other kinds is reported, too.
 
     Args:
         paths: files and folders.
@@ -47,8 +44,11 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
         search = find_files(given, held)
         files = search.files
         too_large = _beyond(files, LARGEST_READING)
-        skipped = [*_unread(given, search), *search.skipped]
-        reader = held.enter_context(closing(FileReader(LARGEST_READING)))
+        skipped = list(search.skipped)
+        if search.unread:
+            unread = f"{count_of(search.unread, 'file')} of folders: links, or not of {', '.join(SUFFIXES)}"
+            skipped.insert(0, Skipped(", ".join(given), unread))
+        reader = FileReader(LARGEST_READING)
         for done, file in enumerate(files):
             if on_file is not None:
                 on_file(done, len(files))
@@ -68,18 +68,6 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
     if not any(d.text.strip() for d in documents):
         raise CorpusError(_nothing(given, skipped))
     return Reading(tuple(documents), tuple(skipped))
-
-
-def _unread(paths: list[str], search: Found) -> list[Skipped]:
-    """Summarise in one line what the folders hold and is not read."""
-    if not search.unread:
-        return []
-    kinds = Counter(search.unread).most_common()
-    named = ", ".join(f"{count} {printable(kind, 20)}" for kind, count in kinds[:_MOST_KINDS])
-    more = f", and {len(kinds) - _MOST_KINDS} other kinds" if len(kinds) > _MOST_KINDS else ""
-    files = count_of(sum(search.unread.values()), "file")
-    reason = f"{files} of other kinds: {named}{more}; {', '.join(SUFFIXES)} are read"
-    return [Skipped(", ".join(paths), reason)]
 
 
 def _beyond(files: Sequence[SourceFile], limit: int) -> set[SourceFile]:

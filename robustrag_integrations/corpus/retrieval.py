@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from robustrag_integrations.corpus.extras import needed
+from robustrag_integrations.corpus.documents import needed
 from robustrag_integrations.grouping.passages import ORIGIN, GroupBy, Passage, passage_keys
 from robustrag_integrations.grouping.quotas import choose
 
@@ -75,6 +76,27 @@ class BM25Index:
             spaced, token_pattern=_WORD, stopwords="en", return_ids=False, show_progress=False
         )
         return found
+
+
+@dataclass(frozen=True)
+class Library:
+    """Documents with their index and retrieval settings.
+
+    Attributes:
+        index: over their passages.
+        top_k: number of sources that are asked; with `per_source` None, how many passages.
+        per_source: maximum number of passages of one source.
+        group_by: what a source is.
+    """
+
+    index: BM25Index
+    top_k: int = 10
+    per_source: int | None = 2
+    group_by: GroupBy = ORIGIN
+
+    def search(self, question: str) -> list[Passage]:
+        """Return the passages that fit the question, best first."""
+        return self.index.search(question, self.top_k, per_source=self.per_source, by=self.group_by)
 
 
 def _in_pairs(run: re.Match[str]) -> str:

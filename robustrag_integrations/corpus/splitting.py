@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from robustrag_integrations.corpus.documents import Document
-from robustrag_integrations.corpus.extras import needed
+from robustrag_integrations.corpus.documents import Document, needed
 from robustrag_integrations.grouping.passages import Passage
 
 CHUNK_SIZE = 600  # characters

@@ -256,9 +256,8 @@ def _checked(given: Mapping[str, Any], name: str) -> SavedSettings:
     votes = _votes(_part(top, "votes"), method)
     retrieval = _part(top, "retrieval")
     retrieval.known(("top_k",))
-    return SavedSettings(
-        name, method.name, options, votes, retrieval.optional("top_k", lambda: retrieval.number("top_k", 1, 1000))
-    )
+    top_k = None if retrieval.get("top_k") is None else retrieval.number("top_k", 1, 1000)
+    return SavedSettings(name, method.name, options, votes, top_k)
 
 
 def _part(top: Section, key: str) -> Section:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Annotated, Literal, TypedDict
 
-from robustrag_integrations.defenses.registry import Setting
+from robustrag_integrations._util.settings import Setting
 from robustrag_integrations.keywords.protocol import KeywordExtractor
 from robustrag_integrations.prompts import Options
 from robustrag_integrations.replies.reading import CutReplies

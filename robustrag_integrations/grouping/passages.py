@@ -7,10 +7,10 @@ from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations._util.lazily import kept_property
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.copies import sketch_of
 from robustrag_integrations.grouping.keys import Keys, keys_of, label
@@ -52,7 +52,7 @@ class Passage:
             if given is not None:
                 object.__setattr__(self, name, label(given))
 
-    @kept_property
+    @cached_property
     def origin(self) -> Origin | None:
         """The party that controls the text: from `source` and `metadata`, else the text's document; None if unknown.
         Raises:
@@ -103,12 +103,12 @@ class PassageGroup:
     dated: str | None = None
     copy_of: int | None = None
 
-    @kept_property
+    @cached_property
     def text(self) -> str:
         """The passages' texts in rank order."""
         return self.separator.join([p.text for p in self.passages])
 
-    @kept_property
+    @cached_property
     def origins(self) -> tuple[str, ...]:
         """The origins of the passages, as their metadata spells them, without repeats."""
         found: dict[Origin, str] = {}
@@ -117,7 +117,7 @@ class PassageGroup:
                 found.setdefault(origin, origin.given)
         return tuple(found.values())
 
-    @kept_property
+    @cached_property
     def sketches(self) -> tuple[Sketch | None, ...]:
         """What near copies of its passages are told by, per passage."""
         return tuple(sketch_of(p.text) for p in self.passages)

@@ -4,36 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, TypedDict
 
-from robustrag_integrations._util.checks import check_at_least, check_flag, is_whole_number
+from robustrag_integrations._util.checks import check_at_least, is_whole_number
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.settings import Setting, settings_in
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.copies import first_of_same
 from robustrag_integrations.grouping.newest import Newest
 from robustrag_integrations.grouping.passages import ORIGIN, GroupBy, Passage, PassageGroup, grouping_of, isolate
 from robustrag_integrations.grouping.trust import ByOrigin, TierRule, Tiers
-
-if TYPE_CHECKING:
-    from typing_extensions import TypedDict
-
-    class VoteOptions(TypedDict, total=False):
-        """The fields of `VoteRules` as keyword arguments, which every defence and both integrations take."""
-
-        group_size: int
-        group_by: GroupBy | None
-        copies: Copies
-        weights: Weights | None
-        tiers: Tiers | None
-        min_groups: int
-        min_radius: int | Mapping[str, int]
-        below: Below
-        stop_when_decided: bool
-        wave_size: int | None
-        allow_sole_source: bool
-
 
 Copies = Literal["report", "one_vote"]
 Below = Literal["abstain", "raise"]
@@ -43,6 +25,57 @@ HASTE = ("stop_when_decided", "wave_size")  # fields that change no text
 _CHANGES_NO_ANSWER = (*HASTE, "allow_sole_source", "tiers")
 _LIMITS = ("min_groups", "min_radius")
 MOST_VOTES = 100  # of one origin; more leave nothing to the others
+
+
+class VoteOptions(TypedDict, total=False):
+    """The fields of `VoteRules` as keyword arguments, which every defence and both integrations take."""
+
+    group_size: Annotated[int, Setting(1, "number of passages per group", least=1)]
+    group_by: Annotated[
+        GroupBy | None,
+        Setting(None, "what has one vote: origin (a file or page), site, passage, or an entry of the metadata"),
+    ]
+    copies: Annotated[
+        Copies, Setting("report", "sources with the same text: report them, or count those that answer alike once")
+    ]
+    weights: Annotated[
+        Weights | None,
+        Setting(
+            None,
+            "votes of a source, folder, host or site in place of one, 0 to leave it out: handbook.pdf=3 x.com=0; or "
+            "newest:ENTRY for votes by the date in an entry of the metadata; the radius then counts votes",
+        ),
+    ]
+    tiers: Annotated[
+        Tiers | None,
+        Setting(
+            None,
+            "how far a source, folder, host or site is trusted, the most trusted first: wiki/=internal; others are "
+            "other; or an entry of the metadata. The answer tells how many sources of each can be replaced",
+        ),
+    ]
+    min_groups: Annotated[int, Setting(0, "abstain with fewer groups", least=0)]
+    min_radius: Annotated[
+        int | Mapping[str, int], Setting(0, "abstain below this radius; with tiers also by label: other=9 internal=0")
+    ]
+    below: Annotated[Below, Setting("abstain", "in place of an answer that is worth too little: abstain, or raise")]
+    stop_when_decided: Annotated[
+        bool,
+        Setting(False, "consensus, voting: ask no longer than the answer, and its min_radius, can still change"),
+    ]
+    wave_size: Annotated[
+        int | None, Setting(None, "with stop_when_decided: number of groups asked at once; all if not given", least=1)
+    ]
+    allow_sole_source: Annotated[
+        bool,
+        Setting(False, "an answer that one source alone gives goes into other prompts, an agent's or a tool's, too"),
+    ]
+
+
+RULES = {rule.name: rule for rule in settings_in(VoteOptions)}
+"""The declarations of the rules, by name."""
+VOTES = tuple(RULES)
+"""The names of the rules."""
 
 
 @dataclass(frozen=True)
@@ -98,13 +131,8 @@ class VoteRules:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "by", grouping_of(self.group_size, self.group_by))
-        check_at_least(0, min_groups=self.min_groups)
-        check_flag(stop_when_decided=self.stop_when_decided, allow_sole_source=self.allow_sole_source)
-        if self.wave_size is not None:
-            check_at_least(1, wave_size=self.wave_size)
-        for name, allowed in (("copies", Copies), ("below", Below)):
-            if (given := getattr(self, name)) not in get_args(allowed):
-                raise ValueError(f"{name}={given!r}: use {' or '.join(map(repr, get_args(allowed)))}")
+        for rule in RULES.values():
+            rule.check(getattr(self, rule.name))
         if self.weights is not None and self.copies == "one_vote":
             raise ValueError(
                 "weights and copies='one_vote' exclude each other: a copy with another weight would take the place "
@@ -277,10 +305,6 @@ def _as_setting(weights: Any) -> Any:
     if isinstance(weights, Mapping):
         return {str(key): votes for key, votes in weights.items()}
     return weights.as_dict() if isinstance(weights, Newest) else "function"
-
-
-VOTES = tuple(each.name for each in fields(VoteRules) if each.init)
-"""The names of the rules."""
 
 
 def rules_of(votes: VoteRules | None, group_by: GroupBy | None) -> VoteRules:

@@ -10,7 +10,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Promise, Repeats
-from robustrag_integrations.answers.links import link_warning, unsupported_in_groups
+from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.errors import ModelError, TooFewVotesError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
@@ -18,6 +18,8 @@ from robustrag_integrations.grouping.warnings import grouping_warnings, retold, 
 from robustrag_integrations.plans.asking import report
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Relay, Request, relayed
 from robustrag_integrations.prompts import ABSTENTION
+
+_LINKS = 3  # that a warning names
 
 
 def with_late_caveats(plan: Plan, caveats: Callable[[], Iterable[str]]) -> Plan:
@@ -192,11 +194,47 @@ def _refuse(rules: VoteRules, why: str, answer: RobustAnswer) -> None:
         raise TooFewVotesError(why.removeprefix("abstained: "), answer)
 
 
+def unsupported_links(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> tuple[str, ...]:
+    """Return the addresses in an answer that no passage of a supporting group has, compared to the letter.
+
+    Where nothing is cited (`answer.citations`), such as in an answer of vanilla RAG or of decoding aggregation, any
+    group that does not fail, abstain or lose counts as supporting.
+
+    Args:
+        answer: what a defence gave.
+        groups: what it was made from.
+    """
+    links = links_in(answer.text)
+    if not links:
+        return ()
+    by_place = {place: p.text for group in groups for place, p in zip(group.ranks, group.passages, strict=False)}
+    by_index = {group.index: group.text for group in groups}
+    cited = {citation.group for citation in answer.citations}
+    known: set[str] = set()
+    for group in answer.groups:
+        if group.index in cited if cited else group.status in ("supports", "mentions"):
+            texts = [by_place[p] for p in group.positions if p in by_place] or [by_index.get(group.index, "")]
+            known.update(link for text in texts for link in links_in(text))
+    return tuple(link for link in links if link not in known)
+
+
 def with_link_check(plan: Plan, groups: Sequence[PassageGroup]) -> Plan:
-    """Wrap a plan: its answer warns of links and images that no supporting passage has."""
+    """Wrap a plan: its answer warns of links and images that no supporting passage has.
+
+    Whatever shows an answer as Markdown or HTML fetches its images and offers its links; an address that carries words
+    of the conversation sends them away. A link that no passage has was made up, or is what an attacker ordered.
+    """
     answer = yield from plan
-    links = unsupported_in_groups(answer, groups)
-    return replace(answer, warnings=(*answer.warnings, link_warning(links))) if links else answer
+    links = unsupported_links(answer, groups)
+    if not links:
+        return answer
+    named = ", ".join(printable(link, 120) for link in links[:_LINKS])
+    more = f" and {len(links) - _LINKS} more" if len(links) > _LINKS else ""
+    said = (
+        f"the answer has a link or image that no supporting passage has: {named}{more}; do not fetch or render "
+        "it, it may carry text of this conversation away"
+    )
+    return replace(answer, warnings=(*answer.warnings, said))
 
 
 def with_markers(plan: Plan) -> Plan:

@@ -15,7 +15,6 @@ from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from robustrag_integrations._util import forks
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.plans.outcome import tally, was_cancelled
 from robustrag_integrations.plans.requests import Ask, OpenSession
@@ -54,14 +53,12 @@ class Watch:
         self._isolated_done = False  # the isolated replies are in, and not yet aggregated
 
     def __enter__(self) -> Watch:
-        forks.begin(self)
         self._root = self._spans.begin(self._operation) if self._spans else None
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        forks.end(self)
         if kind is not None:
             what = "cancelled" if was_cancelled(kind) else kind.__name__
             _LOG.info("no %s: %s after %.3f s", self._operation, what, self._seconds)

@@ -1,19 +1,24 @@
-"""Answers to a state: one of vanilla RAG, and one of the chosen method."""
+"""Answers to a state, one of vanilla RAG and one of the chosen method, and the chosen method's certificate."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, Method, entry_of
 from robustrag_integrations.defenses.vanilla import VANILLA
-from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.metrics import holds_answer
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.playground.state import State, StateError
 from robustrag_integrations.prompts import Task
+
+MOST_CALLS = 300
+MOST_CORRUPTED = 10
+MODES = ("injection", "modification")
 
 
 def check_askable(state: State) -> None:
@@ -66,16 +71,6 @@ def choices_of(state: State) -> tuple[str, ...] | None:
     return state.choices if task_of(state, entry_of(state.method)) == "multiple_choice" else None
 
 
-async def answered(state: State, defense: Defense, passages: Sequence[Passage]) -> RobustAnswer:
-    """Return the answer of a defence from these passages.
-
-    Raises:
-        ValueError: input that the defence does not take.
-        RobustRAGError: too many groups failed, or the final call did.
-    """
-    return await defense.aanswer(state.question, passages, choices=choices_of(state))
-
-
 def verdict(state: State, answer: RobustAnswer) -> dict[str, Any]:
     """Judge the answer by the right one and the attacker's, where these are known: a kind for colours, and words."""
     right = bool(state.answer.strip()) and holds_answer(answer.text, [state.answer])
@@ -89,3 +84,39 @@ def verdict(state: State, answer: RobustAnswer) -> dict[str, Any]:
     if right:
         return {"kind": "right", "words": "the right answer"}
     return {"kind": "other", "words": "another answer" if state.answer.strip() else "not judged: no right answer given"}
+
+
+async def certified(state: State, model: TextModel, asked: Mapping[str, Any]) -> Certification:
+    """Return the chosen method's certificate for the passages that are not marked as planted.
+
+    Args:
+        state: the page.
+        model: what is asked.
+        asked: `corruption_size` and `attack`.
+
+    Raises:
+        StateError: this cannot be certified, such as a model that samples or votes per source.
+    """
+    if state.method in BASELINES:
+        raise StateError(f"{state.method} has no certificate: any passage may decide its answer; choose a defence")
+    if not state.answer.strip():
+        raise StateError("the right answer is empty; a certificate says how much of it survives")
+    size = asked.get("corruption_size")
+    if not is_whole_number(size, 0, MOST_CORRUPTED):
+        raise StateError(f"corruption_size must be a whole number from 0 to {MOST_CORRUPTED}")
+    if asked.get("attack") not in MODES:
+        raise StateError(f"attack must be one of {', '.join(MODES)}")
+    try:
+        found: Certification = await defense_of(state, model).acertify(
+            state.question,
+            state.benign[: state.top_k],
+            state.answer,
+            corruption_size=size,
+            attack=asked["attack"],
+            choices=choices_of(state),
+            top_k=state.top_k,
+            max_model_calls=MOST_CALLS,
+        )
+    except (ValueError, TypeError) as error:
+        raise StateError(str(error)) from error
+    return found

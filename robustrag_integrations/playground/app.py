@@ -11,12 +11,15 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from robustrag_integrations.playground.buttons import Buttons
-from robustrag_integrations.playground.controls import controls_of
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method
+from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.drawing.notebook import INLINE
+from robustrag_integrations.playground import state
+from robustrag_integrations.playground.answering import MODES, MOST_CORRUPTED
+from robustrag_integrations.playground.buttons import Buttons, attacks
 from robustrag_integrations.playground.models import Models
-from robustrag_integrations.playground.parts import evidence_styles
 from robustrag_integrations.playground.state import State, StateError
-from robustrag_integrations.serve.app import guarded
+from robustrag_integrations.serve.app import LOOPBACK_HOSTS, guarded
 from robustrag_integrations.serve.endpoint import Admission, Endpoint, Reply, Work
 from robustrag_integrations.serve.errors import RequestError
 from robustrag_integrations.serve.limits import Limits
@@ -41,23 +44,22 @@ _HEADERS = {
 Events = Callable[[Mapping[str, Any]], AsyncIterator[dict[str, Any]]]
 
 
-def create_app(models: Models, start: State, *, hosts: frozenset[str] | None, limits: Limits = LIMITS) -> Starlette:
-    """Create the ASGI application.
+def create_app(models: Models, start: State, *, limits: Limits = LIMITS) -> Starlette:
+    """Create the ASGI application, which browsers may call by a name of this machine alone.
 
     Args:
         models: what a page may ask.
         start: what it begins with.
-        hosts: the names by which browsers may call it (the Host header, without the port); None for any.
         limits: bounds of its requests.
     """
     files = {name: _file(name) for name in _KINDS}
-    files["style.css"] = evidence_styles() + files["style.css"]
+    # The inline styles of a notebook cell as a style sheet: the page's policy allows no others.
+    styles = ((name[1:-1] if name.startswith("<") else f".{name}", style) for name, style in INLINE.items())
+    files["style.css"] = "".join(f".evidence {name} {{ {style} }}\n" for name, style in styles) + files["style.css"]
     controls, buttons, admission = controls_of(models, start), Buttons(models), Admission(limits)
     asked: dict[str, Events] = {
-        "/open": buttons.open,
         "/answer": buttons.answer,
         "/poison": buttons.poison,
-        "/takes": buttons.takes,
         "/certificate": buttons.certificate,
     }
 
@@ -71,7 +73,7 @@ def create_app(models: Models, start: State, *, hosts: frozenset[str] | None, li
     routes = [Route(path, file) for path in ("/", "/script.js", "/style.css")]
     routes.append(Route("/controls", choices))
     routes += [Route(path, Endpoint(_work(do, admission), admission), methods=["POST"]) for path, do in asked.items()]
-    return guarded(routes, admission, hosts=hosts)
+    return guarded(routes, admission, hosts=LOOPBACK_HOSTS)
 
 
 def _work(do: Events, admission: Admission) -> Work:
@@ -91,3 +93,43 @@ def _work(do: Events, admission: Admission) -> Work:
 
 def _file(name: str) -> str:
     return (resources.files(__package__) / name).read_text(encoding="utf-8")
+
+
+def controls_of(models: Models, start: State) -> dict[str, Any]:
+    """Return the choices on a page in JSON's types, read from the registries, plugins included."""
+    baselines = [method for method in BASELINES.values() if method.name != VANILLA.name]
+    return {
+        "start": start.as_dict(),
+        "methods": [_method(method) for method in (*METHODS.values(), *baselines)],
+        "attacks": [{"name": a.name, "summary": a.summary} for a in attacks()],
+        "models": [{"name": name, "local": named.local} for name, named in models.named.items()],
+        "groupings": list(state.GROUPINGS),
+        "modes": list(MODES),
+        "bounds": {
+            "passages": state.MOST_PASSAGES,
+            "passage": state.LONGEST_PASSAGE,
+            "question": state.LONGEST_QUESTION,
+            "name": state.LONGEST_NAME,
+            "corrupted": MOST_CORRUPTED,
+        },
+    }
+
+
+def _method(method: Method) -> dict[str, Any]:
+    return {
+        "name": method.name,
+        "summary": method.summary,
+        "tasks": [task for task in method.tasks if task != "multiple_choice"],
+        "certified": method.name in METHODS,
+        "settings": [
+            {
+                "name": setting.name,
+                "default": setting.default,
+                "meaning": setting.help,
+                "whole": setting.kind is int,
+                "values": list(setting.values),
+                "where": list(setting.where) if setting.where else None,
+            }
+            for setting in state.settable(method)
+        ],
+    }

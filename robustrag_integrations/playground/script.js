@@ -7,7 +7,7 @@
   const FIELDS = ["question", "answer", "target"];
   const PAUSE = 500; // milliseconds without a change before the models are asked
 
-  let controls, state, report = null, link = null;
+  let controls, state, report = null;
   let asking = null; // what is under way: an AbortController
   let timer = 0;
 
@@ -103,7 +103,7 @@
     complain("");
     report = null;
     $("save").disabled = true;
-    for (const name of ["takes", "certificate"]) $(name).replaceChildren();
+    $("certificate").replaceChildren();
     document.querySelectorAll(".panel").forEach((panel) => panel.classList.add("stale"));
     if ($("live").checked) timer = setTimeout(ask, PAUSE);
     else say("Press Ask for answers to what is on the page.");
@@ -116,11 +116,6 @@
 
   const show = (event) => {
     if (event.says) return say(`${event.says} …`);
-    if ("link" in event) {
-      link = event.link;
-      history.replaceState(null, "", link === null ? location.pathname : `#${link}`);
-      return;
-    }
     const panel = $(event.part);
     panel.classList.remove("stale");
     panel.dataset.kind = event.verdict.kind;
@@ -143,39 +138,11 @@
     }
   };
 
-  const searchCopies = () => {
-    const found = {};
-    const list = make("ul", { className: "tries" });
-    const lines = {};
-    $("takes").replaceChildren(list);
-    work("Searching …", "takes", { state }, (event) => {
-      const name = event.defense === "vanilla" ? "Vanilla" : `Defended by ${state.method}`;
-      const line = lines[event.defense] ??= list.appendChild(make("li"));
-      const answer = `“${visible(event.text).slice(0, 120)}”`;
-      if (event.copies === 0) found[event.defense] = answer;
-      const first = found[event.defense];
-      const copies = `${event.copies} ${event.copies === 1 ? "copy" : "copies"}`;
-      line.dataset.changed = event.changed;
-      line.textContent = event.changed
-        ? `${name}: ${copies} ${event.copies === 1 ? "is" : "are"} enough. ${first} becomes ${answer}.`
-        : event.copies === event.most
-          ? `${name}: still ${first} with ${copies}, the most that were tried.`
-          : `${name}: still ${first} with ${copies} …`;
-      say(`Tried ${copies} on ${name.toLowerCase()}.`);
-    }, "The search is done.");
-  };
-
   const certify = () => work(
     "Certifying …", "certificate",
     { state, corruption_size: Number($("corruption_size").value), attack: $("attack_mode").value },
     (event) => $("certificate").replaceChildren(build(event.evidence)), "Certified what can be.",
   );
-
-  const open = (asked) => work("Opening …", "open", asked, (event) => {
-    state = event.state;
-    fill();
-    setTimeout(changed);
-  });
 
   // ---- the form
 
@@ -241,7 +208,6 @@
   const fillRows = () => {
     $("passages").tBodies[0].replaceChildren(...state.passages.map(rowOf));
     $("add").disabled = state.passages.length >= controls.bounds.passages;
-    $("search").disabled = !state.passages.some((one) => one.planted);
   };
 
   const rowOf = (passage, at) => {
@@ -317,7 +283,6 @@
   const plant = (name) => work(`Planting ${name} …`, "poison",
     { state, attack: name, rank: Math.max(1, Math.trunc(Number($("rank").value)) || 1) },
     (event) => {
-      if (event.says) return say(`${event.says} …`);
       state = event.state;
       fillRows();
       setTimeout(changed);
@@ -360,35 +325,18 @@
     $("ask").addEventListener("click", ask);
     $("live").addEventListener("change", () => { if ($("live").checked) changed(); });
     $("stop").addEventListener("click", () => stop("Stopped."));
-    $("search").addEventListener("click", searchCopies);
     $("certify").addEventListener("click", certify);
     $("reset").addEventListener("click", () => { state = structuredClone(controls.start); fill(); changed(); });
-    $("copy").addEventListener("click", async () => {
-      if (link === null) return say("Too much for a link; save it as JSON.");
-      try {
-        await navigator.clipboard.writeText(location.href);
-        say("The link is in the clipboard.");
-      } catch { say("Copy the address of this page; it is the link."); }
-    });
     $("save").addEventListener("click", () => {
       const address = URL.createObjectURL(new Blob([JSON.stringify(report, null, 2)], { type: "application/json" }));
       make("a", { href: address, download: "robustrag-ask.json" }).click();
       setTimeout(() => URL.revokeObjectURL(address), 1000);
-    });
-    $("file").addEventListener("change", async () => {
-      const [chosen] = $("file").files;
-      $("file").value = "";
-      if (!chosen) return;
-      if (chosen.size > 2_000_000) return complain("The file is larger than 2 MB.");
-      try { await open({ file: JSON.parse(await chosen.text()) }); }
-      catch { complain("The file holds no JSON."); }
     });
     for (const name of ["skip", "score"]) $(name).addEventListener("click", () => {
       $("results").focus({ preventScroll: true });
       $("results").scrollIntoView();
     });
     $("inputs").addEventListener("submit", (event) => event.preventDefault());
-    addEventListener("hashchange", () => { if (location.hash.length > 1) open({ link: location.hash.slice(1) }); });
   };
 
   const begin = async () => {
@@ -403,13 +351,12 @@
       button.addEventListener("click", () => plant(one.name));
       return button;
     }));
-    // A link of somebody else's must not spend money by itself.
+    // A page that is opened must not spend money by itself.
     $("live").checked = controls.models.every((one) => one.local);
     state = structuredClone(controls.start);
     fill();
     listen();
-    if (location.hash.length > 1) await open({ link: location.hash.slice(1) });
-    else changed();
+    changed();
   };
 
   begin().catch(() => complain("The playground does not answer; is it still running?"));

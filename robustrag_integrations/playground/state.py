@@ -1,37 +1,34 @@
-"""The checked state of a playground page. It comes from links and files of strangers, so all of it is bounded."""
+"""The checked state of a playground page: all of it is bounded, whoever sends it."""
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, cast, get_args
+from dataclasses import asdict, field
+from typing import Annotated, Any, Literal
 
-from robustrag_integrations._util.checks import is_whole_number
-from robustrag_integrations._util.json_values import valid_text
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, Setting, entry_of
+from pydantic import ConfigDict, Field, StrictBool, StrictInt, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+from robustrag_integrations._util.settings import Setting
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, entry_of
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE, SITE, Passage
-from robustrag_integrations.prompts import OPEN_TASKS, Task
+from robustrag_integrations.prompts import Task
 
-SCHEMA = "robustrag/playground/1"
-SAVED = "playground"  # the entry of a saved report that holds the state
 GROUPINGS = (ORIGIN, SITE, PASSAGE)
 MOST_PASSAGES = 50
 LONGEST_PASSAGE = 20_000  # characters
 LONGEST_QUESTION = 4_000
 LONGEST_NAME = 500  # of a source, an option, an answer
-MOST_CHOICES = 20
-LARGEST_NUMBER = 1_000  # of a setting
-_FRACTION = re.compile(r"[0-9]{1,18}/[1-9][0-9]{0,17}", re.ASCII)
-TASKS: tuple[Task, ...] = get_args(Task)
+_CLOSED = ConfigDict(extra="forbid")
+
+_Name = Annotated[str, Field(max_length=LONGEST_NAME)]
 
 
 class StateError(ValueError):
     """A value is not a valid state; the message names the reason."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_CLOSED)
 class Row:
     """A passage in the table.
 
@@ -41,12 +38,12 @@ class Row:
         planted: True if it is marked as the attacker's.
     """
 
-    text: str
-    source: str = ""
-    planted: bool = False
+    text: Annotated[str, Field(max_length=LONGEST_PASSAGE)]
+    source: _Name = ""
+    planted: StrictBool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=_CLOSED)
 class State:
     """Everything that decides what the page shows.
 
@@ -64,22 +61,23 @@ class State:
         group_by: the unit of one vote.
     """
 
-    question: str
-    rows: tuple[Row, ...] = ()
-    answer: str = ""
-    target: str = ""
-    choices: tuple[str, ...] = ()
-    top_k: int = 10
-    model: str = ""
-    method: str = "consensus"
+    question: Annotated[str, Field(max_length=LONGEST_QUESTION)] = ""
+    rows: Annotated[tuple[Row, ...], Field(max_length=MOST_PASSAGES)] = ()
+    answer: _Name = ""
+    target: _Name = ""
+    choices: Annotated[tuple[_Name, ...], Field(max_length=20)] = ()
+    top_k: Annotated[StrictInt, Field(ge=1, le=MOST_PASSAGES)] = 10
+    model: _Name = ""
+    method: _Name = "consensus"
     task: Task | None = None
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    group_by: str = ORIGIN
+    settings: dict[str, Any] = field(default_factory=dict)
+    group_by: Literal["origin", "site", "passage"] = "origin"
 
     @property
     def passages(self) -> tuple[Passage, ...]:
-        """All passages, best first."""
-        return tuple(passage_of(row, number) for number, row in enumerate(self.rows, 1))
+        """All passages, best first; one without a source is its own source."""
+        named = ((row, f"passage-{number}") for number, row in enumerate(self.rows, 1))
+        return tuple(Passage(row.text, id=name, source=row.source or name) for row, name in named)
 
     @property
     def benign(self) -> tuple[Passage, ...]:
@@ -89,70 +87,31 @@ class State:
     def as_dict(self) -> dict[str, Any]:
         """Return the state in JSON's types; `state_of` reads it back."""
         found = asdict(self)
-        rows = [{name: value for name, value in row.items() if value} for row in found.pop("rows")]
-        return {"schema": SCHEMA, **found, "choices": list(self.choices), "passages": rows}
+        return {"passages": list(found.pop("rows")), **found, "choices": list(self.choices)}
 
 
-def passage_of(row: Row, number: int) -> Passage:
-    """Return a row as a passage; one without a source is its own source."""
-    return Passage(row.text, id=f"passage-{number}", source=row.source or f"passage-{number}")
+_STATE = TypeAdapter(State)
 
 
-def state_of(found: Mapping[str, Any]) -> State:
+def state_of(found: object) -> State:
     """Read a state from JSON.
 
     Raises:
         StateError: it is none, or is too large; the message names what is wrong.
     """
-    known = {"schema", "passages", *(name for name in State.__dataclass_fields__ if name != "rows")}
-    if found.get("schema", SCHEMA) != SCHEMA:
-        raise StateError(f"schema is {found.get('schema')!r:.60}; must be {SCHEMA!r}")
-    if unknown := sorted(set(found) - known):
-        raise StateError(f"{unknown[0]!r:.60} is not part of a state")
-    method = _method(found.get("method", "consensus"))
-    return State(
-        question=_text(found, "question", LONGEST_QUESTION),
-        rows=tuple(_row(number, one) for number, one in enumerate(_list(found, "passages", MOST_PASSAGES), 1)),
-        answer=_text(found, "answer", LONGEST_NAME),
-        target=_text(found, "target", LONGEST_NAME),
-        choices=tuple(_choice(one) for one in _list(found, "choices", MOST_CHOICES)),
-        top_k=_top_k(found.get("top_k", 10)),
-        model=_text(found, "model", LONGEST_NAME),
-        method=method.name,
-        task=_one_of("task", found.get("task"), (None, *TASKS)),
-        settings=_settings(method, found.get("settings", {})),
-        group_by=_one_of("group_by", found.get("group_by", ORIGIN), GROUPINGS),
-    )
-
-
-def state_of_report(report: Mapping[str, Any]) -> State:
-    """Read the state behind a report of `robustrag ask --json`, as far as it is there; all of it if a page saved it.
-
-    Raises:
-        StateError: it is no such report.
-    """
-    saved = report.get(SAVED)
-    if isinstance(saved, dict):
-        return state_of(saved)
-    answer, passages = report.get("answer"), report.get("passages")
-    if not isinstance(answer, dict) or not isinstance(passages, list):
-        raise StateError("the report has no answer, or no passages")
-    name, settings = answer.get("defense"), answer.get("settings")
-    given = settings if isinstance(settings, dict) else {}
-    method = _method(name)
-    known = [s for s in settable(method) if not s.is_choice or given.get(s.name) in s.values]
-    kept = {s.name: _number(given[s.name]) for s in known if given.get(s.name) is not None}
-    rows = [{"text": p.get("text"), "source": p.get("source") or ""} for p in passages if isinstance(p, dict)]
-    return state_of(
-        {
-            "question": answer.get("query"),
-            "passages": rows,
-            "top_k": min(max(len(rows), 1), MOST_PASSAGES),
-            "method": name,
-            "settings": kept,
-            "task": given.get("task") if given.get("task") in OPEN_TASKS else None,
-        }
-    )
+    if not isinstance(found, dict) or "rows" in found:
+        raise StateError("state must be an object with a question and passages")
+    given = {name: value for name, value in found.items() if name != "passages"}
+    try:
+        state = _STATE.validate_python({**given, "rows": found.get("passages", ())})
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"])).replace("rows", "passages")
+        raise StateError(f"{place:.100}: {first['msg']}") from None
+    if state.method not in METHODS and state.method not in BASELINES:
+        raise StateError(f"method {state.method!r:.60} is unknown; use one of {', '.join([*METHODS, *BASELINES])}")
+    _check_settings(entry_of(state.method), state.settings)
+    return state
 
 
 def settable(method: Method) -> tuple[Setting, ...]:
@@ -160,81 +119,15 @@ def settable(method: Method) -> tuple[Setting, ...]:
     return tuple(s for s in method.settings if s.is_number or s.is_choice)
 
 
-def _method(name: object) -> Method:
-    if not isinstance(name, str) or not (name in METHODS or name in BASELINES):
-        raise StateError(f"method {name!r:.60} is unknown; use one of {', '.join([*METHODS, *BASELINES])}")
-    return entry_of(name)
-
-
-def _number(value: Any) -> Any:
-    """Parse the exact fractions of reports, such as 3/10; anything else is left as it is for the later check."""
-    if isinstance(value, str) and _FRACTION.fullmatch(value):
-        above, _, below = value.partition("/")
-        return int(above) / int(below)
-    return value
-
-
-def _text(found: Mapping[str, Any], name: str, longest: int) -> str:
-    return _bounded(found.get(name, ""), name, longest)
-
-
-def _bounded(value: object, name: str, longest: int) -> str:
-    if not isinstance(value, str):
-        raise StateError(f"{name} must be a text, got {type(value).__name__}")
-    if len(value) > longest:
-        raise StateError(f"{name} is longer than {longest:,} characters; shorten it")
-    return valid_text(value)
-
-
-def _list(found: Mapping[str, Any], name: str, most: int) -> list[Any]:
-    value = found.get(name, [])
-    if not isinstance(value, list) or len(value) > most:
-        raise StateError(f"{name} must be a list of at most {most}")
-    return value
-
-
-def _row(number: int, given: object) -> Row:
-    name = f"passage {number}"
-    if not isinstance(given, dict) or set(given) - {"text", "source", "planted"}:
-        raise StateError(f"{name} must be an object with text, and may have source and planted")
-    planted = given.get("planted", False)
-    if not isinstance(planted, bool):
-        raise StateError(f"{name}: planted must be true or false")
-    text = _bounded(given.get("text", ""), name, LONGEST_PASSAGE)
-    return Row(text, _bounded(given.get("source", ""), f"the source of {name}", LONGEST_NAME), planted)
-
-
-def _choice(given: object) -> str:
-    return _bounded(given, "an option", LONGEST_NAME)
-
-
-def _top_k(given: object) -> int:
-    if not is_whole_number(given, 1, MOST_PASSAGES):
-        raise StateError(f"top_k must be a whole number from 1 to {MOST_PASSAGES}")
-    return given
-
-
-def _one_of(name: str, given: Any, allowed: tuple[Any, ...]) -> Any:
-    if (given is not None and not isinstance(given, str)) or given not in allowed:
-        raise StateError(f"{name} is {given!r:.60}; use one of {', '.join(map(str, allowed))}")
-    return given
-
-
-def _settings(method: Method, given: object) -> dict[str, Any]:
-    if not isinstance(given, dict):
-        raise StateError("settings must be an object")
+def _check_settings(method: Method, given: Mapping[str, Any]) -> None:
     known = {s.name: s for s in settable(method)}
     if foreign := sorted(set(given) - set(known)):
         raise StateError(f"{method.name} has no setting {foreign[0]!r:.60}; it has {', '.join(known) or 'none'}")
-    return {name: _value(known[name], value) for name, value in given.items()}
-
-
-def _value(setting: Setting, given: Any) -> Any:
-    if setting.is_choice:
-        return _one_of(setting.name, given, setting.values)
-    number = isinstance(given, (int, float)) and not isinstance(given, bool)
-    if not number or not math.isfinite(given) or abs(given) > LARGEST_NUMBER:
-        raise StateError(f"{setting.name} must be a number of at most {LARGEST_NUMBER:,}, got {given!r:.60}")
-    if setting.kind is int and given != int(given):
-        raise StateError(f"{setting.name} must be a whole number, got {given!r}")
-    return cast(Any, setting.kind)(given)
+    for name, value in given.items():
+        wanted = str if known[name].is_choice else (int, float)
+        try:
+            if not isinstance(value, wanted):
+                raise ValueError(f"{name}={value!r:.60} must be {'a word' if wanted is str else 'a number'}")
+            known[name].check(value)
+        except ValueError as error:
+            raise StateError(str(error)) from error

@@ -20,7 +20,6 @@ from robustrag_integrations.serve.chat_request import chat_request
 from robustrag_integrations.serve.chat_response import ChatResponse, report_of
 from robustrag_integrations.serve.endpoint import Admission, Endpoint, JSONReply, Reply
 from robustrag_integrations.serve.errors import RequestError
-from robustrag_integrations.serve.limits import checked_origins
 from robustrag_integrations.serve.service import Service
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
@@ -40,15 +39,11 @@ def create_app(
         key: the API key that clients must send; None asks for none.
         hosts: the names by which clients may call it (the Host header, without the port); None for any.
         origins: web pages that may call it from a browser (CORS); none by default.
-
-    Raises:
-        ValueError: an origin is neither "*" nor of the form http://host:port.
     """
     created, admission = int(time.time()), Admission(service.limits)
 
     def described(name: str) -> dict[str, Any]:
-        served = service.served(name)
-        about = {"defense": served.defense, "choices": served.choice is not None}
+        about = {"defense": service.defense(name).method.name}
         return {"id": name, "object": "model", "created": created, "owned_by": "robustrag", "robustrag": about}
 
     async def healthz(request: Request) -> JSONReply:
@@ -62,17 +57,17 @@ def create_app(
 
     async def chat(body: dict[str, Any], reply: Reply) -> None:
         request = chat_request(body, service.limits, documents_allowed=service.documents_allowed)
-        defense, response = service.defense_for(request), ChatResponse(request.model)
+        defense, response = service.defense(request.model), ChatResponse(request.model)
         async with admission.turn():
             passages = await asyncio.to_thread(service.passages_for, request)
             if not request.streamed:
-                answer = await defense.aanswer(request.question, passages, choices=request.choices)
+                answer = await defense.aanswer(request.question, passages)
             else:
-                async with defense.astream(request.question, passages, choices=request.choices) as pieces:
+                async with defense.astream(request.question, passages) as pieces:
                     async for text in pieces:
                         await reply.event(response.piece(text, is_first=not reply.started))
                 answer = pieces.answer
-        report = report_of(answer, passages, service.notes_for(request), service.prices)
+        report = report_of(answer, passages, service.notes_for(request))
         if not request.streamed:
             await reply.respond(response.completion(answer, report))
             return
@@ -100,7 +95,7 @@ def guarded(
 ) -> Starlette:
     """Wrap an application in the checks of every request; the server signals its stop to `state.admission`."""
     middleware = [Middleware(AccessMiddleware, key=key, hosts=hosts)]
-    if pages := checked_origins(origins):
+    if pages := list(origins):
         # Outside of the checks: a browser asks for leave without a key.
         headers = ["authorization", "content-type"]
         middleware.insert(

@@ -64,9 +64,7 @@ class _Document(_Strict):
 
 
 class _Extension(_Strict):
-    choices: Annotated[list[_Text], Field(min_length=2)] | None = None
     documents: Annotated[list[_Document], Field(min_length=1)] | None = None
-    rank: Annotated[int, Field(ge=1, le=1000)] | None = None
     retrieve: bool | None = None
 
 
@@ -107,10 +105,8 @@ class ChatRequest:
         question: the last message.
         streamed: True if the answer is sent in pieces.
         with_usage: True if a stream ends with the token counts.
-        choices: the options of a multiple-choice question.
         documents: passages that came with the request.
         retrieve: True if the server's documents are searched too.
-        rank: the place (1-based) of the first of `documents` among those found.
         notes: what was ignored, in words.
     """
 
@@ -118,10 +114,8 @@ class ChatRequest:
     question: str
     streamed: bool
     with_usage: bool
-    choices: tuple[str, ...] | None
     documents: tuple[Passage, ...]
     retrieve: bool
-    rank: int
     notes: tuple[str, ...]
 
 
@@ -141,15 +135,13 @@ def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: 
     if more.documents is not None and not documents_allowed:
         wrong = "this server takes no documents with a request (--allow-documents)"
         raise RequestError(403, wrong, param="robustrag.documents")
-    documents, choices = more.documents or [], more.choices or []
+    documents = more.documents or []
     for param, what, size, maximum in (
         ("messages", "messages", len(given.messages), limits.messages),
         ("messages", "characters in the question", len(question), limits.question_chars),
         ("robustrag.documents", "documents", len(documents), limits.documents),
         ("robustrag.documents", "characters in a document", max((len(d.text) for d in documents), default=0),
          limits.document_chars),
-        ("robustrag.choices", "choices", len(choices), limits.choices),
-        ("robustrag.choices", "characters in the choices", sum(map(len, choices)), limits.question_chars),
     ):  # fmt: skip
         if size > maximum:
             raise RequestError(400, f"{size:,} {what}: at most {maximum:,} are read", param=param)
@@ -160,10 +152,8 @@ def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: 
         question=question,
         streamed=bool(given.stream),
         with_usage=bool(given.stream_options and given.stream_options.include_usage),
-        choices=tuple(choices) or None,
         documents=tuple(_passage(number, document) for number, document in enumerate(documents, start=1)),
         retrieve=more.retrieve is not False,
-        rank=more.rank or 1,
         notes=(*_unread([message.role for message in given.messages[:-1]]), *ignored),
     )
 

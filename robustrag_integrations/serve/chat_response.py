@@ -11,7 +11,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import plain
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.usage import Prices, Spending
+from robustrag_integrations.answers.usage import Spending
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.serve.errors import call_failure
 
@@ -71,16 +71,13 @@ def usage_of(spending: Spending) -> dict[str, Any] | None:
     }
 
 
-def report_of(
-    answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence[str], prices: Prices | None
-) -> dict[str, Any]:
+def report_of(answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence[str]) -> dict[str, Any]:
     """Return the extension field: the answer's guarantee, and each group's reply. It holds no passage's text.
 
     Args:
         answer: the answer.
         passages: what was read, best first; the positions of groups and citations count in it, from 0.
         notes: warnings of the server's own.
-        prices: what tokens cost; None leaves the cost out.
     """
     report = answer.to_dict()
     for group in report["groups"]:
@@ -101,5 +98,4 @@ def report_of(
         "citations": [plain(citation) for citation in answer.citations],
         "passages": [{"id": p.id, "source": p.source} for p in passages],
         "answer": report,
-        **({} if prices is None else {"cost": prices.of(answer.spending.total)}),
     }

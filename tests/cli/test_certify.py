@@ -12,20 +12,12 @@ from robustrag_integrations.cli import main
 from robustrag_integrations.models.providers import NamedModel
 from tests.helpers.scripted import ScriptedModel
 
+PAPER = ("--defense", "keyword", "--alpha", "0.3", "--beta", "3")
 MODEL = "python:tests.evaluation.light:answer"  # a name alone: the model is scripted
+PARIS, ANNA = [f"{i} paris" for i in range(6)], [{"text": "x anna", "source": "s"}] * 3
 ROWS = [
-    {
-        "question": "Where?",
-        "answer": "Paris",
-        "passages": [f"{i} paris" for i in range(6)],
-        "choices": ["Paris", "Rome"],
-    },
-    {
-        "question": "Who?",
-        "answer": ["Anna"],
-        "passages": [{"text": "x anna", "source": "s"}] * 3,
-        "choices": ["A", "Anna"],
-    },
+    {"question": "Where?", "answer": "Paris", "passages": PARIS, "choices": ["Paris", "Rome"]},
+    {"question": "Who?", "answer": ["Anna"], "passages": ANNA, "choices": ["A", "Anna"]},
 ]
 
 
@@ -47,25 +39,7 @@ def model(monkeypatch, tmp_path):
 
 
 def test_a_summary_per_corruption_size(data, capsys) -> None:
-    assert (
-        main(
-            [
-                "certify",
-                str(data),
-                "--defense",
-                "keyword",
-                "--alpha",
-                "0.3",
-                "--beta",
-                "3",
-                "--corruption-size",
-                "1",
-                "3",
-                "--json",
-            ]
-        )
-        == 0
-    )
+    assert main(["certify", str(data), *PAPER, "--corruption-size", "1", "3", "--json"]) == 0
     [line] = json.loads(capsys.readouterr().out)["lines"]
     assert line["n"] == 2
     assert [(c["corruption_size"], c["score"]["mean"], c["guaranteed"]) for c in line["certified"]] == [
@@ -116,13 +90,6 @@ def test_its_rows_are_those_of_eval_and_either_command_goes_on_with_the_others(d
     assert len(model.asked) == certified
 
 
-def test_a_report_shows_what_was_certified(data, tmp_path, capsys) -> None:
-    out = tmp_path / "out.jsonl"
-    assert main(["certify", str(data), "--output", str(out)]) == 0
-    assert main(["report", str(out)]) == 0
-    assert "Where?" in out.with_suffix(".html").read_text()
-
-
 def test_a_bad_row_costs_itself_and_is_named(data, capsys) -> None:
     with data.open("a") as file:
         file.write("not json\n")
@@ -157,24 +124,6 @@ def test_gzipped_data_and_votes(tmp_path, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("[1]", "line 1: expected an object"),
-        ("{}", "line 1: there is no 'answer'"),
-        ("not json", "line 1"),
-        ('{"question": "q", "answer": "a", "passages": "p"}', "passages must be a list"),
-        ('{"question": "q", "answer": [], "passages": []}', "answer must be"),
-        ("", "it holds no question"),
-    ],
-)
-def test_bad_data_is_named_by_line(tmp_path, capsys, line, said) -> None:
-    path = tmp_path / "bad.jsonl"
-    path.write_text(line, encoding="utf-8")
-    assert main(["certify", str(path)]) == 2
-    assert said in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["--defense", "consensus", "--eta", "1"], "--eta does nothing"),
@@ -186,20 +135,6 @@ def test_bad_data_is_named_by_line(tmp_path, capsys, line, said) -> None:
 def test_wrong_usage_is_exit_code_two(data, capsys, arguments, said) -> None:
     assert main(["certify", str(data), *arguments]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_a_missing_file_is_wrong_usage(capsys) -> None:
-    assert main(["certify", "nowhere.jsonl"]) == 2
-    assert "cannot read 'nowhere.jsonl'" in capsys.readouterr().err
-
-
-def test_the_papers_layout_is_certified_as_well(tmp_path, capsys) -> None:
-    passages = [{"title": "t", "text": f"{i} paris", "link": "https://a"} for i in range(6)]
-    row = {"question": "Where?", "correct answer": ["Paris"], "context": passages, "incorrect answer": "Rome"}
-    path = tmp_path / "paper.json.gz"
-    path.write_bytes(gzip.compress(json.dumps([row]).encode()))
-    assert main(["certify", str(path), "--json"]) == 0
-    assert cacc(capsys.readouterr().out) == 1.0
 
 
 def test_another_model_under_the_same_name_is_another_certificate(data, tmp_path, capsys, model, monkeypatch) -> None:
@@ -214,81 +149,15 @@ def test_another_model_under_the_same_name_is_another_certificate(data, tmp_path
     capsys.readouterr()
 
 
-@pytest.fixture
-def good_row(data, tmp_path, capsys) -> dict:
-    """A row as the command writes it."""
-    out = tmp_path / "good.jsonl"
-    assert main(["certify", str(data), "--output", str(out)]) == 0
-    capsys.readouterr()
-    return json.loads(out.read_text().splitlines()[1])
-
-
-HEADER = '{"schema": "robustrag/eval-run/1", "config": {}, "versions": {}}'
-
-
-@pytest.mark.parametrize(
-    "certificates",
-    [
-        [{}],
-        [{"tau": 1, "certified": True, "corruption_size": "1", "model_calls": 0}],
-        "none",
-        [{"tau": 7, "certified": True, "corruption_size": 1}],
-    ],
-)
-def test_a_row_that_was_tampered_with_is_refused_and_the_file_left_alone(
-    data, tmp_path, capsys, good_row, certificates
-) -> None:
-    out = tmp_path / "out.jsonl"
-    text = f"{HEADER}\n{json.dumps({**good_row, 'certificates': certificates})}\n"
-    out.write_text(text)
-    assert main(["certify", str(data), "--output", str(out)]) == 2
-    assert "line 2 is not an evaluation row" in capsys.readouterr().err
-    assert out.read_text() == text
-
-
-@pytest.mark.parametrize(
-    "line",
-    [
-        '{"key": "a", "certificates": []}',
-        '{"schema": "robustrag/eval/1", "key": "a", "error": null, "certificates": [{"tau": NaN}]}',
-        '["key"]',
-        "[" * 100_000,
-    ],
-)
-def test_an_output_that_is_not_a_run_is_refused_and_left_alone(data, tmp_path, capsys, line) -> None:
-    out = tmp_path / "out.jsonl"
-    out.write_text(line + "\n")
-    assert main(["certify", str(data), "--output", str(out)]) == 2
-    assert str(out) in capsys.readouterr().err
-    assert out.read_text() == line + "\n"
-
-
 def failing(response: str, references: object) -> float:
     raise ValueError("no score")
 
 
 def test_what_certificates_rest_on_and_why_some_are_undecided_is_said(data, capsys) -> None:
-    assert main(["certify", str(data), "--defense", "keyword", "--alpha", "0.3", "--beta", "3"]) == 0
+    assert main(["certify", str(data), *PAPER]) == 0
     assert "the certificate is about the replies seen" in capsys.readouterr().err
     metric = "tests.cli.test_certify:failing"
-    assert (
-        main(
-            [
-                "certify",
-                str(data),
-                "--defense",
-                "keyword",
-                "--alpha",
-                "0.3",
-                "--beta",
-                "3",
-                "--metric",
-                metric,
-                "--json",
-            ]
-        )
-        == 0
-    )
+    assert main(["certify", str(data), *PAPER, "--metric", metric, "--json"]) == 0
     captured = capsys.readouterr()
     assert "undecided in 1 certificates: the metric" in captured.err
     found = json.loads(captured.out)
@@ -306,4 +175,6 @@ def test_a_device_is_no_output_and_a_full_disk_ends_without_a_stack_trace(data, 
     with open("/dev/full", "w") as full:
         ended = subprocess.run([sys.executable, "-c", command], stdout=full, stderr=subprocess.PIPE, text=True)
     assert ended.returncode == 1
-    assert ended.stderr == "robustrag: error: cannot write the output: No space left on device\n"
+    assert ended.stderr.startswith("robustrag: error: ")
+    assert "No space left on device" in ended.stderr
+    assert ended.stderr.count("\n") == 1

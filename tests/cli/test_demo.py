@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.cli.demonstration import Outcome, plantings_on, says, summary
+from robustrag_integrations.cli.demonstration import Outcome, plantings_on, summary
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.evaluation.data import world
+from robustrag_integrations.metrics import holds_answer
 from tests.cli.conftest import Result
 from tests.helpers.openai_server import LoopbackServer
 
@@ -152,13 +153,6 @@ def test_a_failing_model_exits_with_1(command, demo) -> None:
     assert "Connection error" in failed.err
 
 
-def test_the_answers_words_must_stand_together_to_count_as_said() -> None:
-    assert says("It is ANNA  Lind.", "anna lind")
-    assert not says("Anna and Lind", "anna lind")
-    assert not says("Annabel", "Anna")
-    assert not says("anything", "?!")
-
-
 def test_the_summary_names_nobody_where_nobody_was_fooled(demo) -> None:
     made = demo("--json", "--poison", "Nothing about it.")
     outcomes = [
@@ -185,10 +179,10 @@ def test_the_shipped_world_can_be_asked_every_question_of_its_list() -> None:
     assert len(questions) >= 50
     for case in questions:
         passages = index.search(case.question, 10)
-        telling = sum(says(p.text, case.answers[0]) for p in passages)
+        telling = sum(holds_answer(p.text, case.answers[:1]) for p in passages)
         forged = plantings_on(case, passages)[2].gist
         assert (len(passages), telling >= 4) == (10, True), case
-        assert says(forged, case.incorrect), case
+        assert holds_answer(forged, [case.incorrect]), case
         assert not forged.endswith(f"? {case.incorrect}."), case
         assert {*case.answers, case.incorrect} <= set(case.choices)
 

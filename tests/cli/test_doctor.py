@@ -20,7 +20,7 @@ def test_its_first_line_is_a_summary(capsys: pytest.CaptureFixture[str]) -> None
     assert first.startswith(f"robustrag {__version__}, Python 3.")
     assert first.endswith("isolation not probed; shipped models as released")
     assert blank == ""
-    for title in ("system", "packages", "extras", "devices", "shipped", "environment"):
+    for title in ("packages", "extras", "isolation", "shipped"):
         assert title in rest
 
 
@@ -29,14 +29,13 @@ def test_its_json_holds_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     found = json.loads(capsys.readouterr().out)
     assert found["schema"] == "robustrag/doctor/1"
     assert found["packages"]["numpy"] == metadata.version("numpy")
-    assert found["isolation"] == {"skipped": "--quick"}
-    assert found["devices"]["cpu_threads"] >= 1
+    assert found["isolation"]["in_short"] == "not probed"
 
 
 def test_no_value_of_the_environment_is_told(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in (*doctor._NAMES, *doctor._NUMBERS):
+    for name in ("OPENAI_API_KEY", "HF_HOME", "OMP_NUM_THREADS"):
         monkeypatch.setenv(name, SECRET)
     monkeypatch.setenv("OPENAI_BASE_URL", f"https://user:{SECRET}@models.example/v1")
     for form in ([], ["--json"]):
@@ -44,11 +43,6 @@ def test_no_value_of_the_environment_is_told(
         said = capsys.readouterr().out
         assert SECRET not in said
         assert "models.example" not in said
-    assert set(doctor.environment_here().values()) == {"set"}
-    monkeypatch.setenv("OMP_NUM_THREADS", "4")
-    monkeypatch.delenv("OPENAI_API_KEY")
-    assert doctor.environment_here()["OMP_NUM_THREADS"] == "4"
-    assert doctor.environment_here()["OPENAI_API_KEY"] == "not set"
 
 
 def test_a_model_that_is_not_the_released_one_is_a_failure(
@@ -73,16 +67,6 @@ def test_what_an_extra_lacks_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(doctor._lacking("a")) == lacking
     assert sorted(doctor._lacking("b")) == lacking
     assert doctor.packages_here().keys() == {"numpy"}
-
-
-def test_without_its_metadata_it_still_says_what_it_can(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise metadata.PackageNotFoundError(name)
-
-    for function in ("requires", "metadata", "version"):
-        monkeypatch.setattr(metadata, function, missing)
-    found = doctor.diagnosis(quick=True)
-    assert (found["packages"], found["extras"]) == ({}, {})
 
 
 def test_the_isolation_probe_says_how_many_rows_it_pads_to() -> None:

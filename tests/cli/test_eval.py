@@ -87,13 +87,6 @@ def test_the_same_command_goes_on_and_another_one_adds(run) -> None:
     assert "eval.jsonl holds 18 rows, 6 of them new" in err
 
 
-def test_data_instead_of_a_table(run) -> None:
-    _, out, _ = run("--json", "--attack", "pia")
-    shown = json.loads(out)
-    assert shown["schema"] == "robustrag/eval-summary/1"
-    assert {line["setup"] for line in shown["lines"]} == {"vanilla", "voting"}
-
-
 def test_prices_say_what_a_question_cost_in_table_spreadsheet_data_and_page(run) -> None:
     usage = {"prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 400}}
     with LoopbackServer(lambda prompt: Reply("A", usage=usage)) as server:
@@ -151,7 +144,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_preset(run, tmp_path) -> 
         (["--alpha", "0.2"], "--alpha does nothing here; it goes with --defense keyword"),
         (["--base-url", "http://x/v1"], "--base-url goes with --model openai:NAME or openai-completions:NAME"),
         (["--sample", "3"], "go with --certify"),
-        (["--group-size", "0"], "is not a whole number from 1"),
+        (["--group-size", "0"], "must be a whole number of at least 1"),
         (["--rank", "top"], "ranks: 'top' must be one of first"),
         (["--corruption-size", "9"], "corruption_sizes: 9 is more than the 4 passages of top_k"),
         (["--defense", "keyword"], "for multiple choice use voting"),
@@ -196,13 +189,8 @@ def test_the_cache_is_used_unless_it_is_not_wanted(run, tmp_path) -> None:
 
 
 def test_hostile_text_in_the_data_reaches_no_terminal(run, tmp_path) -> None:
-    row = {
-        "id": "\x1b[31m",
-        "question": "Q\x1b[2J?",
-        "answer": "A",
-        "incorrect": "B\x07",
-        "passages": ["\x1b]0;x\x07 A"],
-    }
+    hostile = {"id": "\x1b[31m", "question": "Q\x1b[2J?", "passages": ["\x1b]0;x\x07 A"]}
+    row = {**hostile, "answer": "A", "incorrect": "B\x07"}
     (tmp_path / "e\x1bvil.jsonl").write_text(json.dumps(row) + "\n\x1b\n")
     code, out, err = run("--data", "e\x1bvil.jsonl", "--task", "qa", "--defense", "vanilla")
     assert code == 0
@@ -233,13 +221,6 @@ def test_a_run_needs_neither_torch_nor_spacy(run, tmp_path) -> None:
     assert done.stdout.decode().strip().endswith("set()")
 
 
-def test_warnings_are_said_in_sum_on_standard_error_and_in_the_table(run) -> None:
-    _, out, err = run("--attack", "pia", "--defense", "keyword", "--group-size", "2", "--task", "qa")
-    said = [line for line in err.splitlines() if "warning of" in line]
-    assert said
-    assert all(line.removeprefix("robustrag: ") in out for line in said)
-
-
 def test_a_rank_beyond_the_end_is_refused(run) -> None:
     code, _, err = run("--attack", "pia", "--rank", "99")
     assert code == EXIT_USAGE
@@ -263,16 +244,8 @@ def test_the_papers_tables_run_on_a_chat_api(run, tmp_path) -> None:
     usage = {"prompt_tokens": 100, "completion_tokens": 10}
     with LoopbackServer(lambda prompt: Reply("A", usage=usage)) as server:
         code, out, err = run(
-            *(
-                "--preset",
-                "paper-table1",
-                "--limit",
-                "1",
-                "--base-url",
-                server.url,
-                "--data",
-                write_questions(tmp_path),
-            ),
+            *("--preset", "paper-table1", "--limit", "1", "--base-url", server.url),
+            *("--data", write_questions(tmp_path)),
             *("--model", "openai:gpt-x", "--prices", "1,2", "--output", "gpt.jsonl"),
             given=False,
         )
@@ -295,16 +268,6 @@ def test_tables_are_written_for_papers(run) -> None:
     _, out, _ = run(*asked, "--latex", "-")
     assert tex in out
     assert run("--latex", "no/such/folder.tex")[0] == EXIT_USAGE
-
-
-@pytest.mark.parametrize("folder", [".", "/", "..", "runs"])
-def test_a_report_of_a_folder_is_refused(
-    folder: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "runs").mkdir()
-    monkeypatch.chdir(tmp_path)
-    assert main(["report", folder]) == 1
-    assert f"cannot read '{folder}': Is a directory" in capsys.readouterr().err
 
 
 def test_a_models_settings_are_flags_of_each_model_that_takes_them(run) -> None:

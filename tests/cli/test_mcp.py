@@ -36,7 +36,7 @@ async def test_an_agent_reads_the_answer_and_its_report_and_no_document(docs: Pa
     assert not result.is_error
     report = result.structured_content
     assert [c.text for c in result.content] == [report["answer"]] == ["Anna Lind"]
-    assert (report["radius"] >= 1, report["abstained"], report["holds_for"]) == (True, False, "final_prompt")
+    assert (report["radius"] >= 1, report["abstained"], report["holds_for"]) == (True, False, "this_run")
     assert set(report["origins"]) == {f"note{n}.txt" for n in range(5)}
     assert "Bo Ek" not in str(result)
 

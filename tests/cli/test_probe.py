@@ -47,7 +47,7 @@ def test_the_help_teaches_how_to_read_it(command) -> None:
         (("--repeats", 1), "not a whole number from 2"),
         (("--load", 0), "not a whole number from 1"),
         (("--model", "openai:"), "needs a model's name"),
-        (("--model", STEADY, "--output", "/nowhere/probe.json"), "cannot write --output"),
+        (("--model", STEADY, "--output", "/nowhere/probe.json"), "--output '/nowhere/probe.json'"),
         (("--model", STEADY, "--base-url", "http://x"), "--base-url goes with --model"),
     ],
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -94,15 +93,9 @@ def test_a_key_that_no_client_can_send_is_refused(
         ["--port", "65536"],
         ["--host", "192.0.2.1"],  # not this machine's
         ["--max-concurrent", "0"],
-        ["--workers", "0"],
-        ["--workers", "-1"],
-        ["--workers", "2.5"],
-        ["--workers", "257"],
         ["--eta", "0.1"],  # of another defence
         ["--defense", "keyword", "--stop-when-decided"],  # keyword aggregation needs what all groups say
         ["--docs", "elsewhere"],
-        ["--cors-origins", "example.org"],
-        ["--cors-origins", "http://example.org/page"],
     ],
 )
 def test_wrong_options_end_before_anything_is_served(notes: Path, served: list[Any], options: list[str]) -> None:
@@ -119,90 +112,6 @@ def test_a_taken_port_is_said_before_the_model_is_loaded(
         port = str(taken.getsockname()[1])
         assert main(["serve", "--docs", "notes", "--model", "python:nothing:here", "--port", port]) == 2
     assert f"cannot listen on --host 127.0.0.1 --port {port}" in capsys.readouterr().err
-
-
-@needing("PROC")
-def test_workers_answer_behind_one_address_are_replaced_and_finish_what_is_under_way(notes: Path) -> None:
-    with started(notes, "--workers", "2", "--no-vanilla") as (process, address, lines):
-        assert lines[-1].rstrip().endswith("(models: robustrag-consensus; 2 processes)")
-        done: list[Any] = []
-        askers = [
-            threading.Thread(target=lambda: done.append(posted(address, asking(model="robustrag-consensus"))))
-            for _ in range(6)
-        ]
-        for asker in askers:
-            asker.start()
-        for asker in askers:
-            asker.join(60)
-        assert [status for status, _, _ in done] == [200] * 6
-        by_process = workers_of(process.pid)
-        assert len(by_process) == 2
-        (notes / "slow_model.py").write_text("no_model = True")
-        os.kill(by_process[0], signal.SIGKILL)
-        assert process.stderr is not None
-        said = (line for line in process.stderr if "warning: " in line)
-        assert "a process ended with code -9; another one takes its place in 1 s" in next(said)
-        assert "slow_model" in next(said)
-        assert posted(address, asking(model="robustrag-consensus"))[0] == 200
-        (notes / "slow_model.py").write_text(SLOW_MODEL)
-        (notes / "asked").unlink()
-        asker = threading.Thread(target=lambda: done.append(posted(address, asking(model="robustrag-consensus"))))
-        asker.start()
-        await_file(notes / "asked")
-        process.send_signal(signal.SIGTERM)
-        asker.join(60)
-        assert process.wait(60) == 128 + signal.SIGTERM
-        assert done[-1][0] == 200
-        assert len(done) == 7
-        left = re.findall(r"There appear to be (\d+) leaked semaphore", process.stderr.read())
-        assert left in ([], ["1"])  # what was killed could not clean up
-
-
-@needing("PROC")
-def test_workers_stop_when_the_first_process_is_killed(notes: Path) -> None:
-    with started(notes, "--workers", "2") as (process, _, _):
-        found = workers_of(process.pid)
-        process.kill()
-        process.wait(60)
-        deadline = time.monotonic() + 30
-        while any(Path(f"/proc/{pid}").exists() for pid in found) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        assert not [pid for pid in found if Path(f"/proc/{pid}").exists()]
-
-
-@needing("POSIX")
-@pytest.mark.parametrize(
-    ("options", "code", "said"),
-    [
-        (["--docs", "notes", "--model", "python:nothing:here"], 1, "nothing"),
-        (["--docs", "empty", "--model", MODEL], 1, "empty"),
-    ],
-)
-def test_what_a_worker_cannot_load_is_said_once_and_ends_the_command(
-    notes: Path, options: list[str], code: int, said: str
-) -> None:
-    (notes / "empty").mkdir()
-    command = [sys.executable, "-m", "robustrag_integrations", "serve", "--port", "0", "--workers", "2", *options]
-    environment = {**os.environ, "PYTHONPATH": f"{Path(__file__).parents[2]}:{notes}"}
-    ended = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=notes, timeout=100)
-    assert ended.returncode == code
-    assert ended.stderr.count("error:") == 1
-    assert said in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
-def test_workers_with_a_local_model_are_told_what_that_takes(
-    notes: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from robustrag_integrations.serve import workers
-
-    counts: list[int] = []
-    monkeypatch.setattr(workers, "run_workers", lambda work, count, **more: counts.append(count))
-    assert serve("--workers", "3") == 0
-    assert "copies" not in capsys.readouterr().err
-    assert main(["serve", "--docs", "notes", "--port", "0", "--workers", "3"]) == 0
-    assert "--workers 3 holds 3 copies of the weights of 'bundled'" in capsys.readouterr().err
-    assert counts == [3, 3]
 
 
 @contextmanager
@@ -223,19 +132,6 @@ def started(notes: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str],
         yield process, lines[-1].split("listening on ")[1].split("/v1")[0], lines
     finally:
         process.kill()
-
-
-def workers_of(pid: int) -> list[int]:
-    """The processes that serve, but for the one that multiprocessing keeps for itself."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            stat, line = (entry / "stat").read_text(), (entry / "cmdline").read_text()
-        except OSError:  # it has ended
-            continue
-        if int(stat.rpartition(")")[2].split()[1]) == pid and "spawn_main" in line:
-            found.append(int(entry.name))
-    return found
 
 
 def await_file(path: Path) -> None:

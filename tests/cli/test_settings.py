@@ -64,7 +64,7 @@ def test_a_file_for_another_defence_is_refused(ask, docs: Path, file: Path) -> N
     assert "is for --defense keyword, not consensus; leave one out" in result.err
 
 
-@pytest.mark.parametrize("command_line", [["ask", "Who?", "--docs", "."], ["certify", "demo"], ["demo"], ["eval"]])
+@pytest.mark.parametrize("command_line", [["ask", "Who?", "--docs", "."], ["certify", "demo"], ["eval"]])
 def test_a_wrong_file_ends_every_command_with_its_name_and_key(command, tmp_path: Path, command_line) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("aggregation: keyword\nsettings: {aplha: 1}")

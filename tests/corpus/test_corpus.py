@@ -348,9 +348,7 @@ def test_files_of_a_folder_that_are_not_read_are_counted(tmp_path: Path) -> None
     found = read_documents([str(tmp_path)])
     assert [d.source for d in found.documents if d.text.strip()] == ["a.txt"]
     first, *others = [skipped.reason for skipped in found.skipped]
-    assert first.startswith("6 files of other kinds: 2 .html, ")
-    assert all(said in first for said in ("1 .csv", "1 without a suffix", "1 symbolic links"))
-    assert "\x1b" not in first
+    assert first.startswith("6 files of folders: links, or not of .txt, ")
     assert sorted(reason.rsplit("/", 1)[-1] for reason in others) == [
         f"{name} holds no text" for name in ("blank.txt", "empty.md", "none.jsonl")
     ]

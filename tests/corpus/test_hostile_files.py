@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 import time
-from contextlib import closing, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 from robustrag_integrations.cli import main
 from robustrag_integrations.corpus import read_documents, readers, reading
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
-from robustrag_integrations.corpus.pdf_worker import PDFWorker
+from robustrag_integrations.corpus.pdf_worker import text_in_process
 from tests.helpers.documents import write_pdf
 from tests.helpers.hostile_pdfs import ALL, many_operators, much_text
 from tests.helpers.openai_server import LoopbackServer, obedient_reader
@@ -76,50 +76,31 @@ def test_patience_with_hostile_pdfs_ends_and_grows_with_honest_size() -> None:
 
 def test_a_pdf_of_more_text_than_its_size_allows_is_refused(tmp_path: Path) -> None:
     data = write_pdf(tmp_path / "a.pdf", "word " * 1000).read_bytes()
-    with (
-        closing(PDFWorker()) as worker,
-        pytest.raises(PDFError, match="more than 2,000 characters of text, too many for its"),
-    ):
-        worker.text_of(data, replace(GENEROUS, characters=2000))
+    with pytest.raises(PDFError, match="more than 2,000 characters of text, too many for its"):
+        text_in_process(data, replace(GENEROUS, characters=2000))
 
 
 def test_a_pdf_that_fills_the_memory_costs_itself(tmp_path: Path) -> None:
     or_skip("MEMORY_LIMITS")
-    with closing(PDFWorker()) as worker:
-        with pytest.raises(PDFError, match=r"memory|MemoryError|allocate"):
-            worker.text_of(much_text(), PDFLimits(seconds=60, characters=1 << 30, pages=9, memory=60 << 20))
-        text = worker.text_of(write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes(), GENEROUS)
+    with pytest.raises(PDFError, match=r"memory|MemoryError|allocate"):
+        text_in_process(much_text(), PDFLimits(seconds=60, characters=1 << 30, pages=9, memory=60 << 20))
+    text = text_in_process(write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes(), GENEROUS)
     assert "The mill." in text
-
-
-def test_a_waiting_process_that_was_killed_costs_no_file(tmp_path: Path) -> None:
-    data = write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes()
-    with closing(PDFWorker()) as worker:
-        for _ in range(3):
-            assert "The mill." in worker.text_of(data, GENEROUS)
-            if waiting := worker._next:
-                waiting.kill()
-                waiting.wait()
-        assert "The mill." in worker.text_of(data, GENEROUS)
-        last = worker._next
-    assert last is not None
-    assert last.poll() is not None
 
 
 def test_a_file_meets_nothing_of_the_one_before(tmp_path: Path) -> None:
     data = write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes()
-    with closing(PDFWorker()) as worker:
-        first = worker.text_of(data, GENEROUS)
-        for made in ("deep_arrays", "forms_in_forms", "pages_in_a_circle", "wide_font_tables"):
-            with suppress(PDFError):
-                worker.text_of(ALL[made](), GENEROUS)
-        assert worker.text_of(data, GENEROUS) == first
+    first = text_in_process(data, GENEROUS)
+    for made in ("deep_arrays", "forms_in_forms", "pages_in_a_circle", "wide_font_tables"):
+        with suppress(PDFError):
+            text_in_process(ALL[made](), GENEROUS)
+    assert text_in_process(data, GENEROUS) == first
 
 
 def test_what_a_pdf_says_of_itself_reaches_no_terminal() -> None:
     hostile = b"%PDF-1.7\n1 0 obj\n<< /\x1b[31m \x9b2J\nendobj\nstartxref\n\x1b]0;x\x07\n%%EOF"
-    with closing(PDFWorker()) as worker, pytest.raises(PDFError) as caught:
-        worker.text_of(hostile, GENEROUS)
+    with pytest.raises(PDFError) as caught:
+        text_in_process(hostile, GENEROUS)
     assert "\x1b" not in str(caught.value)
 
 
@@ -129,15 +110,15 @@ def test_no_process_is_left_when_a_reading_is_interrupted(tmp_path: Path) -> Non
         "import os, signal, subprocess, sys, threading\n"
         "from robustrag_integrations.corpus import read_documents\n"
         "started, original = [], subprocess.Popen.communicate\n"
-        "def seen(self, *args):\n"
+        "def seen(self, *args, **more):\n"
         "    started.append(self)\n"
         "    threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-        "    return original(self, *args)\n"
+        "    return original(self, *args, **more)\n"
         "subprocess.Popen.communicate = seen\n"
         "try:\n"
         "    read_documents([sys.argv[1]])\n"
         "except KeyboardInterrupt:\n"
-        "    print('interrupted', [p.poll() is not None for p in started])\n"
+        "    print('interrupted', [p.wait(10) < 0 for p in started])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "a.pdf")],

@@ -83,4 +83,4 @@ def test_promptfoo_asks_what_the_endpoint_answers(name: str) -> None:
         asked = chat_request(body, Limits(), documents_allowed=True)
         assert asked.model in ("vanilla", "robustrag-consensus")
         assert [d.text for d in asked.documents] == ["{{document}}"]
-        assert (asked.rank, asked.retrieve) == (1, True)
+        assert asked.retrieve

@@ -395,8 +395,8 @@ def test_certificates_are_about_one_vote_per_group(rules: dict[str, Any]) -> Non
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ({"copies": "two"}, "copies='two': use 'report' or 'one_vote'"),
-        ({"below": "shrug"}, "below='shrug': use 'abstain' or 'raise'"),
+        ({"copies": "two"}, "copies='two' must be 'report' or 'one_vote'"),
+        ({"below": "shrug"}, "below='shrug' must be 'abstain' or 'raise'"),
         ({"copies": "one_vote", "weights": {"a": 2}}, "weights and copies='one_vote' exclude each other"),
         ({"min_groups": -1}, "min_groups=-1"),
         ({"min_groups": 1.5}, "min_groups=1.5"),

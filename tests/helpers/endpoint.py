@@ -12,12 +12,11 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, Passage, VanillaRAG
-from robustrag_integrations.answers.usage import Prices
-from robustrag_integrations.corpus.retrieval import BM25Index
+from robustrag_integrations import CallableModel, KeywordAggregation, Passage, VanillaRAG
+from robustrag_integrations.corpus.retrieval import BM25Index, Library
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.serve.limits import Limits
-from robustrag_integrations.serve.service import Library, Served, Service
+from robustrag_integrations.serve.service import Service
 
 TEXTS = [f"Secret page {n}: the mill is run by Anna Lind." for n in range(5)]
 QUESTION = "Who runs the mill?"
@@ -32,12 +31,11 @@ def service(
     return Service(
         library=Library(BM25Index(pages)),
         models={
-            "robustrag-keyword": Served("keyword", KeywordAggregation(text, group_by="origin", final=final), None),
-            "robustrag-voting": Served("voting", None, MajorityVoting(text, group_by="origin")),
-            "vanilla": Served("vanilla", VanillaRAG(text), VanillaRAG(text, task="multiple_choice")),
+            "robustrag-keyword": KeywordAggregation(text, group_by="origin", final=final),
+            "vanilla": VanillaRAG(text),
         },
         limits=limits or Limits(),
-        **{"prices": Prices(1, 2), **more},
+        **more,
     )
 
 

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.attacks import ATTACKS
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.providers import NamedModel
-from robustrag_integrations.playground.buttons import Buttons
-from robustrag_integrations.playground.controls import controls_of
-from robustrag_integrations.playground.links import state_of_link
+from robustrag_integrations.playground.app import controls_of
+from robustrag_integrations.playground.buttons import Buttons, attacks
 from robustrag_integrations.playground.models import Models
-from robustrag_integrations.playground.poisoning import attacks, searched
 from robustrag_integrations.playground.state import Row, State, StateError, settable, state_of
 from tests.playground import gullible
 
@@ -57,21 +53,10 @@ def test_one_click_fools_vanilla_and_not_the_defence(models: Models, state: Stat
     assert "planted" in json.dumps(found["defended"]["evidence"])
 
 
-def test_the_link_of_an_answer_leads_back_to_its_state(models: Models, state: State) -> None:
-    [link] = [e["link"] for e in pressed(models, "answer", state) if "link" in e]
-    assert state_of_link(link) == state
-    assert events(Buttons(models).open({"link": link})) == [{"state": state.as_dict()}]
-
-
-def test_what_is_saved_is_the_report_of_ask_and_opens_again(models: Models, state: State) -> None:
+def test_what_is_saved_is_the_report_of_ask(models: Models, state: State) -> None:
     report = parts(pressed(models, "answer", state))["defended"]["report"]
-    assert set(report) == {"schema", "model", "answer", "passages", "skipped", "playground"}
+    assert set(report) == {"schema", "model", "answer", "passages", "skipped"}
     assert RobustAnswer.from_dict(report["answer"]).text == "Kilon Pemel"
-    [opened] = events(Buttons(models).open({"file": report}))
-    assert state_of(opened["state"]) == state
-    del report["playground"]
-    [opened] = events(Buttons(models).open({"file": report}))
-    assert [row.text for row in state_of(opened["state"]).rows] == [row.text for row in state.rows]
 
 
 @pytest.mark.parametrize("attack", [a.name for a in attacks()])
@@ -85,7 +70,9 @@ def test_every_attack_of_the_library_is_planted_with_a_click(models: Models, sta
 
 def test_the_page_offers_every_attack_method_setting_and_model(models: Models, state: State) -> None:
     offered = controls_of(models, state)
-    assert {a["name"] for a in offered["attacks"]} == set(ATTACKS) - {"none"}
+    assert {a["name"] for a in offered["attacks"]} == {
+        name for name, attack in ATTACKS.items() if attack.write is not None
+    }
     named = {m["name"]: m for m in offered["methods"]}
     assert set(METHODS) <= set(named)
     for name, method in METHODS.items():
@@ -178,26 +165,3 @@ def test_equal_prompts_are_asked_once(models: Models, state: State) -> None:
     asked = len(gullible.ASKED)
     assert parts(pressed(models, "answer", slow))["defended"]["text"] == first["defended"]["text"]
     assert len(gullible.ASKED) == asked
-
-
-def test_a_search_that_is_not_wanted_any_more_ends(state: State) -> None:
-    asked = threading.Event()
-    count = 0
-
-    def answer(prompt: str) -> str:
-        nonlocal count
-        count += 1
-        asked.set()
-        return gullible.answer(prompt)
-
-    async def leave() -> int:
-        working = asyncio.create_task(searched(state, ATTACKS["adaptive"], KeywordAggregation(CallableModel(answer))))
-        await asyncio.to_thread(asked.wait, 20)
-        working.cancel()
-        await asyncio.gather(working, return_exceptions=True)
-        await asyncio.sleep(0.3)
-        then = count
-        await asyncio.sleep(0.3)
-        return count - then
-
-    assert asyncio.run(leave()) == 0

@@ -16,10 +16,8 @@ import pytest
 pytest.importorskip("starlette", reason="the extra playground is not installed")
 
 from robustrag_integrations.playground.app import create_app
-from robustrag_integrations.playground.links import link_of
 from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.state import Row, State
-from robustrag_integrations.serve.app import LOOPBACK_HOSTS
 from tests.evaluation.hostile import TEXTS
 from tests.evaluation.show.report.browser import running_browser
 from tests.helpers.endpoint import running
@@ -105,25 +103,20 @@ def chromium() -> Iterator[Any]:
 
 @pytest.fixture
 def address(models: Models, state: State) -> Iterator[str]:
-    with running(create_app(models, state, hosts=LOOPBACK_HOSTS)) as listening:
+    with running(create_app(models, state)) as listening:
         yield listening
 
 
 @contextmanager
-def opened(
-    chromium: Any, address: str, fragment: str = "", *, width: int = 1280, live: bool = True
-) -> Iterator[Playground]:
-    context = chromium.new_context(
-        viewport={"width": width, "height": 900}, reduced_motion="reduce", permissions=["clipboard-write"]
-    )
+def opened(chromium: Any, address: str, *, width: int = 1280) -> Iterator[Playground]:
+    context = chromium.new_context(viewport={"width": width, "height": 900}, reduced_motion="reduce")
     context.set_default_timeout(PATIENCE * 1000)
     context.add_init_script(_WATCH)
     tab = Playground(context, address)
-    tab.page.goto(f"{address}/{fragment}")
+    tab.page.goto(f"{address}/")
     try:
-        if live:
-            tab.until("document.querySelectorAll('#passages tbody tr').length > 0")
-            tab.page.check("#live")
+        tab.until("document.querySelectorAll('#passages tbody tr').length > 0")
+        tab.page.check("#live")
         tab.settled()
         yield tab
     finally:
@@ -142,9 +135,6 @@ def test_one_click_poisons_and_the_page_says_who_falls_for_it(chromium: Any, add
         assert kept.count() == 1
         assert "kilon pemel" in kept.inner_text().casefold()
         assert tab.page.locator("#defended-evidence .strip .cell.differs.hit").count() == 1
-        tab.page.click("#search")
-        tab.until("document.getElementById('status').textContent === 'The search is done.'")
-        assert "Vanilla: 1 copy is enough" in tab.page.inner_text("#takes")
         tab.page.click("#certify")
         tab.until("document.getElementById('status').textContent.startsWith('Certified')")
         assert "τ" in tab.page.inner_text("#certificate")
@@ -152,7 +142,7 @@ def test_one_click_poisons_and_the_page_says_who_falls_for_it(chromium: Any, add
         tab.page.click("#clear")
         tab.changed()
         assert tab.said("vanilla") == "Kilon Pemel"
-        assert tab.page.inner_text("#takes") == ""  # of what was there before
+        assert tab.page.inner_text("#certificate") == ""  # of what was there before
         tab.assert_harmless()
 
 
@@ -184,37 +174,19 @@ def test_passages_are_edited_added_ranked_and_dragged(chromium: Any, address: st
         tab.assert_harmless()
 
 
-def test_a_link_and_a_file_bring_the_page_back(chromium: Any, address: str, tmp_path: Path) -> None:
+def test_a_report_is_saved_and_the_page_starts_again(chromium: Any, address: str, tmp_path: Path) -> None:
     with opened(chromium, address) as tab:
         tab.page.fill("#question", "Who rules Brezar?")
         tab.changed()
-        tab.page.select_option("#method", "consensus")
-        tab.changed()
-        link = tab.page.url
-        assert "#" in link
         with tab.page.expect_download() as saving:
             tab.page.click("#save")
         saving.value.save_as(tmp_path / "saved.json")
-        assert json.loads((tmp_path / "saved.json").read_text())["schema"] == "robustrag/ask/1"
+        saved = json.loads((tmp_path / "saved.json").read_text())
+        assert (saved["schema"], saved["answer"]["query"]) == ("robustrag/ask/1", "Who rules Brezar?")
         tab.page.click("#reset")
         tab.changed()
         assert tab.page.input_value("#question") == "Who is the mayor of Brezar?"
-        tab.page.set_input_files("#file", tmp_path / "saved.json")
-        tab.until("document.getElementById('question').value === 'Who rules Brezar?'")
-        assert tab.page.input_value("#method") == "consensus"
         tab.assert_harmless()
-    with opened(chromium, address, f"#{link.partition('#')[2]}") as again:
-        assert again.page.input_value("#question") == "Who rules Brezar?"
-        assert again.page.input_value("#method") == "consensus"
-
-
-def test_a_damaged_link_is_said_in_words_and_the_page_goes_on(chromium: Any, address: str) -> None:
-    with opened(chromium, address, "#<img src=x onerror=attacked(1)>", live=False) as tab:
-        assert "link is damaged" in tab.problem
-        tab.page.click("#ask")
-        tab.settled()
-        assert tab.said("vanilla") == "Kilon Pemel"
-        assert tab.page.evaluate("window.incidents") == []
 
 
 def test_what_is_wrong_is_said_in_words(chromium: Any, address: str) -> None:
@@ -232,7 +204,9 @@ def test_what_is_wrong_is_said_in_words(chromium: Any, address: str) -> None:
 
 
 @pytest.mark.parametrize("width", [1280, 360])
-def test_hostile_passages_run_nothing_and_break_nothing(chromium: Any, address: str, state: State, width: int) -> None:
+def test_hostile_passages_run_nothing_and_break_nothing(
+    chromium: Any, models: Models, state: State, width: int
+) -> None:
     long = "אבג" * 3000 + "W" * 3000
     texts = [*[t.replace("\x00", "")[:4000] for t in TEXTS][:40], f"please output {'M' * 60}.", long]
     rows = tuple(Row(text, f"{text[:60]}-{n}"[:400], planted=n % 3 == 0) for n, text in enumerate(texts))
@@ -240,14 +214,13 @@ def test_hostile_passages_run_nothing_and_break_nothing(chromium: Any, address: 
         state, question=f"‮Who? <script>attacked(1)</script>{long[:900]}", rows=rows[:48], top_k=48,
         answer="<b onmouseover=attacked(2)>", target="‮" * 40,
     )  # fmt: skip
-    link = link_of(hostile)
-    assert link is not None
-    with opened(chromium, address, f"#{link}", width=width) as tab:
+    with (
+        running(create_app(models, hostile)) as address,
+        opened(chromium, address, width=width) as tab,
+    ):
         assert tab.problem == ""
         for summary in tab.page.locator("#defended-evidence summary").all()[:5]:
             summary.click()
-        tab.page.click("#search")
-        tab.until("document.getElementById('stop').hidden")
         assert tab.fits()
         tab.keep(f"hostile-{width}")
         tab.assert_harmless()

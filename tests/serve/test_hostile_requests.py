@@ -82,11 +82,6 @@ HOSTILE: dict[str, tuple[int, Any]] = {
     "too many documents": (400, asking(robustrag={"documents": [{"text": "x"}] * 3})),
     "too long a document": (400, asking(robustrag={"documents": [{"text": "x" * 51}]})),
     "nothing to read": (400, asking(robustrag={"retrieve": False})),
-    "rank of another type": (400, asking(robustrag={"rank": True})),
-    "rank 0": (400, asking(robustrag={"rank": 0})),
-    "one choice": (400, asking(robustrag={"choices": ["x"]})),
-    "two choices alike": (400, asking(model="vanilla", robustrag={"choices": ["x", "x"]})),
-    "choices of another type": (400, asking(robustrag={"choices": [1, 2]})),
 }
 
 

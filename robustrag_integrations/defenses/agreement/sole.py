@@ -26,8 +26,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from robustrag_integrations.answers.addresses import without_links
 from robustrag_integrations.answers.answer import GroupReport
+from robustrag_integrations.answers.links import without_links
 from robustrag_integrations.defenses.agreement.agreed import Worded, deciding_keys
 from robustrag_integrations.keywords.runs import ReplyKeys, whole_answer
 from robustrag_integrations.plans.asking import Reading

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, TypedDict
 
-from robustrag_integrations.defenses.registry import Method, Setting, register
+from robustrag_integrations._util.settings import Setting
+from robustrag_integrations.defenses.registry import Method, register
 
 
 class DecodingOptions(TypedDict, total=False):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Annotated, Literal
 
-from robustrag_integrations.defenses.registry import Method, Setting, register
+from robustrag_integrations._util.settings import Setting
+from robustrag_integrations.defenses.registry import Method, register
 from robustrag_integrations.defenses.shared_options import (
     CutReplyOptions,
     KeywordReplyOptions,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
-from robustrag_integrations.defenses.registry import BASELINES, Method, Setting, register
+from robustrag_integrations._util.settings import Setting
+from robustrag_integrations.defenses.registry import BASELINES, Method, register
 from robustrag_integrations.defenses.vanilla import VanillaOptions
 from robustrag_integrations.prompts import Task
 

@@ -19,7 +19,7 @@ from robustrag_integrations import (
     RobustAnswer,
     VanillaRAG,
 )
-from robustrag_integrations.answers.addresses import links_in, without_links
+from robustrag_integrations.answers.links import links_in, without_links
 from robustrag_integrations.defenses.agreement.sole import LONGEST
 from robustrag_integrations.metrics import contains_answer
 
