@@ -244,10 +244,9 @@ _MUSIC = (
 )
 _WEATHER = "Fog forms when air near the ground cools until it can hold no more water."
 _COOKING = "Saffron is the most expensive spice in the world by weight. It comes from the flower of a crocus."
-
-
-def _short_answer() -> PromptSet:
-    return PromptSet(
+_UNKNOWN_OPTION = f'If the text does not say which, reply "{NO_INFORMATION}".'
+_SETS = {
+    "short_answer": PromptSet(
         isolated=PromptTemplate(
             f"{_SHORT} {_UNKNOWN}\n\n", "Text:\n{context}\n\nQuestion: {query}\nAnswer:", ("context", "query")
         ),
@@ -263,15 +262,12 @@ def _short_answer() -> PromptSet:
             "Keywords: {keywords}\n\nQuestion: {query}\nAnswer:",
             ("keywords", "query"),
         ),
-    )
-
-
-def _multiple_choice() -> PromptSet:
-    unknown = f'If the text does not say which, reply "{NO_INFORMATION}".'
-    return PromptSet(
+        ours=True,
+    ),
+    "multiple_choice": PromptSet(
         isolated=PromptTemplate(
             "Answer the question using only the text below. Reply with one of the options, word for word. "
-            f"{unknown}\n\n",
+            f"{_UNKNOWN_OPTION}\n\n",
             "Text:\n{context}\n\nQuestion: {query}\nOptions:\n{choices}\nAnswer:",
             ("context", "query", "choices"),
         ),
@@ -280,29 +276,9 @@ def _multiple_choice() -> PromptSet:
             "Question: {query}\nOptions:\n{choices}\nAnswer:",
             ("query", "choices"),
         ),
-    )
-
-
-def _lettered_choice() -> PromptSet:
-    return PromptSet(
-        isolated=PromptTemplate(
-            "Choose the option that answers the question, using only the text below. Reply with the letter of that "
-            "option alone.\n\n",
-            "Text:\n{context}\n\nQuestion: {query}\n{choices}\nAnswer:",
-            ("context", "query", "choices"),
-        ),
-        no_retrieval=PromptTemplate(
-            "Choose the option that answers the question, from what you know. Reply with the letter of that option "
-            "alone.\n\n",
-            "Question: {query}\n{choices}\nAnswer:",
-            ("query", "choices"),
-        ),
-        options="letters",
-    )
-
-
-def _long_form() -> PromptSet:
-    return PromptSet(
+        ours=True,
+    ),
+    "long_form": PromptSet(
         isolated=PromptTemplate(
             f"Write a detailed answer to the request using only the text below. {_UNKNOWN}\n\n",
             "Text:\n{context}\n\nRequest: {query}\nAnswer:",
@@ -328,11 +304,9 @@ def _long_form() -> PromptSet:
             "Text:\n{context}\n\nRequest: {query}\nAnswer:",
             ("context", "query"),
         ),
-    )
-
-
-def _list() -> PromptSet:
-    return PromptSet(
+        ours=True,
+    ),
+    "list": PromptSet(
         isolated=PromptTemplate(
             "Answer the question using only the text below. Reply with every answer that the text gives, one per line, "
             f"and nothing else. {_UNKNOWN}\n\n",
@@ -345,16 +319,25 @@ def _list() -> PromptSet:
             "Question: {query}\nAnswers:",
             ("query",),
         ),
-    )
-
-
-_SETS = {
-    "short_answer": replace(_short_answer(), ours=True),
-    "multiple_choice": replace(_multiple_choice(), ours=True),
-    "long_form": replace(_long_form(), ours=True),
-    "list": replace(_list(), ours=True),
+        ours=True,
+    ),
 }
-_LETTERED = replace(_lettered_choice(), ours=True)
+_LETTERED = PromptSet(
+    isolated=PromptTemplate(
+        "Choose the option that answers the question, using only the text below. Reply with the letter of that "
+        "option alone.\n\n",
+        "Text:\n{context}\n\nQuestion: {query}\n{choices}\nAnswer:",
+        ("context", "query", "choices"),
+    ),
+    no_retrieval=PromptTemplate(
+        "Choose the option that answers the question, from what you know. Reply with the letter of that option "
+        "alone.\n\n",
+        "Question: {query}\n{choices}\nAnswer:",
+        ("query", "choices"),
+    ),
+    options="letters",
+    ours=True,
+)
 
 
 DECOMPOSITION = PromptTemplate(

@@ -70,11 +70,6 @@ class Table(MutableMapping[str, T]):
         self._look()
         return len(self._entries)
 
-    @property
-    def known(self) -> tuple[str, ...]:
-        """The names that need no search of installed packages: those that ship, and those read already."""
-        return tuple(self._entries)
-
     def package_of(self, name: str) -> str | None:
         """Return the package, with its version, that adds this entry; None for one that ships."""
         return self._packages.get(name)
