@@ -226,15 +226,17 @@ def with_link_check(plan: Plan, groups: Sequence[PassageGroup]) -> Plan:
     """
     answer = yield from plan
     links = unsupported_links(answer, groups)
-    if not links:
-        return answer
+    return replace(answer, warnings=(*answer.warnings, link_warning(links))) if links else answer
+
+
+def link_warning(links: Sequence[str]) -> str:
+    """Word the warning of an answer with such links."""
     named = ", ".join(printable(link, 120) for link in links[:_LINKS])
     more = f" and {len(links) - _LINKS} more" if len(links) > _LINKS else ""
-    said = (
+    return (
         f"the answer has a link or image that no supporting passage has: {named}{more}; do not fetch or render "
         "it, it may carry text of this conversation away"
     )
-    return replace(answer, warnings=(*answer.warnings, said))
 
 
 def with_markers(plan: Plan) -> Plan:
