@@ -45,6 +45,7 @@ from robustrag_integrations.defenses.agreement.agreed import folded
 from robustrag_integrations.defenses.base import check_query
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.origins import origin_named
+from robustrag_integrations.keywords.statements import lines_of
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.prompts import DECOMPOSITION
 from robustrag_integrations.replies.reading import counted
@@ -57,7 +58,6 @@ Ask: TypeAlias = Callable[[str], Report | Awaitable[Report]]
 Decompose: TypeAlias = Callable[[str], Iterable[str]]
 
 _SLOT = re.compile(r"\{(\d{1,3})\}")
-_LIST_MARK = re.compile(r"^\s*(?:[-*•]|\(?\d{1,2}[.):])\s*")
 _LOWER = frozenset(("a", "an", "and", "at", "by", "de", "for", "in", "la", "of", "on", "or", "the", "to", "van", "von"))
 
 
@@ -217,7 +217,8 @@ def answer_key(answer: RobustAnswer) -> str:
     shown: dict[str, str] = {}
     for form in answer.evidence.get("retained", ()):
         shown.setdefault(folded(form), form)
-    if ", ".join(shown.values()) != answer.text:  # not the agreed words, each up to its form, but a text to the letter
+    is_agreed = bool(answer.claims) or ", ".join(shown.values()) == answer.text
+    if not is_agreed:  # a text to the letter
         shown = {folded(answer.text): answer.text}
     return printable(", ".join(shown), LONGEST_KEY)
 
@@ -274,9 +275,11 @@ def decomposed_by(model: TextModel, *, most: int = 4) -> Decompose:
         reply = counted(response)
         if reply.note is not None:
             return (question,)
-        lines = [_LIST_MARK.sub("", line.replace("**", "")).strip() for line in (reply.text or "").splitlines()]
+        rows = [row for row in (reply.text or "").replace("**", "").splitlines() if not row.lstrip().startswith("```")]
         try:
-            found = checked_templates(line for line in lines if line and not line.startswith("```") and line[-1] != ":")
+            found = checked_templates(
+                line.text for line in lines_of("\n".join(rows), as_list=True) if not line.is_title
+            )
         except ValueError:
             return (question,)
         return found if len(found) <= most else (question,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -188,11 +189,17 @@ def test_a_reply_that_is_no_list_of_questions_leaves_the_question(reply: str) ->
     "reply",
     [
         "Here are the questions:\n```\n1. Which company makes Tarsk?\n2. Who founded {1}?\n```",
+        "- Which company makes Tarsk?\n- Who founded {1}?",
         "<think>two steps</think>**1.** Which company makes Tarsk?\n**2.** Who founded {1}?",
     ],
 )
 def test_leads_fences_marks_and_reasoning_are_no_questions(reply: str) -> None:
     assert decomposed_by(CallableModel(lambda prompt: reply))("Who founded the maker of Tarsk?") == TEMPLATES
+
+
+def test_a_question_may_begin_with_an_ordinal() -> None:
+    reply = "2. Bundesliga: wer gewann?\nWo liegt {1}?"
+    assert decomposed_by(CallableModel(lambda prompt: reply))("Wo liegt der Sieger?") == tuple(reply.split("\n"))
 
 
 def test_a_reply_that_was_cut_is_no_list_of_questions_and_a_failed_call_is_an_error() -> None:
@@ -211,6 +218,8 @@ def test_keys_hold_every_agreed_word_and_final_replies_to_the_letter() -> None:
     passages = [Passage(str(n), source=str(n)) for n in range(3)]
     assert answer_key(agreed.answer("q", passages)) == "kilon pemel, brezar"
     assert answer_key(RobustAnswer("The Star, of Kinas.", 1, False, "q", "decoding")) == "the star, of kinas"
+    listed = ConsensusAggregation(CallableModel(lambda p: "Kilon\nBrezar"), task="list")
+    assert answer_key(listed.answer("Which?", passages)) == "kilon, brezar"
     assert as_name("the star of kinas, 5 mw") == "the Star of Kinas, 5 Mw"
 
 
@@ -243,7 +252,7 @@ def in_framework(framework: str) -> dict[str, Any]:
             told = texts[query_bundle.query_str]
             return [NodeWithScore(node=TextNode(text=t, metadata={"source": f"s{n}"})) for n, t in enumerate(told)]
 
-    return {"retriever": Retriever(), "llm": CallableModel(my_llm)}
+    return {"index": SimpleNamespace(as_retriever=Retriever), "llm": CallableModel(my_llm)}
 
 
 @pytest.mark.parametrize(("number", "framework"), list(enumerate(["core", "langchain", "llamaindex"])))
