@@ -32,7 +32,7 @@ class SamplingOptions(MISOptions, total=False):
         int | None, Setting(20, "number of draws; the set of them is searched exactly", least=1, most=20)
     ]
     sample_size: Annotated[int | None, Setting(2, "number of passages of a draw", least=1)]
-    decay: Annotated[float | None, Setting(0.9, "weight of a rank relative to the one above it", least=0, most=1)]
+    decay: Annotated[float | None, Setting(0.9, "weight of a rank relative to the one above it", least=0.01, most=1)]
     seed: Annotated[int | None, Setting(0, "of the draws", least=0)]
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from robustrag_integrations._util.plugins import load_object
@@ -44,11 +44,12 @@ Own = TypeVar("Own", bound="BaselineSettings")
 
 @dataclass(frozen=True)
 class BaselineSettings:
-    """Settings of a baseline; a subclass has a field for each of its own.
+    """Settings of a baseline.
 
     Attributes:
         method: the baseline's entry of the registry, which has the defaults.
         functions: by the setting's name, the function that is asked where the user gives none.
+        values: the baseline's own settings by name.
     """
 
     method: ClassVar[Method]
@@ -57,6 +58,7 @@ class BaselineSettings:
     task: Task
     prompts: PromptSet
     cut_replies: CutReplies
+    values: Mapping[str, Any]
 
     @classmethod
     def of(cls: type[Own], *, task: Task | None = None, prompts: PromptSet | None = None, **given: Any) -> Own:
@@ -69,17 +71,18 @@ class BaselineSettings:
         shown = chosen_prompts(prompts, chosen, given.get("options"))
         del values["options"]  # the prompts say it
         values |= {name: function_of(name, values[name], own) for name, own in cls.functions.items()}
-        return cls(task=chosen, prompts=shown, **values)
+        return cls(chosen, shown, values.pop("cut_replies"), values)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe; a function by its name."""
-        own = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "prompts"}
-        own["options"] = self.prompts.options
-        return {name: name_of(value) if callable(value) else value for name, value in own.items()}
+        own = {name: name_of(value) if callable(value) else value for name, value in self.values.items()}
+        return {"task": self.task, "cut_replies": self.cut_replies, **own, "options": self.prompts.options}
 
 
 class Baseline(TextDefense):
     """A defence of another paper, to compare with; one passage has one vote, and the radius is 0.
+
+    A subclass names its `method`, and in `functions` what is asked where the user gives no function.
 
     Args:
         model: the model to ask.
@@ -87,11 +90,12 @@ class Baseline(TextDefense):
             `cut_replies` (`"abstain"` by default, or `"count"`), and the baseline's own settings.
     """
 
-    settings_type: ClassVar[type[BaselineSettings]]
+    functions: ClassVar[Mapping[str, Function]] = {}
+    settings: BaselineSettings
 
     def __init_subclass__(cls) -> None:
-        """Take the method from the settings."""
-        cls.method = cls.settings_type.method
+        """Give the baseline a type of settings with its defaults."""
+        cls.settings_type = type("Settings", (BaselineSettings,), {"method": cls.method, "functions": cls.functions})
         super().__init_subclass__()
 
     def __init__(self, model: TextModel, **given: Any) -> None:

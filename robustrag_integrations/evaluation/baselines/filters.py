@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from robustrag_integrations.defenses.base import PlanInput
@@ -28,20 +28,13 @@ _PHRASES = re.compile(
 )
 
 
-class InstructionSettings(BaselineSettings):
-    """Settings of the prompt that says to ignore instructions."""
-
-    method = INSTRUCTION
-
-
 class InstructionPrompt(Baseline):
     """Vanilla RAG whose prompt says to ignore instructions in the passages."""
 
-    settings_type = InstructionSettings
-    settings: InstructionSettings
+    method = INSTRUCTION
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: InstructionSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
         """One prompt with all passages."""
         choices = InstructionPrompt.options_of(inputs, settings)
         everything, template = range(len(inputs.groups)), with_warning(settings.prompts.isolated)
@@ -62,16 +55,6 @@ def speaks_to_the_reader(text: str) -> bool:
     return _PHRASES.search(" ".join(text[:_LONGEST].split())) is not None
 
 
-@dataclass(frozen=True)
-class DetectorSettings(BaselineSettings):
-    """Settings of the injection detector."""
-
-    method = DETECTOR
-    functions: ClassVar[Mapping[str, Function]] = {"detector": speaks_to_the_reader}
-
-    detector: Function
-
-
 class InjectionDetector(Baseline):
     """Vanilla RAG over the passages that an injection detector lets through.
 
@@ -79,13 +62,13 @@ class InjectionDetector(Baseline):
     searches for a few phrases (`speaks_to_the_reader`).
     """
 
-    settings_type = DetectorSettings
-    settings: DetectorSettings
+    method = DETECTOR
+    functions: ClassVar[Mapping[str, Function]] = {"detector": speaks_to_the_reader}
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: DetectorSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
         """One prompt with the passages that the detector lets through."""
         choices = InjectionDetector.options_of(inputs, settings)
-        scores = [probability("detector", settings.detector(group.text)) for group in inputs.groups]
+        scores = [probability("detector", settings.values["detector"](group.text)) for group in inputs.groups]
         kept = [i for i, score in enumerate(scores) if score < _ENOUGH]
         return reread(inputs, settings, choices, kept, defense="detector", evidence={"scores": scores})

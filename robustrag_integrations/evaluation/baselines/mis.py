@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.vanilla.defense import in_one_prompt
@@ -24,16 +23,6 @@ from robustrag_integrations.plans.requests import Plan
 LARGEST = 20  # of what is searched exactly; the search is exponential in it
 
 
-@dataclass(frozen=True)
-class MISSettings(BaselineSettings):
-    """Settings of the exact form."""
-
-    method = MIS
-    functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ}
-
-    contradicts: Function
-
-
 class IndependentSet(Baseline):
     """ReliabilityRAG's exact form.
 
@@ -43,11 +32,11 @@ class IndependentSet(Baseline):
     compares words (`contradiction.differ`).
     """
 
-    settings_type = MISSettings
-    settings: MISSettings
+    method = MIS
+    functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ}
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: MISSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
         """Isolated answers, the largest set, one reading of its passages.
 
         Raises:
@@ -60,24 +49,8 @@ class IndependentSet(Baseline):
                 f"most {LARGEST}"
             )
         readings = yield from isolated_answers(inputs.query, inputs.groups, settings, choices)
-        kept = consistent(settings.contradicts, inputs.query, readings)
+        kept = consistent(settings.values["contradicts"], inputs.query, readings)
         return (yield from reread(inputs, settings, choices, kept, defense="mis", readings=readings, calls=count))
-
-
-@dataclass(frozen=True)
-class SamplingSettings(MISSettings):
-    """Settings of the sampling form."""
-
-    method = MIS_SAMPLING
-
-    samples: int
-    sample_size: int
-    decay: float
-    seed: int
-
-    def __post_init__(self) -> None:
-        if not self.decay:
-            raise ValueError(f"decay={self.decay!r} must be above 0")
 
 
 class SampledIndependentSet(Baseline):
@@ -88,17 +61,17 @@ class SampledIndependentSet(Baseline):
     kept; all its raw passages are read together.
     """
 
-    settings_type = SamplingSettings
-    settings: SamplingSettings
+    method = MIS_SAMPLING
+    functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ}
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: SamplingSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
         """The draws' answers, the largest set of them, one reading of its passages."""
         choices = SampledIndependentSet.options_of(inputs, settings)
-        drawn = draws(len(inputs.groups), settings)
+        drawn = draws(len(inputs.groups), settings.values)
         contexts = [in_one_prompt([inputs.groups[place] for place in places], i) for i, places in enumerate(drawn)]
         readings = yield from isolated_answers(inputs.query, contexts, settings, choices)
-        agreeing = consistent(settings.contradicts, inputs.query, readings)
+        agreeing = consistent(settings.values["contradicts"], inputs.query, readings)
         kept = {place for i in agreeing for place in drawn[i]}
         evidence = {"draws": [list(places) for places in drawn], "kept_draws": agreeing}
         name, calls = "mis-sampling", len(contexts)
@@ -112,15 +85,15 @@ def consistent(contradicts: Function, query: str, readings: Sequence[Reading[str
     return [answering[i] for i in largest_independent_set(found)]
 
 
-def draws(count: int, settings: SamplingSettings) -> list[tuple[int, ...]]:
+def draws(count: int, settings: Mapping[str, Any]) -> list[tuple[int, ...]]:
     """The places of each draw, in rank order; better draws come first. The seed decides them, not the passages."""
-    chance = random.Random(settings.seed)
+    chance = random.Random(settings["seed"])
     found = []
-    for _ in range(settings.samples if count else 0):
+    for _ in range(settings["samples"] if count else 0):
         left = list(range(count))
         chosen: list[int] = []
-        while left and len(chosen) < settings.sample_size:
-            [place] = chance.choices(left, [settings.decay**i for i in left])
+        while left and len(chosen) < settings["sample_size"]:
+            [place] = chance.choices(left, [settings["decay"] ** i for i in left])
             left.remove(place)
             chosen.append(place)
         found.append(tuple(sorted(chosen)))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -30,17 +29,6 @@ _UNITS = 1e8  # flows are counted in whole numbers
 Matrix = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class RadarSettings(BaselineSettings):
-    """Settings of the smallest cut."""
-
-    method = RADAR
-    functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ, "entails": share_said}
-
-    contradicts: Function
-    entails: Function
-
-
 class MinCut(Baseline):
     """RADAR.
 
@@ -51,18 +39,18 @@ class MinCut(Baseline):
     (`contradiction.differ` and `share_said`).
     """
 
-    settings_type = RadarSettings
-    settings: RadarSettings
+    method = RADAR
+    functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ, "entails": share_said}
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: RadarSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
         """Isolated answers, the cut, one reading of what it keeps."""
         choices, count = MinCut.options_of(inputs, settings), len(inputs.groups)
         readings = yield from isolated_answers(inputs.query, inputs.groups, settings, choices)
         answering = [i for i, reading in enumerate(readings) if reading.found is not None]
         answers = [readings[i].found or "" for i in answering]
-        against = judged("contradicts", settings.contradicts, inputs.query, answers)
-        agreed = judged("entails", settings.entails, inputs.query, answers)
+        against = judged("contradicts", settings.values["contradicts"], inputs.query, answers)
+        agreed = judged("entails", settings.values["entails"], inputs.query, answers)
         kept = [answering[i] for i in trusted(against, agreed)]
         return (yield from reread(inputs, settings, choices, kept, defense="radar", readings=readings, calls=count))
 

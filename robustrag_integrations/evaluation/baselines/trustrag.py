@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -39,16 +38,6 @@ def hashed_words(texts: Sequence[str]) -> list[list[float]]:
     return [list(map(float, row)) for row in vectors]
 
 
-@dataclass(frozen=True)
-class TrustSettings(BaselineSettings):
-    """Settings of the filter."""
-
-    method = TRUSTRAG
-    functions: ClassVar[Mapping[str, Function]] = {"embed": hashed_words}
-
-    embed: Function
-
-
 class ClusterFilter(Baseline):
     """TrustRAG.
 
@@ -59,15 +48,15 @@ class ClusterFilter(Baseline):
     vector each; None counts words (`hashed_words`).
     """
 
-    settings_type = TrustSettings
-    settings: TrustSettings
+    method = TRUSTRAG
+    functions: ClassVar[Mapping[str, Function]] = {"embed": hashed_words}
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: TrustSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
         """The filter, the answer from memory, one reading of both."""
         choices = ClusterFilter.options_of(inputs, settings)
         texts = [group.text for group in inputs.groups]
-        alike = written_alike(texts, settings.embed(texts)) if len(texts) > 1 else frozenset()
+        alike = written_alike(texts, settings.values["embed"](texts)) if len(texts) > 1 else frozenset()
         kept = [i for i in range(len(texts)) if i not in alike]
         shown = [inputs.groups[i] for i in kept]
         known, calls = None, 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Protocol
@@ -24,14 +24,6 @@ Row = dict[str, Any]
 
 class RunStopped(RobustRAGError):
     """A run stopped since all recent rows failed; the message says why. Finished rows are kept."""
-
-
-class Engine(Protocol):
-    """Makes rows."""
-
-    def run(self, jobs: Sequence[Job], on_row: Callable[[Row], None], on_job: Callable[[Job], None]) -> None:
-        """Make a row for each job and hand it over, in any order; say which job is begun, where that is known."""
-        ...
 
 
 class Watcher(Protocol):
@@ -69,7 +61,7 @@ def evaluate(
     config: EvalConfig,
     *,
     output: str | None = None,
-    engine: Engine | None = None,
+    engine: LocalEngine | None = None,
     watcher: Watcher | None = None,
 ) -> Finished:
     """Run an evaluation.
@@ -98,7 +90,7 @@ def run_plan(
     config: EvalConfig,
     *,
     output: str | None = None,
-    engine: Engine | None = None,
+    engine: LocalEngine | None = None,
     watcher: Watcher | None = None,
 ) -> Finished:
     """`evaluate` for these rows of a configuration; rows of the output that are not among them stay."""

@@ -64,7 +64,8 @@ def in_words(tuned: Tuned, wish: Wish) -> list[str]:
 
 def warned_in_words(tuned: Tuned) -> list[str]:
     """List what the chosen settings' answers and certificates rest on, a line per kind of warning."""
-    found = [f"warning of {count} rows of the chosen settings: {text}" for text, count in tuned.warnings.items()]
+    counts = tuned.warnings.items()
+    found = [f"warning of {count_of(count, 'row')} of the chosen settings: {text}" for text, count in counts]
     if len(found) > MOST_WARNINGS:
         found[MOST_WARNINGS:] = [f"and {len(found) - MOST_WARNINGS} more kinds of warnings"]
     if tuned.repeats and not tuned.repeats.startswith("deterministic"):

@@ -9,9 +9,10 @@ from typing import Any
 
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.defenses.settings_file import SavedSettings
+from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import TASK_OF, ConfigError, EvalConfig
 from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
-from robustrag_integrations.evaluation.run.runner import Engine, Finished, Watcher, run_plan
+from robustrag_integrations.evaluation.run.runner import Finished, Watcher, run_plan
 from robustrag_integrations.evaluation.score.summary import repeats_of_rows, warnings_of
 from robustrag_integrations.evaluation.tune.choice import Candidate, Prefer, candidate_of, choose
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE
@@ -146,7 +147,9 @@ class Tuning:
         first = next(job.setup for job in self.held_out)
         return estimate_of([*self.choosing, *(job for job in self.held_out if job.setup == first)])
 
-    def run(self, output: str | None = None, engine: Engine | None = None, watcher: Watcher | None = None) -> Tuned:
+    def run(
+        self, output: str | None = None, engine: LocalEngine | None = None, watcher: Watcher | None = None
+    ) -> Tuned:
         """Ask, choose, and ask the held-out questions with what was chosen.
 
         Raises:
@@ -179,7 +182,7 @@ class Tuning:
         jobs: Sequence[Job],
         notes: Sequence[str],
         output: str | None,
-        engine: Engine | None,
+        engine: LocalEngine | None,
         watcher: Watcher | None,
     ) -> Finished:
         plan = RunPlan(tuple(jobs), tuple(notes))
