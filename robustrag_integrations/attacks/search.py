@@ -33,7 +33,6 @@ class AdaptiveAttack:
         passages: the retrieval that leads to it.
         clean: the answer without an attack.
         tries: number of retrievals that were put to the defence.
-        strategies: the strategy (`strategies.Strategy`) of each passage that leads to it.
         tried: number of corrupted passages of each strategy that were put to the defence.
         obeyed: in how many tries a corrupted group said just what the attacker had made its passage for.
     """
@@ -43,7 +42,6 @@ class AdaptiveAttack:
     passages: tuple[Passage, ...]
     clean: RobustAnswer
     tries: int
-    strategies: tuple[str, ...] = ()
     tried: Mapping[str, int] = field(default_factory=dict)
     obeyed: int = 0
 
@@ -206,8 +204,7 @@ class _Search:
                 best, best_texts = value, plan
             if value[0] < found.score:
                 text = None if answer is None else answer.text
-                names = tuple(made.strategy for made in plan)
-                found = AdaptiveAttack(value[0], text, tuple(placed.listed), clean, 0, names)
+                found = AdaptiveAttack(value[0], text, tuple(placed.listed), clean, 0)
             if found.score == 0:
                 break
         return replace(found, tries=number + 1, tried=dict(tried), obeyed=len(liked))

@@ -107,14 +107,6 @@ def test_it_notices_what_the_model_obeys() -> None:
     assert not obeys(None, "rome")
 
 
-def test_an_attack_that_works_names_its_strategies() -> None:
-    found = adaptive(
-        VanillaRAG(ScriptedModel(obedient, obedient), prompts=BARE), "q", PASSAGES, "paris", target="london"
-    )
-    assert set(found.strategies) <= set(STRATEGIES)
-    assert len(found.strategies) == 1
-
-
 @pytest.fixture(scope="module")
 def besieged() -> tuple[dict[int, LocalModel], list]:
     pytest.importorskip("torch")

@@ -221,13 +221,6 @@ def test_a_run_needs_neither_torch_nor_spacy(run, tmp_path) -> None:
     assert done.stdout.decode().strip().endswith("set()")
 
 
-def test_a_rank_beyond_the_end_is_refused(run) -> None:
-    code, _, err = run("--attack", "pia", "--rank", "99")
-    assert code == EXIT_USAGE
-    assert "ranks: 99 is beyond the end: with top_k 4 and 1 planted, the first stands at 1, the top, to 4" in err
-    assert run("--attack", "pia", "--rank", "0")[0] == EXIT_USAGE
-
-
 def test_a_presets_defences_are_picked_with_the_settings_of_each_task(run) -> None:
     _, out, _ = run("--preset", "paper-table1", "--defense", "keyword", "consensus", "--show-config", given=False)
     import yaml
