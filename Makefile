@@ -10,7 +10,7 @@ INSTALL := .ci/install
 # $(call tests,PYTHON,ARGUMENTS): all at once, then what failed once more and alone, as clocks matter to some.
 tests = $(1) -m pytest -q -n auto --dist worksteal $(2) || $(1) -m pytest -q --last-failed $(2)
 
-.PHONY: demo check docs notebooks test test-lowest test-installs test-pythons test-llama lint release clean
+.PHONY: demo check docs notebooks test test-lowest test-installs test-pythons lint release clean
 
 demo: .venv/.demo
 	@$(BIN)/robustrag demo
@@ -19,7 +19,7 @@ demo: .venv/.demo
 check: .venv/.dev lint
 	$(call tests,$(BIN)/python,--quick)
 
-test: .venv/.dev .venv-mlx/.ready lint
+test: .venv/.dev lint
 	$(call tests,$(BIN)/python)
 
 lint: .venv/.dev
@@ -81,16 +81,6 @@ release: .venv/.dev
 	.venv-sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o dist/sbom.cdx.json .venv-release
 	cd dist && sha256sum * >SHA256SUMS
 	RELEASE=dist $(BIN)/python -m pytest -q tests/package/test_release.py
-
-# A model server that the tests ask; without it those tests are skipped.
-.venv-mlx/.ready: Makefile
-	$(INSTALL) .venv-mlx 'mlx[cpu]==0.32.4' mlx-lm==0.32.2 && touch $@ || \
-		echo "mlx-lm could not be installed: the tests that ask its server will be skipped" >&2
-
-# Some 5 to 20 minutes, as llama.cpp is built from source; not in CI.
-test-llama: .venv/.dev
-	$(INSTALL) .venv-llama 'llama-cpp-python[server]==0.3.36' gguf==0.19.0
-	.venv/bin/python -m pytest -q tests/models/server/test_real_servers.py -k llama
 
 clean:
 	rm -rf .venv .venv-*

@@ -246,10 +246,6 @@ class CallPerformer:
         config: RunnableConfig = {**self.config, "callbacks": self.run_manager.get_child()}
         return has_handlers(config) or has_listeners(self.calls.llm)
 
-    def truncates(self, prompt: Prompt) -> bool:
-        """Return False: LangChain does not tell whether a model truncates its input."""
-        return False
-
     def _pieces(self, prompt: Prompt) -> Iterator[Piece]:
         streamed = Streamed(Seen())
         asking, value = self.calls.asking(prompt)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from tests.helpers.serving import llama_server, mlx_server, reader_folder, reader_server
+from tests.helpers.serving import reader_folder, reader_server
 
-__all__ = ["llama_server", "mlx_server", "reader_folder", "reader_server"]
+__all__ = ["reader_folder", "reader_server"]
 
 # torch's threads sleep while they wait for each other: on a busy machine, spinning ones take six times the CPU time and
 # four times as long. Set before torch loads its thread library; the programs that tests start inherit it.

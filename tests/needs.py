@@ -23,13 +23,6 @@ def find_chromium() -> str | None:
     return next(filter(None, map(shutil.which, names)), None)
 
 
-def interpreter(variable: str, folder: str) -> Path | None:
-    """The Python of an environment that has a model server; None where there is none."""
-    named = os.environ.get(variable)
-    python = Path(named) if named else ROOT / folder / "bin" / "python"
-    return python if python.exists() else None
-
-
 @dataclass(frozen=True)
 class Need:
     """Something that a machine has or has not.
@@ -47,14 +40,6 @@ NEEDS = {
     "CHROMIUM": Need(
         lambda: find_chromium() is not None,
         "no Chromium on this machine: apt-get install chromium, or name one in CHROMIUM",
-    ),
-    "MLX": Need(
-        lambda: interpreter("ROBUSTRAG_TEST_MLX", ".venv-mlx") is not None,
-        "mlx-lm is not installed: make .venv-mlx/.ready",
-    ),
-    "LLAMA": Need(
-        lambda: interpreter("ROBUSTRAG_TEST_LLAMA", ".venv-llama") is not None,
-        "llama-cpp-python is not installed: make test-llama",
     ),
     "PAPER_DATA": Need(
         lambda: (DATA / "robustrag-realtimeqa.json.gz").is_file(), f"the paper's data is not here ({DATA})"

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import add_model, add_setting, existing, whole_number
-from robustrag_integrations.cli.models import load_model, note_probe
+from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import Progress, UsageError, complain
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import (
@@ -84,9 +84,6 @@ def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method
         action="store_true",
         help="you know that the model may answer otherwise another time: do not warn of it; what holds of this run is "
         "still said",
-    )
-    parser.add_argument(
-        "--probe", type=existing, metavar="FILE", help="what robustrag probe --output found about this model; reported"
     )
 
 
@@ -247,4 +244,3 @@ class Documents:
         self.library = Library(BM25Index(chunks), args.top_k or 10, per_source, group_by)
         progress.step(f"loading the model {args.model}")
         self.model = load_model(args.model, args.base_url)
-        note_probe(self.model, args.probe)

@@ -53,26 +53,6 @@ def load_model(
     return replace(named, max_concurrency=max_concurrency if takes(name, "max_concurrency") else None).load()
 
 
-def note_probe(model: TextModel, path: str | None) -> None:
-    """Have the answers of a model carry the finding of a probe of it.
-
-    Raises:
-        UsageError: the file cannot be read, holds no finding, or is about another model.
-    """
-    if path is None:
-        return
-    from robustrag_integrations.models.determinism_probe import read_summary
-
-    try:
-        found = read_summary(path)
-    except ValueError as error:
-        raise UsageError(f"--probe {path!r}: {error}") from error
-    if found["model"] != model.description:
-        about = f"the model {found['model']!r}, not {model.description!r}"
-        raise UsageError(f"--probe {path!r} is about {about}; probe that one")
-    model.probe = found
-
-
 def named_model(name: str, base_url: str | None = None, max_context_tokens: int = 512) -> NamedModel:
     """Return the model's name and options for `load_model`.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.display import printable
@@ -12,13 +11,9 @@ from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import (
     EXIT_ANSWERED,
     EXIT_DIFFERS,
-    EXIT_INTERRUPTED,
-    check_result,
-    complain,
     progress_bar,
     show,
     show_json,
-    write_result,
 )
 
 if TYPE_CHECKING:
@@ -34,20 +29,14 @@ batch moves its numbers, and an attacker may send some of that.
 EPILOG = """\
 how to read it:
   differed       replies that are not word for word what the prompt usually got alone
-  other answer   of these, the ones that differ in more than case and punctuation
-  first word     the ones that differ from the beginning: not one near tie, but many
   No difference: none was seen. The interval says how frequent they may still be.
 
-where it goes:
-  robustrag probe --model openai:my-model --base-url URL --output probe.json
-  robustrag eval --model openai:my-model --base-url URL --probe probe.json       or ask, serve
-  The finding then stands in every answer (answer.determinism) and in the report. One that
-  saw differences makes the model count as one that samples: no certificates are made.
+In Python, model.probe = findings.summary() has every answer carry it (answer.determinism);
+one that saw differences makes the model count as one that samples.
 
 it makes prompts x repeats x (load + 2) calls: with the defaults 3 x 20 x 18 = 1,080.
 
-exit codes: 0 no difference seen, 4 differences seen, 2 wrong usage, 1 failure,
-  130 interrupted before any was seen (what was found so far is shown, and kept)
+exit codes: 0 no difference seen, 4 differences seen, 2 wrong usage, 1 failure
 """
 
 
@@ -72,7 +61,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="how many other prompts stand beside it under load (default 16)",
     )
     parser.add_argument("--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="of these prompts")
-    parser.add_argument("--output", metavar="FILE", help="keep the finding in a file, for --probe of ask and eval")
     parser.add_argument("--json", action="store_true", help="print data instead of text")
 
 
@@ -80,7 +68,6 @@ def run(args: argparse.Namespace) -> int:
     """Probe the model; see the module's help text."""
     from robustrag_integrations.models.determinism_probe import probe_determinism
 
-    check_result("--output", args.output)
     model = load_model(args.model, args.base_url, max_concurrency=args.load + 1)
     bar: Any = None
 
@@ -97,29 +84,22 @@ def run(args: argparse.Namespace) -> int:
     finally:
         if bar is not None:
             bar.close()
-    if found.stopped:
-        complain("interrupted: what follows is about the calls made so far")
-    if args.output:
-        write_result("--output", args.output, json.dumps(found.to_dict(), indent=2) + "\n")
-        complain(f"the finding is in {args.output}")
     if args.json:
         show_json(found.to_dict())
     else:
         show(_in_words(found))
-    if found.differed:
-        return EXIT_DIFFERS
-    return EXIT_INTERRUPTED if found.stopped else EXIT_ANSWERED
+    return EXIT_DIFFERS if found.differed else EXIT_ANSWERED
 
 
 def _in_words(found: RepeatFindings) -> str:
     from robustrag_integrations._util.display import table
 
-    rows = [_row(c) for c in (found.alone, found.under_load)]
+    rows = [_row(*each) for each in (("alone", found.alone), ("under load", found.under_load))]
     lines = [
         f"Model:   {printable(found.model, 200)}",
         f"Asked:   {found.prompts} prompts, {found.repeats} times each alone, and with {found.load} others beside them",
         "",
-        table(("", "replies", "differed", "other answer", "first word", "failed"), rows, limits=(12,) * 6),
+        table(("", "replies", "differed", "failed"), rows, limits=(12,) * 4),
         "",
         _verdict(found),
     ]
@@ -128,10 +108,9 @@ def _in_words(found: RepeatFindings) -> str:
     return "\n".join(lines)
 
 
-def _row(compared: Compared) -> tuple[str, ...]:
-    counts = (compared.differed, compared.answers, compared.first_words)
-    shares = [f"{c} ({c / compared.replies:.1%})" if compared.replies else "-" for c in counts]
-    return (compared.when, str(compared.replies), *shares, str(compared.failed))
+def _row(when: str, compared: Compared) -> tuple[str, ...]:
+    share = f"{compared.differed} ({compared.differed / compared.replies:.1%})" if compared.replies else "-"
+    return (when, str(compared.replies), share, str(compared.failed))
 
 
 def _verdict(found: RepeatFindings) -> str:

@@ -199,10 +199,6 @@ class TextModel(Model, ABC):
     def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream` without blocking the event loop."""
 
-    def truncates(self, prompt: Prompt) -> bool:
-        """Tell whether the passages of a final prompt would be cut to fit, which a stream of pieces cannot say."""
-        return False
-
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about properties of the model that weaken its answers or their radius."""
@@ -302,8 +298,6 @@ class Distributions:
         spent: per row, the question alone last, the tokens of the whole session so far; empty: not counted.
         calls: the number of calls that it took: requests to a server, or rows and steps in this process.
         rounds: number of times replies were waited for; None: once for each request of the plan.
-        ahead: True if some were computed in another shape than that of a request of their own; choices closer than
-            float noise must then be made from such requests (`DecodingSession.sharpen`).
     """
 
     groups: NDArray[np.floating]
@@ -314,7 +308,6 @@ class Distributions:
     spent: tuple[Usage, ...] = ()
     calls: int = 0
     rounds: int | None = None
-    ahead: bool = False
 
     @property
     def moved(self) -> float:
@@ -360,7 +353,7 @@ class DecodingSession(ABC):
         """Append the token to every row and give the distributions of the one after it."""
 
     def sharpen(self) -> Distributions | None:
-        """Return surer last distributions: not read ahead, or from longer top-K lists; None if there are none."""
+        """Return surer last distributions, from longer top-K lists; None if there are none."""
         return None
 
     def fork(self) -> DecodingSession | None:

@@ -65,22 +65,6 @@ class TokenizerCodec:
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return text
 
-    def text_for(self, tokens: Sequence[int]) -> str | None:
-        """Return a text that is read as exactly these tokens; None if there is none.
-
-        Of several, the one without the decoder's changes for human readers: programs that know the vocabulary but not
-        the normaliser read that one alike.
-        """
-        from tokenizers.decoders import ByteLevel
-
-        bare: str = ByteLevel().decode(self._tokenizer.convert_ids_to_tokens(list(tokens)))
-        read: str = self._tokenizer.decode(list(tokens), clean_up_tokenization_spaces=False)
-        lead = self._tokenizer.bos_token or ""  # the server may put it there itself
-        for text in dict.fromkeys((bare.removeprefix(lead), bare, read.removeprefix(lead), read)):
-            if self._tokenizer(text)["input_ids"] == list(tokens):
-                return text
-        return None
-
     def is_end(self, token: int) -> bool:
         """True if the token ends a text."""
         return token in self._ends

@@ -107,10 +107,6 @@ class TwoModels(TextModel):
         """`stream` without blocking the event loop."""
         return self._writer.astream(prompt)
 
-    def truncates(self, prompt: Prompt) -> bool:
-        """Tell whether the writer cuts this final prompt."""
-        return self._writer.truncates(prompt)
-
     @property
     def state(self) -> object:
         """The states of both models."""

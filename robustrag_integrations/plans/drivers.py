@@ -99,7 +99,7 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
                 except ModelError as error:
                     plan.throw(error)  # comes back with the plan's report
                     raise
-                reply = [answer.response(ending, truncated=_cut(step, performer))]
+                reply = [answer.response(ending, truncated=_was_cut(ending))]
             else:
                 with watch.asking(step) as span:
                     reply = watch.heard(span, step, performer(step))
@@ -130,8 +130,7 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
                 except ModelError as error:
                     plan.throw(error)  # comes back with the plan's report
                     raise
-                cut = await asyncio.to_thread(_cut, step, performer)
-                reply = [answer.response(ending, truncated=cut)]
+                reply = [answer.response(ending, truncated=_was_cut(ending))]
             else:
                 with watch.asking(step) as span:
                     reply = watch.heard(span, step, await performer.aperform(step))
@@ -151,10 +150,9 @@ async def _awhole(watch: Watch, request: Ask, performer: Performer) -> Response:
         return responses_of(watch.heard(span, request, await performer.aperform(request)))[0]
 
 
-def _cut(request: Ask, performer: Performer) -> bool:
-    """Tell whether a final prompt with passages in it (only a defence that does not isolate has one) was cut."""
-    [prompt] = request.prompts
-    return prompt.context is not None and performer.truncates(prompt)
+def _was_cut(ending: Ending) -> bool:
+    """True if a final prompt's passages were cut to fit, as models that know end their streams with a `Response`."""
+    return isinstance(ending, Response) and ending.truncated
 
 
 def _is_streamed(request: Request) -> TypeGuard[Ask]:

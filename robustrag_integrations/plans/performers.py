@@ -30,10 +30,6 @@ class Performer(Protocol):
         """`stream_final` for `async for`."""
         ...
 
-    def truncates(self, prompt: Prompt, /) -> bool:
-        """Tell whether a final prompt that holds passages is cut to fit."""
-        ...
-
 
 class TextPerformer:
     """Performs a text plan's requests with a `TextModel`."""
@@ -68,10 +64,6 @@ class TextPerformer:
     def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream_final` for `async for`."""
         return self._model.astream(prompt)
-
-    def truncates(self, prompt: Prompt) -> bool:
-        """Tell whether the model cuts this prompt to fit."""
-        return self._model.truncates(prompt)
 
 
 class DecodingPerformer:
@@ -110,7 +102,3 @@ class DecodingPerformer:
     def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """Refuse, as `stream_final` does."""
         raise TypeError("a decoding plan asks no final question")
-
-    def truncates(self, prompt: Prompt) -> bool:
-        """Return False: the session's opening says which prompts were cut."""
-        return False

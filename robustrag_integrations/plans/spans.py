@@ -12,7 +12,7 @@ from opentelemetry.trace import Span, StatusCode
 from robustrag_integrations._util.closing import closed_after
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.outcome import attributes_of, tally, was_cancelled
+from robustrag_integrations.plans.watch import tally, was_cancelled
 from robustrag_integrations.replies.reply import Piece
 
 _SCOPE = "robustrag_integrations"
@@ -44,10 +44,21 @@ class Spans:
 
     def answered(self, root: Span | None, answer: RobustAnswer) -> None:
         """Describe an answer on its span, and count it."""
-        if root is not None and root.is_recording():
-            root.set_attributes(attributes_of(answer))
-        by = {"robustrag.defense": answer.defense}
         failed, differing = tally(answer)
+        if root is not None and root.is_recording():
+            root.set_attributes(
+                {
+                    "robustrag.defense": answer.defense,
+                    "robustrag.groups": len(answer.groups),
+                    "robustrag.radius": answer.radius,
+                    "robustrag.abstained": answer.abstained,
+                    "robustrag.failed": failed,
+                    "robustrag.differs": differing,
+                    "robustrag.model_calls": answer.model_calls,
+                    "robustrag.warnings": len(answer.warnings),
+                }
+            )
+        by = {"robustrag.defense": answer.defense}
         self._answers.add(1, by)
         self._abstentions.add(int(answer.abstained), by)
         self._failed.add(failed, by)

@@ -12,12 +12,10 @@ from robustrag_integrations.replies.reply import Ending, Piece
 _NOT_YET = "the answer is complete only after the last piece: iterate over the stream to its end"
 
 
-class AnswerStream:
-    """Pieces of an answer as they are decided; `.answer` holds the whole afterwards. Closing it stops the work."""
+class _Finished:
+    """The end of a stream: its answer, once it has come."""
 
-    def __init__(self, source: Generator[str | RobustAnswer, None, None]) -> None:
-        self._source = source
-        self._answer: RobustAnswer | None = None
+    _answer: RobustAnswer | None = None
 
     @property
     def answer(self) -> RobustAnswer:
@@ -29,6 +27,13 @@ class AnswerStream:
         if self._answer is None:
             raise RuntimeError(_NOT_YET)
         return self._answer
+
+
+class AnswerStream(_Finished):
+    """Pieces of an answer as they are decided; `.answer` holds the whole afterwards. Closing it stops the work."""
+
+    def __init__(self, source: Generator[str | RobustAnswer, None, None]) -> None:
+        self._source = source
 
     def __iter__(self) -> AnswerStream:
         return self
@@ -53,23 +58,11 @@ class AnswerStream:
         self.close()
 
 
-class AsyncAnswerStream:
+class AsyncAnswerStream(_Finished):
     """`AnswerStream` for `async for`."""
 
     def __init__(self, source: AsyncGenerator[str | RobustAnswer, None]) -> None:
         self._source = source
-        self._answer: RobustAnswer | None = None
-
-    @property
-    def answer(self) -> RobustAnswer:
-        """The whole answer with its radius, once every piece has been taken.
-
-        Raises:
-            RuntimeError: there are pieces left.
-        """
-        if self._answer is None:
-            raise RuntimeError(_NOT_YET)
-        return self._answer
 
     def __aiter__(self) -> AsyncAnswerStream:
         return self

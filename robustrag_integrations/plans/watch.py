@@ -7,6 +7,7 @@ settings and the types of errors.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -16,7 +17,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.plans.outcome import tally, was_cancelled
 from robustrag_integrations.plans.requests import Ask, OpenSession
 from robustrag_integrations.replies.reply import Piece
 
@@ -27,6 +27,7 @@ ReplyT = TypeVar("ReplyT")
 Result = TypeVar("Result")
 
 _LOG = logging.getLogger(__name__)
+_CANCELLED = (asyncio.CancelledError, GeneratorExit)  # the caller went away: not a failure
 
 
 @cache
@@ -136,3 +137,14 @@ def _log_answer(answer: RobustAnswer, seconds: float) -> None:
         answer.model_calls,
         seconds,
     )
+
+
+def was_cancelled(kind: type[BaseException]) -> bool:
+    """True if the stream was closed or the task cancelled, which is not a failure."""
+    return issubclass(kind, _CANCELLED)
+
+
+def tally(answer: RobustAnswer) -> tuple[int, int]:
+    """Return the number of groups that failed, and of those that say something else."""
+    states = [group.status for group in answer.groups]
+    return states.count("failed"), states.count("differs")

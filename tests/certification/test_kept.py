@@ -15,7 +15,6 @@ from examples.results.obedient_model import ObedientModel
 from robustrag_integrations import (
     CallableModel,
     ConsensusAggregation,
-    DecodingAggregation,
     KeywordAggregation,
     LocalModel,
     MajorityVoting,
@@ -27,8 +26,7 @@ from robustrag_integrations.evaluation.run.cache import MeteredModel
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.models.base import Response, Role
 from robustrag_integrations.prompts import Prompt
-from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, keyword_defense, split
-from tests.helpers.worlds import graded
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, keyword_defense, split
 
 SAID = ("paris", "paris seine", "rome", "I don't know", "lyon paris", "rome tiber")
 CHOICES = ["lyon", "paris", "rome"]
@@ -117,11 +115,11 @@ def test_an_answer_that_was_made_otherwise_is_refused() -> None:
             by.certify(query, texts, "paris", **{"answer": answer, **more})
 
     refused("another question: 'q'", query="p")
-    refused("other passages, the first of them at rank 2", texts=["text 0 0", "text 1 1", "text 2 2"])
-    refused("other passages, the first of them at rank 3", texts=passages[:2])
+    refused("other passages", texts=["text 0 0", "text 1 1", "text 2 2"])
+    refused("other passages", texts=passages[:2])
     refused("another model gave it", by=text_defenses(group_by="passage")[0][0])
     refused("another method or other settings", by=other)
-    refused("grouped otherwise", by=pairs)
+    refused("other settings", by=pairs)
     refused("keeps nothing to certify with: ask with answer", answer=defense.answer("q", passages))
     refused("keeps nothing", answer=RobustAnswer.from_dict(answer.to_dict()))
     with pytest.raises(TypeError, match="answer must be a RobustAnswer, got str"):
@@ -206,62 +204,7 @@ def test_what_is_kept_is_no_part_of_the_report() -> None:
     assert RobustAnswer.from_dict({**plain.to_dict(), "kept": {"asked": 1}}).kept is None
 
 
-def peaked(text: str, prefix: tuple[int, ...]) -> Sequence[float] | None:
-    """Groups that want other tokens at other places; some abstain."""
-    if len(prefix) == 3:
-        return [1.0, 0, 0, 0]
-    if not text:
-        return [0, 0, 0.1, 0.9]
-    if text.endswith("3"):
-        return None if not prefix else [0, 1, 0, 0]
-    dice = random.Random(f"{text}{prefix}")
-    lead = dice.uniform(0.4, 1)
-    row = [0.0, lead, 1 - lead, 0.0]
-    return row if dice.random() < 0.8 else [0.0, row[2], row[1], 0.0]
-
-
-@pytest.mark.parametrize("rules", [{"group_by": "passage"}, {"group_by": "origin"}, {"group_size": 2}], ids=str)
-@pytest.mark.parametrize("attack", ["injection", "modification"])
-def test_decoding_walks_the_same_tree_from_the_session_of_the_answer(rules: dict[str, Any], attack: str) -> None:
-    dice, saved = random.Random(f"{rules}/{attack}"), 0
-    for _ in range(20):
-        passages, eta = world(dice), dice.choice([0.0, 0.5, 1.5])
-        model = ScriptedDecodingModel(peaked)
-        defense = DecodingAggregation(model, prompts=BARE, eta=eta, max_new_tokens=4, **rules)
-        options: dict[str, Any] = {"corruption_size": SIZES, "attack": attack, "metric": graded}
-        again, opened = defense.certify("q", passages, "a", **options), model.sessions
-        answer = defense.answer("q", passages, keep=True)
-        before = model.sessions
-        assert defense.certify("q", passages, "a", answer=answer, **options) == again
-        assert model.sessions - before <= opened
-        saved += opened - (model.sessions - before)
-    assert saved > 0
-
-
-def test_decoding_opens_no_session_where_the_attacker_cannot_leave_the_path_of_the_answer() -> None:
-    model = ScriptedDecodingModel(lambda text, prefix: [1.0, 0, 0] if len(prefix) == 3 else [0, 0.9, 0.1])
-    defense = DecodingAggregation(model, prompts=BARE, max_new_tokens=4, group_by="passage")
-    texts = [f"p{i}" for i in range(8)]
-    answer = defense.answer("q", texts, keep=True)
-    found = defense.certify("q", texts, "aaa", corruption_size=[1, 2], answer=answer)
-    assert [one.tau for one in found] == [1, 1]
-    assert model.sessions == 1
-
-
-def test_prompts_in_another_order_find_their_own_rows() -> None:
-    model = ScriptedDecodingModel(lambda text, prefix: [0, float(text[-1:] or 1) / 10, 0.1])
-    defense = DecodingAggregation(model, prompts=BARE, max_new_tokens=2, group_by="passage")
-    kept = defense.answer("q", ["p1", "p2", "p3"], keep=True).kept
-    prompts = [Prompt(text, (0, len(text) - 2)) for text in ("p3|q", "p1|q")]
-    filler = Prompt("|q", (0, 0))
-    seated = kept.session([*prompts, filler], Prompt("q", None, 0), 2)
-    assert seated is not None
-    assert seated.opening.distributions.groups[:, 1].tolist() == [0.3, 0.1, 0.2]
-    assert kept.session([*prompts, replace(prompts[0], text="p4|q")], Prompt("q", None, 0), 2) is None
-    assert kept.session(prompts, Prompt("q", None, 0), 2) is None
-
-
-@pytest.mark.parametrize("method", [KeywordAggregation, DecodingAggregation, MajorityVoting])
+@pytest.mark.parametrize("method", [KeywordAggregation, MajorityVoting])
 def test_the_bundled_reader_is_asked_once_and_certifies_the_same(method: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model = LocalModel.bundled()
     texts = [f"The mayor of Brezar is {name}." for name in ["Anna Lind"] * 4 + ["Karl Gross", "Ole Berg"]]
@@ -282,7 +225,7 @@ def test_the_bundled_reader_is_asked_once_and_certifies_the_same(method: Any, mo
     for one, other in zip(found, again, strict=True):
         assert replace(one, numerics={}) == replace(other, numerics={})
         assert one.numerics.keys() == other.numerics.keys()
-    assert sum(read) <= (len(texts) if method is DecodingAggregation else 0)
+    assert sum(read) == 0
 
 
 def changed(model: LocalModel) -> None:

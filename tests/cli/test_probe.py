@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from tests.cli import probed
@@ -37,7 +35,7 @@ def test_data_is_data_alone_and_a_server_is_probed_like_a_function(command, serv
 
 def test_the_help_teaches_how_to_read_it(command) -> None:
     said = command("probe", "--help").out
-    for word in ("batch", "attacker", "differed", "exit codes", "--probe probe.json", "answer.determinism"):
+    for word in ("batch", "attacker", "differed", "exit codes", "answer.determinism"):
         assert word in said
 
 
@@ -47,7 +45,6 @@ def test_the_help_teaches_how_to_read_it(command) -> None:
         (("--repeats", 1), "not a whole number from 2"),
         (("--load", 0), "not a whole number from 1"),
         (("--model", "openai:"), "needs a model's name"),
-        (("--model", STEADY, "--output", "/nowhere/probe.json"), "--output '/nowhere/probe.json'"),
         (("--model", STEADY, "--base-url", "http://x"), "--base-url goes with --model"),
     ],
 )
@@ -61,34 +58,6 @@ def test_a_model_that_fails_is_a_failure(command) -> None:
     result = command("probe", "--model", "python:tests.cli.probed:broken", "--repeats", 2, "--load", 1)
     assert (result.code, result.out) == (1, "")
     assert "nothing to compare" in result.err
-
-
-def finding(command, model: str, path: Path) -> str:
-    command("probe", "--model", model, *QUICK, "--output", path)
-    return str(path)
-
-
-def test_a_finding_stands_in_the_answer_of_ask(command, docs: Path, tmp_path: Path) -> None:
-    found = finding(command, DRIFTING, tmp_path / "probe.json")
-    asked = ("ask", "Who runs the mill?", "--docs", docs, "--model", DRIFTING, "--probe", found, "--json")
-    result = command(*asked)
-    determinism = result.data["answer"]["determinism"]
-    assert determinism["model"] == "samples"
-    assert determinism["probe"]["differed"] > 0
-    assert any("a probe compared 18 replies" in w for w in result.data["answer"]["warnings"])
-    quiet = command(*asked, "--accept-sampling")
-    assert not any("probe" in w for w in quiet.data["answer"]["warnings"])
-    assert quiet.data["answer"]["determinism"]["acknowledged"]
-
-
-def test_a_finding_about_another_model_or_no_finding_is_refused(command, docs: Path, tmp_path: Path) -> None:
-    found = finding(command, STEADY, tmp_path / "probe.json")
-    asked = ("ask", "Who runs the mill?", "--docs", docs, "--model", DRIFTING, "--probe")
-    wrong = command(*asked, found)
-    assert wrong.code == 2
-    assert f"is about the model '{STEADY}', not '{DRIFTING}'" in wrong.err
-    (tmp_path / "none.json").write_text("{}")
-    assert command(*asked, tmp_path / "none.json").code == 2
 
 
 def test_prompt_and_load_are_under_way_at_the_same_time(command) -> None:

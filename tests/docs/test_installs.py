@@ -26,7 +26,7 @@ EXTRAS = set(
     )
 )
 # Commands that are not about this package: its repository's own, and those that start a server.
-OTHERS = {"make", "git", "VLLM_BATCH_INVARIANT=1", "python", "mlx_lm.server"}
+OTHERS = {"make", "git", "VLLM_BATCH_INVARIANT=1", "python"}
 
 
 def test_every_snippet_stands_under_an_install_line() -> None:

@@ -15,18 +15,14 @@ Meddle = Callable[[dict[str, Any], dict[str, float]], "dict[str, Any] | Reply | 
 
 
 class LogprobServer(LoopbackServer):
-    """Serves `/v1/completions` for token-id prompts of one model, one row at a time, as many tokens as are asked for.
+    """Serves `/v1/completions` for token-id prompts of one model, one row and one token at a time.
 
     Args:
         model: a causal language model.
         tokenizer: its tokenizer.
         cap: the largest number of log-probabilities that is not refused.
         by_id: whether requests may ask for tokens by number (vLLM) or get them by their text in any case (SGLang).
-        meddle: changes a request's top log-probabilities, or the whole reply; None for neither. Of a request for
-            several tokens it sees one request for each, with the prompt so far, and its `place` from 0 on.
-        lists: how many lists a reply holds at most.
-        text: prompts as token ids are refused, as by llama-cpp-python and mlx-lm.
-        flag: lists are asked for and given as in chats, as by mlx-lm.
+        meddle: changes a request's top log-probabilities, or the whole reply; None for neither.
     """
 
     def __init__(
@@ -37,59 +33,29 @@ class LogprobServer(LoopbackServer):
         cap: int = 100_000,
         by_id: bool = True,
         meddle: Meddle | None = None,
-        text: bool = False,
-        flag: bool = False,
-        lists: int = 1000,
     ) -> None:
         self._model, self._tokenizer = model, tokenizer
         self._cap, self._by_id, self._meddle = cap, by_id, meddle
-        self._text, self._flag, self._lists = text, flag, lists
         self._known: dict[tuple[int, ...], torch.Tensor] = {}
         self._one_at_a_time = threading.Lock()
         super().__init__(self._answer, whole_requests=True)
 
     def _answer(self, request: dict[str, Any]) -> Reply:
-        count, asked = request["logprobs"], request["prompt"]
+        count, prompt = request["logprobs"], tuple(request["prompt"])
         assert request["temperature"] == 0
-        if isinstance(count, bool) != self._flag:
-            return Reply(f"logprobs must {'' if self._flag else 'not '}be of type bool", status=400)
-        if self._text != isinstance(asked, str):
-            return Reply("text input must be of type `str`", status=404)
-        if self._flag:
-            count = request["top_logprobs"]
-        prompt = tuple(self._tokenizer(asked)["input_ids"] if self._text else asked)
+        assert request["max_tokens"] == 1
         if count > self._cap:
             said = f"Requested sample logprobs of {count}, which is greater than max allowed: {self._cap}"
             return Reply(said, status=400)
-        by_id = self._flag or (self._by_id and request.get("return_tokens_as_token_ids", False))
-        written: list[int] = []
-        tops: list[dict[str, Any]] = []
-        for _ in range(request["max_tokens"]):
-            here = (*prompt, *written)
-            top, best = self._top(here, count, by_id=by_id)
-            if self._meddle is not None:
-                so_far = self._tokenizer.decode(here) if self._text else list(here)
-                changed = self._meddle({**request, "prompt": so_far, "place": len(written)}, top)
-                if isinstance(changed, Reply):
-                    if written:
-                        break
-                    return changed
-                top = top if changed is None else changed
-            tops.append(top)
-            written.append(best)
-            if best == self._tokenizer.eos_token_id:
-                break
-        tops = tops[: self._lists]
-        if self._flag:
-            return self._chat_style(tops, written, len(prompt))
-        names = [f"token_id:{token}" if by_id else self._tokenizer.decode([token]) for token in written]
-        listed = {
-            "tokens": names,
-            "token_logprobs": [top.get(name) for name, top in zip(names, tops, strict=False)],
-            "text_offset": [0] * len(names),
-            "top_logprobs": tops,
-        }
-        text = self._tokenizer.decode(written, skip_special_tokens=True)
+        by_id = self._by_id and request.get("return_tokens_as_token_ids", False)
+        top, best = self._top(prompt, count, by_id=by_id)
+        changed = None if self._meddle is None else self._meddle(request, top)
+        if isinstance(changed, Reply):
+            return changed
+        name = f"token_id:{best}" if by_id else self._tokenizer.decode([best])
+        tops = [top if changed is None else changed]
+        listed = {"tokens": [name], "token_logprobs": [tops[0].get(name)], "text_offset": [0], "top_logprobs": tops}
+        text = self._tokenizer.decode([best], skip_special_tokens=True)
         choice = {"index": 0, "text": text, "finish_reason": "length", "logprobs": listed}
         body = {"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
         return Reply(body=json.dumps(body).encode())
@@ -103,18 +69,6 @@ class LogprobServer(LoopbackServer):
             name = f"token_id:{token}" if by_id else self._tokenizer.decode([token])
             top.setdefault(name, max(value, -9999.0))
         return top, int(best.indices[0].item())
-
-    def _chat_style(self, tops: list[dict[str, float]], written: list[int], read: int) -> Reply:
-        """As mlx-lm has it: entries in no order, and the first one named as the token that was written."""
-        content = []
-        for top in tops:
-            entries = [{"id": int(n.partition(":")[2]), "token": "Ġ?", "logprob": value} for n, value in top.items()]
-            content.append({**entries[-1], "top_logprobs": entries[::-1]})
-        text = self._tokenizer.decode(written, skip_special_tokens=True)
-        choice = {"index": 0, "text": text, "finish_reason": "length", "logprobs": {"content": content}}
-        body = {"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
-        usage = {"prompt_tokens": read, "completion_tokens": len(written)}
-        return Reply(body=json.dumps({**body, "usage": usage}).encode())
 
     def _after(self, prompt: tuple[int, ...]) -> torch.Tensor:
         with self._one_at_a_time, torch.inference_mode():

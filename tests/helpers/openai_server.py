@@ -24,7 +24,6 @@ class Reply:
         body: sent as it is in place of all that.
         wait: blocks the response until it is set.
         cut: a stream breaks off before its last chunk.
-        fingerprint: the `system_fingerprint`.
         message: further fields of the message, or of the delta that comes first.
         usage: the token counts, with the reply or in a chunk of their own at the end.
         act: does it all, on the bare connection; called with the request's handler.
@@ -37,7 +36,6 @@ class Reply:
     body: bytes | None = None
     wait: threading.Event | None = None
     cut: bool = False
-    fingerprint: str | None = None
     message: dict[str, Any] = field(default_factory=dict)
     usage: dict[str, Any] | None = None
     act: Callable[[Any], None] | None = None
@@ -154,8 +152,7 @@ class LoopbackServer:
 
             def _common(self, reply: Reply, suffix: str) -> dict[str, Any]:
                 kind = ("chat.completion" if self._chats else "text_completion") + suffix
-                common = {"id": "1", "object": kind, "created": 0, "model": "loopback"}
-                return common if reply.fingerprint is None else {**common, "system_fingerprint": reply.fingerprint}
+                return {"id": "1", "object": kind, "created": 0, "model": "loopback"}
 
             def _json(self, reply: Reply, data: Any) -> None:
                 body = json.dumps(data).encode()

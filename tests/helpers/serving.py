@@ -1,8 +1,4 @@
-"""Real model servers on loopback, for the time of a test: `transformers serve`, mlx-lm and llama-cpp-python.
-
-The latter two have environments of their own: `.venv-mlx` (made by `make test`) and `.venv-llama` (made by
-`make test-llama`, which builds it from source). ROBUSTRAG_TEST_MLX and ROBUSTRAG_TEST_LLAMA name other interpreters.
-"""
+"""A real model server on loopback, for the time of a test: `transformers serve`."""
 
 from __future__ import annotations
 
@@ -19,8 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-
-from tests.needs import interpreter, or_skip
 
 ROOT = Path(__file__).parents[2]
 START = 240  # seconds that a busy machine may take to load everything
@@ -51,32 +45,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-@pytest.fixture(scope="session")
-def mlx_server(reader_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of mlx-lm's server with the bundled reader.
-
-    Without its prompt cache: with it, mlx-lm 0.32.2 fails on a prompt that it has seen.
-    """
-    or_skip("MLX")
-    python = str(interpreter("ROBUSTRAG_TEST_MLX", ".venv-mlx"))
-    options = ["-m", "mlx_lm", "server", "--model", str(reader_folder), "--prompt-cache-size", "0"]
-    with _server(python, options, tmp_path_factory.mktemp("mlx")) as address:
-        yield address
-
-
-@pytest.fixture(scope="session")
-def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of llama-cpp-python's server with the bundled reader as GGUF."""
-    or_skip("LLAMA")
-    python = str(interpreter("ROBUSTRAG_TEST_LLAMA", ".venv-llama"))
-    scratch = tmp_path_factory.mktemp("llama")
-    converted = scratch / "reader.gguf"
-    subprocess.run([python, ROOT / "training" / "reader" / "to_gguf.py", "--out", converted], check=True, cwd=ROOT)
-    options = ["-m", "llama_cpp.server", "--model", str(converted), "--logits_all", "true", "--n_ctx", "2048"]
-    with _server(python, options, scratch, health="/v1/models") as address:
-        yield address
 
 
 @contextmanager

@@ -38,7 +38,7 @@ def chain_of(url: str, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("enforced", "way"), [("json_schema", "structured"), ("tool", "structured"), ("refuses", "text")]
+    ("enforced", "way"), [("json_schema", "structured"), ("both", "structured"), ("refuses", "text")]
 )
 def test_answers_are_those_of_the_core(enforced: str, way: str) -> None:
     with server(enforced) as asked:

@@ -43,7 +43,7 @@ def robust(response: Any) -> Any:
     return response.metadata.robust_answer
 
 
-@pytest.mark.parametrize(("enforced", "way"), [("tool", "structured"), ("refuses", "text"), ("nothing", "text")])
+@pytest.mark.parametrize(("enforced", "way"), [("both", "structured"), ("refuses", "text"), ("nothing", "text")])
 def test_answers_are_those_of_the_core(enforced: str, way: str) -> None:
     with server(enforced) as asked:
         synthesizer = synthesizer_of(asked.url, replies="auto")

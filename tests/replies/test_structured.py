@@ -52,10 +52,7 @@ def test_a_reply_that_was_cut_abstains_unless_its_object_was_complete() -> None:
         assert answer_in(given) is given
 
 
-@pytest.mark.parametrize(
-    ("enforced", "way"),
-    [("both", "json_schema"), ("json_schema", "json_schema"), ("tool", "tool"), ("nothing", ""), ("refuses", "")],
-)
+@pytest.mark.parametrize(("enforced", "way"), [("json_schema", "json_schema"), ("nothing", ""), ("refuses", "")])
 @pytest.mark.parametrize("defense", DEFENSES)
 def test_a_probe_without_passages_shows_how_a_server_is_asked(defense: Any, enforced: str, way: str) -> None:
     with server(enforced) as asked:
@@ -66,29 +63,27 @@ def test_a_probe_without_passages_shows_how_a_server_is_asked(defense: Any, enfo
         assert answer.radius == 1
         assert [g.status for g in answer.groups] == ["supports"] * 4 + ["abstained"]
         assert answer.settings["replies"] == ("structured" if way else "text")
-        probes = 1 if way == "json_schema" else 2
-        assert asked.prompts[:probes] == [PROBE] * probes
+        assert asked.prompts[0] == PROBE
         assert made.answer(QUERY, PASSAGES).text == "Paris"
-        assert PROBE not in asked.prompts[probes:]  # it is known by now
-        field = {"json_schema": "response_format", "tool": "tools", "": "messages"}[way]
-        assert all(field in r for r in asked.requests[probes:])
+        assert PROBE not in asked.prompts[1:]  # it is known by now
+        assert all(("response_format" in r) is bool(way) for r in asked.requests[1:])
         model.close()
 
 
-@pytest.mark.parametrize("enforced", ["both", "nothing"])
+@pytest.mark.parametrize("enforced", ["json_schema", "nothing"])
 def test_no_reply_changes_the_mode(enforced: str) -> None:
     """Neither objects where text is asked for, nor text where objects are, of however many groups."""
     with server(enforced, lambda p: said(p) if p == PROBE else "I am text now") as asked:
         model = OpenAIModel("m", asked.url)
         made = ConsensusAggregation(model, replies="auto")
         for _ in range(2):
-            if enforced == "both":  # no group replies with an object
+            if enforced == "json_schema":  # no group replies with an object
                 with pytest.raises(ModelError, match="its reply is not the object"):
                     made.answer(QUERY, PASSAGES)
             else:
                 assert made.answer(QUERY, PASSAGES).settings["replies"] == "text"
-            assert ("response_format" in asked.requests[-1]) is (enforced == "both")
-        assert asked.prompts.count(PROBE) == (1 if enforced == "both" else 2)
+            assert ("response_format" in asked.requests[-1]) is (enforced == "json_schema")
+        assert asked.prompts.count(PROBE) == 1
         model.close()
 
 
@@ -135,7 +130,7 @@ def test_what_cannot_be_structured_says_so_and_how_to_mend_it() -> None:
     assert caught.value.robustness.abstained
     with server("refuses") as asked:
         model = OpenAIModel("m", asked.url)
-        with pytest.raises(ModelError, match="asked by tool: ServerError 400"):
+        with pytest.raises(ModelError, match="asked by json_schema: ServerError 400"):
             KeywordAggregation(model, replies="structured").answer(QUERY, PASSAGES)
         model.close()
     with pytest.raises(ValueError, match="replies='structured' is for short answers"):
@@ -225,7 +220,7 @@ def test_certificates_read_replies_in_the_same_mode(defense: Any) -> None:
 
 
 def test_every_way_of_asking_gives_the_same_and_the_final_call_is_text() -> None:
-    with server("both") as asked:
+    with server("json_schema") as asked:
         model = OpenAIModel("m", asked.url)
         made = KeywordAggregation(model, replies="structured", final="always")
 

@@ -51,7 +51,7 @@ def settled(settings: Asking) -> Generator[Request, Reply, Asking]:
     if reader.replies == "structured" and not found.way:
         raise ModelError(
             f"replies='structured' needs a model or a server that enforces a JSON schema, and this one replies in text "
-            f"({found.why}); use replies='auto' or replies='text', or a server with response_format or forced tools"
+            f"({found.why}); use replies='auto' or replies='text', or a server with response_format"
         )
     known = replace(reader, replies="structured" if found.way else "text")
     return replace(settings, reader=known)  # type: ignore[type-var]

@@ -23,7 +23,6 @@ from robustrag_integrations.defenses.decoding.states import PrefixStates
 from robustrag_integrations.defenses.decoding.token_choice import ONE
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import DecodingModel, Distributions
-from robustrag_integrations.plans.keeping import Kept
 
 
 def decoding_run(
@@ -34,7 +33,7 @@ def decoding_run(
 ) -> CertificationRun:
     """Return a certification over next-token probabilities."""
     doubts = repeat_warnings(model)
-    certifier = DecodingCertifier(model, metric, question.references, question.kept)
+    certifier = DecodingCertifier(model, metric, question.references)
 
     def numerics() -> dict[str, Any]:
         return {**numerics_of(model), "slack": settings.slack / ONE}
@@ -57,14 +56,12 @@ def decoding_run(
 class DecodingCertifier(Scorer):
     """Performs the requests of a decoding certification with a `DecodingModel`; holds the states of the trees.
 
-    The sessions have as many rows as those of inference. What an answer kept of its own is not computed again.
+    The sessions have as many rows as those of inference.
     """
 
-    def __init__(
-        self, model: DecodingModel, metric: Metric, references: Sequence[str], kept: Kept | None = None
-    ) -> None:
+    def __init__(self, model: DecodingModel, metric: Metric, references: Sequence[str]) -> None:
         super().__init__(metric, references)
-        self._model, self._kept = model, kept
+        self._model = model
         self._states: list[PrefixStates] = []
         self._counts: Counter[str] = Counter()
 
@@ -75,11 +72,7 @@ class DecodingCertifier(Scorer):
         if isinstance(request, OpenTrees):
             none, limit = request.no_retrieval, request.max_new_tokens
             self._states = [
-                PrefixStates(
-                    partial(self._model.open_session, prompts, none, limit),
-                    self._counts,
-                    self._kept.session(prompts, none, limit) if self._kept else None,
-                )
+                PrefixStates(partial(self._model.open_session, prompts, none, limit), self._counts)
                 for prompts in request.sessions
             ]
             return [states.opening for states in self._states]

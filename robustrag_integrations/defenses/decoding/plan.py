@@ -20,7 +20,6 @@ from robustrag_integrations.defenses.decoding.step import (
     DecodingStep,
     choose_step,
     extend,
-    is_doubtful,
     largest_shift,
     rows_too_noisy,
     unsettled,
@@ -231,13 +230,11 @@ def _step(
 ) -> Generator[Request, Reply, tuple[DecodingStep, Distributions]]:
     """Decode one step; where the model's top-K list leaves the choice open, ask it for a longer one.
 
-    Where rows were read ahead, a choice that float noise could change is made from rows that were asked by themselves.
-
     Where a shorter list decides a choice, all probabilities would decide it alike. Only the longest list there is may
     leave a step undecided, and its length is the model's own. So no passage has a say in which lists are used.
     """
     step = choose_step(distributions, answering, settings.eta)
-    while not step.decided(settings.eta) or is_doubtful(step, distributions, settings):
+    while not step.decided(settings.eta):
         more = yield Sharpen()
         if not isinstance(more, Distributions):
             break

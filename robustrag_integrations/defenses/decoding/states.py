@@ -10,7 +10,6 @@ import numpy as np
 
 from robustrag_integrations.defenses.decoding.requests import Branch
 from robustrag_integrations.models.base import DecodingSession, DecodingTree, Distributions, Opening, noise_bound
-from robustrag_integrations.plans.keeping import SaidSession
 
 _Prefix = tuple[int, ...]
 
@@ -24,15 +23,11 @@ class PrefixStates:
     Args:
         opening: opens the session (again).
         counts: the counters of scored prefixes, by kind.
-        said: the distributions of an answer's session over the same prompts; the session is opened where they are not
-            enough.
     """
 
-    def __init__(
-        self, opening: Callable[[], DecodingSession], counts: Counter[str], said: SaidSession | None = None
-    ) -> None:
-        self._open, self._counts, self._said = opening, counts, said
-        self._states: dict[_Prefix, DecodingSession] = {} if said else {(): opening()}
+    def __init__(self, opening: Callable[[], DecodingSession], counts: Counter[str]) -> None:
+        self._open, self._counts = opening, counts
+        self._states: dict[_Prefix, DecodingSession] = {(): opening()}
         self._tree: DecodingTree | None = None
         self._root: _Prefix = ()  # where the tree begins
         self._no_tree = False
@@ -42,7 +37,7 @@ class PrefixStates:
     @property
     def opening(self) -> Opening:
         """The session's opening reply."""
-        return self._said.opening if self._said else self._states[()].opening
+        return self._states[()].opening
 
     def grow(self, branches: Sequence[Branch], *, exact: bool) -> list[Distributions]:
         """Return the distributions after these prefixes, all of one length."""
@@ -60,8 +55,6 @@ class PrefixStates:
         self._no_tree = True
         parents = {b.prefix[:-1] for b in branches}
         self._root = parents.pop()
-        if self._said and not parents and self._root not in self._states:
-            self._states[self._root] = self._state(self._root, used_up=False)
         state = self._states.get(self._root)
         tree = state.tree() if state is not None and not parents else None
         if tree is None:
@@ -88,8 +81,6 @@ class PrefixStates:
 
     def _exact(self, branch: Branch) -> Distributions:
         self._counts["alone"] += 1
-        if self._said and branch.prefix in self._said.after:
-            return self._said.after[branch.prefix]
         *parent, token = branch.prefix
         state = self._state(tuple(parent), used_up=branch.only_child and self._tree is None)
         reply = state.append(token)
@@ -100,8 +91,6 @@ class PrefixStates:
         """Return a session that has read this prefix and may be advanced."""
         if used_up and prefix and prefix in self._states:
             return self._states.pop(prefix)
-        if () not in self._states:  # what was said before did not need it
-            self._states[()] = self._open()
         known = next(n for n in range(len(prefix), -1, -1) if prefix[:n] in self._states)
         copied = self._states[prefix[:known]].fork()
         session, read = (copied, known) if copied is not None else (self._open(), 0)

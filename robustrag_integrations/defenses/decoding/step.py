@@ -14,7 +14,6 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     TokenChoice,
     choose_token,
     fixed_point,
-    is_clear,
     is_decided,
     most_probable,
 )
@@ -71,15 +70,6 @@ def choose_step(distributions: Distributions, answering: Sequence[int], eta: int
     return DecodingStep(
         scores, fallback, choice, math.ceil(untold * ONE), largest_shift(distributions.moved, len(answering))
     )
-
-
-def is_doubtful(step: DecodingStep, distributions: Distributions, settings: DecodingSettings) -> bool:
-    """True if float noise, up to the slack, could change a step whose rows were read ahead."""
-    error = step.error + settings.slack
-    if not distributions.ahead or step.choice.gap - error > settings.eta:
-        return False
-    clear = is_clear(distributions.no_retrieval, distributions.noise + settings.slack / ONE)
-    return not clear or not is_decided(step.choice, step.fallback, settings.eta, error)
 
 
 def largest_shift(noise: float, groups: int) -> int:

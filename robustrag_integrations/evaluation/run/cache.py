@@ -206,10 +206,6 @@ class MeteredModel(AroundModel):
         """The model's own way where it has one: it reports how it went, and must go the same way each time."""
         return self._model.finals() if self._model.shares_batches else AskedAlone(self)
 
-    def truncates(self, prompt: Prompt) -> bool:
-        """True if the model would cut the passages."""
-        return self._model.truncates(prompt)
-
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The model's stream, neither counted nor kept."""
         return self._model.stream(prompt)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.local.cache import BatchKVCache
-from robustrag_integrations.models.local.memory import memory_explained
 from robustrag_integrations.models.local.products import fast_products
 
 _NO_LIMIT = 1_000_000
 _SAMPLED = 1024  # numbers per weight
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")  # on a CPU
 _FIXED_FREQUENCIES = ("default", "linear", "yarn", "llama3", "proportional")  # whatever the longest row's length
 
 
@@ -61,18 +63,6 @@ class CausalLM:
                 limit = min(limit, int(trained or getattr(config, "original_max_position_embeddings", None) or limit))
         return limit
 
-    def memory_explained(self, rows: int, columns: int) -> AbstractContextManager[None]:
-        """Add to an out-of-memory error how many rows of how many columns would have fitted."""
-        return memory_explained(self.device, rows, columns, self.bytes_per_token)
-
-    def bytes_per_token(self) -> int:
-        """Return the bytes of keys and values that one token of one row takes in the cache."""
-        config = self.config
-        heads = int(config.num_attention_heads)
-        shared = int(getattr(config, "num_key_value_heads", None) or heads)
-        width = int(getattr(config, "head_dim", None) or config.hidden_size // heads)
-        return 2 * int(config.num_hidden_layers) * shared * width * int(self.dtype.itemsize)
-
     def fingerprint(self) -> tuple[object, ...]:
         """Return a value that changes when weights are replaced, moved, cast or written in place, and on `forget`."""
         written = ((w.data_ptr(), -1 if w.is_inference() else w._version) for w in weights_of(self.model))
@@ -108,11 +98,9 @@ class CausalLM:
         Returns:
             [rows, keep, V] float32 logits.
         """
-        rows, columns = ids.shape
         given = {"position_ids": positions, "logits_to_keep": keep}
         given = {name: value for name, value in given.items() if name in self.accepts}
-        held = mask.shape[-1] if isinstance(mask, torch.Tensor) else getattr(cache, "capacity", columns)
-        with self.memory_explained(rows, held), fast_products(ids.numel(), self.model):
+        with memory_explained(), fast_products(ids.numel(), self.model):
             output = self.model(
                 input_ids=ids, attention_mask=mask, use_cache=True, **{self.cache_argument: cache, **given}
             )
@@ -122,6 +110,24 @@ class CausalLM:
         if "logits_to_keep" not in self.accepts:
             logits = logits[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]
         return logits.float()
+
+
+@contextmanager
+def memory_explained() -> Iterator[None]:
+    """Say in an out-of-memory error what to lower.
+
+    Raises:
+        ModelError: in place of the library's error.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, torch.OutOfMemoryError) or any(sign in str(error) for sign in _OUT_OF_MEMORY):
+            raise ModelError(
+                "out of memory: ask about fewer passages, put several into a group, or lower max_context_tokens, "
+                "max_new_tokens or prefill_tokens"
+            ) from error
+        raise
 
 
 def weights_of(model: Any) -> list[torch.Tensor]:

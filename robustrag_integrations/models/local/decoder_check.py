@@ -1,8 +1,7 @@
 """Reference logits of short prompts by a model's own code, with which every other way of reading is compared.
 
-Some architectures ignore the mask of padding, or count positions in a way of their own. Their numbers would be wrong,
-and depend on the length of other prompts. Others let a token see those after it: what was read of a prompt is then
-wrong as soon as an answer begins. The influence of other rows is left to the isolation probe.
+Some architectures keep no cache of the library's kind, or count positions in a way of their own: their numbers would be
+wrong. Others let a token see those after it: what was read of a prompt is then wrong as soon as an answer begins.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import torch
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.coupling import why_coupled
-from robustrag_integrations.models.local.padded import PaddedBatch
+from robustrag_integrations.models.local.plain import PlainPrompt
 
 UNREADABLE = (
     AssertionError,
@@ -30,9 +29,8 @@ UNREADABLE = (
 
 _TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the logits; half precision below
 _HALF_TOLERANCE = 0.1
-_ERROR = 0.1  # of the spread: noise is smaller, even for logits that cancel; visible padding moves more
-_LENGTHS, _WIDTH = (9, 12), 24  # of two prompts, and with padding, in tokens
-_LONG, _LONG_WIDTH = 160, 277  # the same of a long one: some layers join tokens by fours, others by 128
+_ERROR = 0.1  # of the spread: noise is smaller, even for logits that cancel
+_LENGTHS = (9, 12)  # of two prompts, in tokens
 _INSTEAD = "Serve it, and ask it with OpenAIModel, or pass a function to CallableModel"
 
 
@@ -85,28 +83,34 @@ def own_readings(lm: CausalLM) -> list[OwnReading]:
 
 
 @torch.inference_mode()
-def check_padding(lm: CausalLM, readings: list[OwnReading]) -> None:
-    """Compare prompts, and a token behind each, read behind padding and by themselves; a long one, too.
+def check_steps(lm: CausalLM, readings: list[OwnReading]) -> bool:
+    """Compare a token behind a prompt in the cache with the model's own reading of the whole.
+
+    Returns:
+        True if the logits are the same bits when they are computed again.
 
     Raises:
-        ModelError: they differ by more than noise.
+        ModelError: the two differ by more than noise.
     """
-    longest = min(_LONG, lm.window // 2)
-    try:
-        gaps = [_gap_behind_padding(lm, reading, _WIDTH) for reading in readings]
-        if longest > max(_LENGTHS):
-            *ids, following = _tokens(lm, longest + 1)
-            long = OwnReading(ids, following, _logits(lm, [*ids, following])[-2:])
-            gaps.append(_gap_behind_padding(lm, long, _LONG_WIDTH))
-    except UNREADABLE as error:
-        raise _unreadable(lm, error) from error
-    for gap, spread in gaps:
+    repeatable = True
+    for reading in readings:
+        try:
+            steps, again = _steps(lm, reading), _steps(lm, reading)
+        except UNREADABLE as error:
+            raise _unreadable(lm, error) from error
+        repeatable = repeatable and torch.equal(steps, again)
+        gap, spread = reading.gap(steps)
         if not gap <= _ERROR * spread:
             raise ModelError(
-                f"{type(lm.model).__name__} reads a prompt behind padding otherwise than by itself (logits differ by "
-                f"{gap:.2g} of {spread:.2g}): its answers would be wrong, and depend on other prompts' lengths. "
-                f"{_INSTEAD}"
+                f"{type(lm.model).__name__} reads a token behind its cache otherwise than in one pass (logits differ "
+                f"by {gap:.2g} of {spread:.2g}): its answers would be wrong. {_INSTEAD}"
             )
+    return repeatable
+
+
+def _steps(lm: CausalLM, reading: OwnReading) -> torch.Tensor:
+    prompt = PlainPrompt(lm, reading.ids)
+    return torch.cat([prompt.open().logits, prompt.append([reading.following])])
 
 
 def _unreadable(lm: CausalLM, error: Exception) -> ModelError:
@@ -114,11 +118,6 @@ def _unreadable(lm: CausalLM, error: Exception) -> ModelError:
         f"{type(lm.model).__name__} cannot be read as a decoder-only language model: {type(error).__name__}: "
         f"{str(error)[:300].rstrip('. ')}. {_INSTEAD}"
     )
-
-
-def _gap_behind_padding(lm: CausalLM, reading: OwnReading, width: int) -> tuple[float, float]:
-    row = PaddedBatch(lm, [reading.ids], width, 1000)
-    return reading.gap(torch.cat([row.open().logits, row.append([reading.following])]))
 
 
 def _seen_ahead(lm: CausalLM, tokens: list[int], logits: torch.Tensor) -> tuple[float, float]:

@@ -75,14 +75,13 @@ class GreedyWriter:
     def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Batch, float]:
         """Return a batch, and how far its logits may be from those of each prompt alone, as a share of the largest.
 
-        Prompts that move each other's numbers by more than float noise are read apart.
+        Prompts that move each other's numbers are read apart.
         """
         if len(prompts) == 1:
             return self._alone(prompts[0]), 0.0
         batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens)
-        if isolation.bounded:
-            least = LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # a few rows may not have shown it all
-            return batch, max(least, isolation.logit_noise)
+        if isolation.exact:
+            return batch, LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # a few rows may not have shown it all
         return self.reader.apart(prompts, self.max_new_tokens), 0.0
 
     def pieces(self, prompt: Encoded) -> Iterator[Piece]:

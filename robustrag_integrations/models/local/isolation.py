@@ -8,50 +8,36 @@ Prompts are read one by one and share only decoding steps, so a step is what is 
 rows, with keys and values made up from those of one short text. A target stands at the even places among neighbours
 with other tokens and lengths, then at the odd places among others; its bits must be the same at all of them. In half
 precision, where rounding hides much, its products are summed once more over numbers that all but cancel. That makes
-two steps and a text of 32 tokens: less than one question. Models that are read in full, all rows in one batch, are
-tested with two such batches.
+two steps and a text of 32 tokens: less than one question.
 
 Where the bits differ, the batch is padded with constant rows until a number of rows is exact: padding is not read, it
-only fills decoding steps. Where there is no such number, `Isolation` says how far the target moved.
+only fills decoding steps. Where there is no such number, every prompt is read and decoded in a batch of its own.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from enum import Enum, auto
 
 import torch
 
-from robustrag_integrations.models.base import noise_bound
 from robustrag_integrations.models.local.attention import Pair
 from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.coupling import why_coupled
 from robustrag_integrations.models.local.memo import ModelMemo
-from robustrag_integrations.models.local.padded import PaddedBatch
 from robustrag_integrations.models.local.rows import PromptRows
 from robustrag_integrations.models.local.summation import HALF, Summation, padded_counts
 
 _SHORT = 5  # tokens of the target
 _TEXT = 32  # tokens of the text that trials take keys and values from, and of their rows if each attends to its own
-_TILE = 16  # columns of a batch that is read in full are a multiple of this
 _STEP_TOKEN = 5
 _EXTREME = 8  # tokens with the largest embeddings: neighbours in a trial
 
 Text = tuple[int, ...]
 
 
-class Kind(Enum):
-    """The kind of a trial's numbers: keys and values, logits, or probabilities of strings."""
-
-    KEPT = auto()
-    LOGITS = auto()
-    SCORES = auto()
-
-
-Trial = Callable[[Sequence[Text], int], Iterator[tuple[Kind, torch.Tensor]]]
+Trial = Callable[[Sequence[Text], int], Iterator[torch.Tensor]]
 """Runs these rows in a batch of this size, padding included; yields all numbers [rows, ...] that other rows may affect,
 in the same order each time."""
 
@@ -65,53 +51,27 @@ class Isolation:
         padded: the rows to run them in, those of padding included.
         exact: True if no bit of the target moved, in what was computed after the prompts and a token more, nor in the
             keys and values that later tokens depend on.
-        moved: how far one of the target's probabilities moved at most.
-        moved_logits: the same for logits, as a share of the largest (taken as at least 1).
-        coupled: why no measurement bounds how far rows move each other; None if one does.
+        coupled: why rows depend on each other by design; None if nothing says so.
         repeatable: True if the target alone computes the same bits twice; tried where no shape is exact.
     """
 
     rows: int
     padded: int
     exact: bool = True
-    moved: float = 0.0
-    moved_logits: float = 0.0
     coupled: str | None = None
     repeatable: bool = True
-
-    @property
-    def bounded(self) -> bool:
-        """True if rows move each other by no more than float noise."""
-        return math.isfinite(self.logit_noise)
-
-    @property
-    def noise(self) -> float:
-        """The bound on how far other rows may move a probability; 1.0 (any distance) where nothing bounds it."""
-        bound = noise_bound(self.moved) if self.bounded else None
-        return 0.0 if self.exact else 1.0 if bound is None else bound
-
-    @property
-    def logit_noise(self) -> float:
-        """The bound on how far other rows may move a logit, as a share of the largest; infinite where nothing does."""
-        if self.exact:
-            return 0.0
-        bound, of_probabilities = noise_bound(self.moved_logits), noise_bound(self.moved)
-        if self.coupled or not self.repeatable or bound is None or of_probabilities is None:
-            return math.inf
-        return bound
 
 
 def in_words(results: Sequence[Isolation]) -> str:
     """Describe the probe's results, for certificates."""
     if not results:
         return "not probed: no batch of several prompts was read yet"
-    moving = [f for f in results if not f.exact]
-    if not moving:
+    moving = next((result for result in results if not result.exact), None)
+    if moving is None:
         rows = ", ".join(f"{f.rows}" + f" as {f.padded}" * (f.padded > f.rows) for f in results)
         return f"probed: not a bit of a row depends on other rows (rows: {rows})"
-    worst = max(moving, key=lambda f: f.moved)
-    why = worst.coupled or ("" if worst.repeatable else "one alone gives other numbers each time")
-    moved = f"probed: {worst.rows} rows of a batch moved each other's probabilities by {worst.moved:.1e}"
+    why = moving.coupled or ("" if moving.repeatable else "one alone gives other numbers each time")
+    moved = f"probed: {moving.rows} rows of a batch move each other's numbers, and each is read in a batch of its own"
     return f"{moved}; {why}" if why else moved
 
 
@@ -120,11 +80,10 @@ class IsolationProbe:
 
     Args:
         lm: the model.
-        at_once: the most tokens to read in one forward pass.
     """
 
-    def __init__(self, lm: CausalLM, at_once: int) -> None:
-        self._lm, self._at_once = lm, at_once
+    def __init__(self, lm: CausalLM) -> None:
+        self._lm = lm
         self._results = ModelMemo[Isolation](lm)
 
     @property
@@ -155,7 +114,7 @@ class IsolationProbe:
         """
         known: list[Sequence[Pair]] = []
 
-        def trial(texts: Sequence[Text], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
+        def trial(texts: Sequence[Text], padded: int) -> Iterator[torch.Tensor]:
             """Take a step of rows that hold columns of the text, each from another place on."""
             if not known:
                 known.append(read(tuple((7919 * i + 11) % vocabulary for i in range(min(_TEXT, longest)))))
@@ -165,37 +124,18 @@ class IsolationProbe:
                     batch.hold(at, [_columns(pair, text) for pair in known[0]], 0)
             with Summation(batch.step_rows) if self._lm.dtype in HALF else nullcontext() as sums:
                 logits = batch.append([text[-1] for text in texts])
-            yield Kind.LOGITS, logits
-            yield from ((Kind.KEPT, kept) for kept in batch.cached())
-            yield from ((Kind.KEPT, left[: batch.rows]) for left in (sums.left.values() if sums else ()))
+            yield logits
+            yield from batch.cached()
+            yield from (left[: batch.rows] for left in (sums.left.values() if sums else ()))
 
         vocabulary = self._lm.model.get_input_embeddings().weight.shape[0]
         most = longest if columns else min(_TEXT, longest)  # a model may have no room for more
         lengths = (_SHORT, longest) if columns else (_SHORT,)
-        return self._result(trial, rows, most, columns or most, lengths)
-
-    def full(self, rows: int, width: int, strings: Sequence[Sequence[int]]) -> Isolation:
-        """Probe batches of this width that are read in full, and have strings scored behind their prompts."""
-
-        def trial(texts: Sequence[Text], padded: int) -> Iterator[tuple[Kind, torch.Tensor]]:
-            """Read, score, and take a decoding step."""
-            batch = PaddedBatch(self._lm, texts, width, self._at_once, padded - len(texts))
-            opened = batch.open(strings)
-            yield from ((Kind.KEPT, kept) for kept in batch.cached())
-            yield Kind.LOGITS, opened.logits
-            yield Kind.SCORES, opened.spelled[:, None]
-            yield Kind.LOGITS, batch.append([_STEP_TOKEN] * batch.rows)
-            yield from ((Kind.KEPT, kept) for kept in batch.cached())
-
-        return self._result(trial, rows, width - 1, (width, *map(tuple, strings)))
-
-    def _result(
-        self, trial: Trial, rows: int, longest: int, shapes: Hashable, lengths: Sequence[int] = (_SHORT,)
-    ) -> Isolation:
-        return self._results.get((rows, shapes), lambda: self._probe(trial, rows, longest, lengths))
+        shapes = (rows, columns or most)
+        return self._results.get(shapes, lambda: self._probe(trial, rows, most, lengths))
 
     def _probe(self, trial: Trial, rows: int, longest: int, lengths: Sequence[int]) -> Isolation:
-        """Find the smallest number of rows at which none affects another's bits; else measure how far they move."""
+        """Find the smallest number of rows at which none affects another's bits."""
         embeddings = self._lm.model.get_input_embeddings().weight.detach()
         extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, len(embeddings))).indices.tolist()
         tried = [_layouts(rows, longest, len(embeddings), extreme, length) for length in lengths]
@@ -203,13 +143,7 @@ class IsolationProbe:
         for padded in () if coupled else padded_counts(rows):
             if not any(_moves(trial, padded, layouts) for layouts in tried):
                 return Isolation(rows, padded)
-        layouts = tried[-1]
-        return Isolation(rows, rows, False, *_movement(trial, rows, layouts), coupled, _repeats(trial, layouts))
-
-
-def whole_tiles(columns: int) -> int:
-    """Round columns up to a multiple of a tile."""
-    return -(-columns // _TILE) * _TILE
+        return Isolation(rows, rows, False, coupled, _repeats(trial, tried[-1]))
 
 
 @dataclass(frozen=True)
@@ -244,7 +178,7 @@ def _moves(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> bool:
     """True if the target's bits are not the same everywhere."""
     expected: list[torch.Tensor] = []
     for layout in layouts:
-        for at, (_, numbers) in enumerate(trial(layout.rows, padded)):
+        for at, numbers in enumerate(trial(layout.rows, padded)):
             bits = _bits(numbers[list(layout.targets)])
             if at == len(expected):
                 expected.append(bits[0].clone())
@@ -253,40 +187,12 @@ def _moves(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> bool:
     return False
 
 
-def _movement(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> tuple[float, float]:
-    """Measure how far the target's probabilities and logits (as a share of the largest) move; infinite if NaN.
-
-    The target in a batch alone is compared, too.
-    """
-    expected: list[torch.Tensor] = []
-    moved = moved_logits = 0.0
-    alone = _Layout((layouts[0].rows[layouts[0].targets[0]],), (0,))
-    for layout in (*layouts, alone):
-        computed = trial(layout.rows, 1 if layout is alone else padded)
-        for at, (kind, numbers) in enumerate((k, n) for k, n in computed if k is not Kind.KEPT):
-            seen = numbers[list(layout.targets)].double()
-            if at == len(expected):
-                expected.append(seen[0])
-            wanted = expected[at]
-            if kind is Kind.SCORES:
-                moved = max(moved, _gap(seen, wanted))
-                continue
-            moved = max(moved, _gap(seen.softmax(-1), wanted.softmax(-1)))
-            moved_logits = max(moved_logits, _gap(seen, wanted) / max(1.0, float(wanted.abs().max())))
-    return moved, moved_logits
-
-
 def _repeats(trial: Trial, layouts: Sequence[_Layout]) -> bool:
     """Tell whether the target, read alone before and after other texts, has the same bits each time."""
     target = layouts[0].rows[layouts[0].targets[0]]
-    runs = [
-        [_bits(numbers).clone() for _, numbers in trial((text,), 1)] for text in (target, *layouts[1].rows[1:2], target)
-    ]
+    texts = (target, *layouts[1].rows[1:2], target)
+    runs = [[_bits(numbers).clone() for numbers in trial((text,), 1)] for text in texts]
     return all(map(torch.equal, runs[0], runs[-1]))
-
-
-def _gap(seen: torch.Tensor, wanted: torch.Tensor) -> float:
-    return float((seen - wanted).abs().max().nan_to_num(nan=math.inf))
 
 
 def _bits(numbers: torch.Tensor) -> torch.Tensor:

@@ -73,8 +73,8 @@ class LocalModel(TextModel, DecodingModel):
         prefill_tokens: number of tokens that are read in one forward pass; more are read in several, which bounds the
             memory that activations take.
         apart: True if decoding aggregation reads every prompt in a batch of its own, so that no other group can affect
-            its numbers whatever the model does, at the price of a forward pass per group and token. None: where the
-            isolation probe finds that the rows of a batch move each other by more than float noise.
+            its numbers whatever the model does, at the price of a forward pass per group and token. Otherwise only
+            where the isolation probe finds that the rows of a batch move each other.
         fixed_shapes: True if decoding steps attend to as many columns as the settings allow, as suits accelerators;
             otherwise each row attends by itself, at its own length. None: on every device but the CPU.
 
@@ -99,7 +99,7 @@ class LocalModel(TextModel, DecodingModel):
         share_prefixes: bool = True,
         prefix_cache_bytes: int = 2**28,
         prefill_tokens: int = 8192,
-        apart: bool | None = None,
+        apart: bool = False,
         fixed_shapes: bool | None = None,
     ) -> None:
         if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
@@ -114,14 +114,16 @@ class LocalModel(TextModel, DecodingModel):
         sizes = {"max_context_tokens": max_context_tokens, "max_new_tokens": max_new_tokens}
         check_at_least(1, **sizes, prefill_tokens=prefill_tokens)
         check_at_least(0, prefix_cache_bytes=prefix_cache_bytes)
-        choices = {"chat": chat, "apart": apart, "fixed_shapes": fixed_shapes}
-        check_flag(share_prefixes=share_prefixes, **{k: flag for k, flag in choices.items() if flag is not None})
+        choices = {"chat": chat, "fixed_shapes": fixed_shapes}
+        check_flag(
+            share_prefixes=share_prefixes, apart=apart, **{k: flag for k, flag in choices.items() if flag is not None}
+        )
         self._model = model
         self._tokenizer = tokenizer
         self._max_new_tokens = max_new_tokens
         self._apart = apart
-        self._chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
-        self._encoder = PromptEncoder(tokenizer, chat=self._chat, template_options=template_options)
+        chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
+        self._encoder = PromptEncoder(tokenizer, chat=chat, template_options=template_options)
         self._lm = CausalLM(model)
         self._reader = PromptReader(
             self._lm,
@@ -134,7 +136,7 @@ class LocalModel(TextModel, DecodingModel):
         self._layout = PromptLayout(self._lm, self._encoder, max_context_tokens, self._abstentions)
         configs = (model.config, getattr(model, "generation_config", None))
         self._codec = TokenizerCodec(tokenizer, frozenset().union(*map(ends_in, configs)))
-        ends = tuple(stop) if stop is not None else (() if self._chat else ("\n\n",))
+        ends = tuple(stop) if stop is not None else (() if chat else ("\n\n",))
         self._writer = GreedyWriter(self._reader, self._codec, ends, max_new_tokens)
         self._name = name or getattr(model.config, "name_or_path", "") or type(model).__name__
 
@@ -157,15 +159,13 @@ class LocalModel(TextModel, DecodingModel):
             settings: the constructor's keyword arguments.
 
         Raises:
-            ModelError: the model cannot be loaded, or its name is one that only the command line knows.
-            ValueError: there is no such device or precision here.
+            ModelError: the model cannot be loaded.
+            ValueError: there is no such precision.
             TypeError: `name_or_path` is not a name.
         """
         if not isinstance(name_or_path, (str, os.PathLike)):
             raise TypeError(f"name_or_path must be a folder or a name on the model hub, got {name_or_path!r:.60}")
-        if not os.path.isdir(name_or_path) and (instead := _said_in_python(str(name_or_path))):
-            raise ModelError(f"{name_or_path!r} is a name for the command line; in Python call {instead}")
-        place = _device("cuda" if torch.cuda.is_available() else "cpu") if device is None else _device(device)
+        place = torch.device(device if device is not None else "cuda" if torch.cuda.is_available() else "cpu")
         precision = _precision(("float32" if place.type == "cpu" else "auto") if dtype is None else dtype)
         try:
             tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
@@ -208,15 +208,8 @@ class LocalModel(TextModel, DecodingModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about an instruct model without its chat template, and about reasoning that cannot be turned off."""
-        if self._encoder.frame is not None:
-            return self._encoder.frame.warnings
-        if self._chat or not _has_a_frame(self._tokenizer):
-            return ()
-        return (
-            "the tokenizer has a chat template and chat=False leaves it out: an instruct model then reads prompts that "
-            "it was not trained on; leave chat=False out, or take the base model",
-        )
+        """Warnings about reasoning that cannot be turned off."""
+        return self._encoder.frame.warnings if self._encoder.frame is not None else ()
 
     @property
     def codec(self) -> TokenCodec:
@@ -231,7 +224,7 @@ class LocalModel(TextModel, DecodingModel):
     @property
     def repeats(self) -> Repeats:
         """Deterministic, as decoding is greedy, unless the isolation probe saw the numbers themselves change."""
-        if all(found.repeatable for found in self._reader.probe.results):
+        if self._reader.is_repeatable:
             return Repeats("deterministic", "greedy, in this process")
         return Repeats("samples", "the isolation probe found that a prompt gives other numbers when it is read again")
 
@@ -245,8 +238,9 @@ class LocalModel(TextModel, DecodingModel):
             **self._template_options,
             "attention": str(getattr(self._model.config, "_attn_implementation", None)),
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
-            "reading": self._reader.in_words(),
-            "isolation": "every prompt in a batch of its own" if self._apart else in_words(self._reader.probe.results),
+            "isolation": "every prompt in a batch of its own"
+            if self._apart or self.why_not_shared
+            else in_words(self._reader.probe.results),
         }
 
     @property
@@ -293,14 +287,11 @@ class LocalModel(TextModel, DecodingModel):
             yield self._encoder.opened
         for piece in self._writer.pieces(encoded):
             if isinstance(piece, Ending):
-                yield replace(piece, usage=self._usage([encoded], ["".join(said)])[0])
+                [usage] = self._usage([encoded], ["".join(said)])
+                yield Response.of("", replace(piece, usage=usage), truncated=encoded.truncated)
             else:
                 said.append(piece)
                 yield piece
-
-    def truncates(self, prompt: Prompt) -> bool:
-        """Tell whether the passages of a prompt are too long for the context window."""
-        return self._encode_final(prompt).truncated
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream` in a thread."""
@@ -322,11 +313,13 @@ class LocalModel(TextModel, DecodingModel):
 
     def _batch(self, encoded: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, float]:
         """Return the rows of a session, and how far other groups may move their probabilities."""
-        if self._apart is not True:
-            batch, isolation = self._reader.together(encoded, longest, room, self._abstentions)
-            if isolation.bounded or self._apart is False or not isolation.repeatable:
-                return batch, isolation.noise
-        return self._reader.apart(encoded, room), 0.0
+        noise = 0.0
+        if not self._apart:
+            batch, isolation = self._reader.together(encoded, longest, room)
+            if isolation.exact:
+                return batch, 0.0
+            noise = 0.0 if isolation.repeatable else 1.0
+        return self._reader.apart(encoded, room), noise
 
     def finals(self) -> FinalAnswers:
         """Return the answerer of a certification's final prompts, packed where float noise cannot change an answer."""
@@ -369,47 +362,6 @@ class LocalModel(TextModel, DecodingModel):
         """Return the number of each text's tokens, special ones apart."""
         readable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
         return list(map(len, self._tokenizer(readable, add_special_tokens=False)["input_ids"]))
-
-
-def _said_in_python(name: str) -> str | None:
-    """Return the Python call for a model of this name on the command line; None if it may be a name of the hub."""
-    if name == "bundled":
-        return "LocalModel.bundled()"
-    kind, _, rest = name.partition(":")
-    calls = {
-        "openai": f"OpenAIModel({rest!r}, base_url)",
-        "openai-completions": f"RemoteDecodingModel({rest!r}, base_url)",
-        "python": "CallableModel(function)",
-    }
-    return calls.get(kind) if rest else None
-
-
-def _has_a_frame(tokenizer: Any) -> bool:
-    """True if the tokenizer's chat template puts anything around a message."""
-    if not getattr(tokenizer, "chat_template", None):
-        return False
-    try:
-        shown = tokenizer.apply_chat_template(
-            [{"role": "user", "content": "?"}], add_generation_prompt=True, tokenize=False
-        )
-    except Exception:  # a template with other requirements is still a template
-        return True
-    return str(shown).strip() != "?"
-
-
-def _device(given: object) -> torch.device:
-    """Return an available device.
-
-    Raises:
-        ValueError: there is no device of that name.
-    """
-    try:
-        found = given if isinstance(given, torch.device) else torch.device(str(given))
-    except RuntimeError:
-        raise ValueError(f"device={given!r:.60} is none that torch knows; write 'cpu', 'cuda' or 'cuda:0'") from None
-    if found.type == "cuda" and (found.index or 0) >= (there := torch.cuda.device_count()):
-        raise ValueError(f"device={str(given)!r}: torch finds {there} CUDA devices here; leave device= out")
-    return found
 
 
 def _precision(given: object) -> str:

@@ -15,7 +15,7 @@ import torch
 from robustrag_integrations.models.local.batch import Opened, column_parts
 from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
-from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.causal_lm import CausalLM, memory_explained
 from robustrag_integrations.models.local.masks import MaskRules
 from robustrag_integrations.models.local.token_tree import Stem, known_noise
 from robustrag_integrations.models.local.trie import TokenTrie
@@ -55,7 +55,7 @@ class SinglePrompt:
     def __init__(self, lm: CausalLM, rules: MaskRules, row: Row, *, room: int, at_once: int) -> None:
         self._lm, self._rules, self._at_once, self._rest = lm, rules, at_once, row.rest
         self.tokens, capacity = row.shared, row.tokens + room
-        with torch.inference_mode(), lm.memory_explained(1, capacity):
+        with torch.inference_mode(), memory_explained():
             self.cache = BatchKVCache(1, capacity)
             if row.prefix:
                 self.cache.put(0, row.prefix.layers)

@@ -1,4 +1,4 @@
-"""Reading a model's prompts: with shared prefixes where its architecture allows it, in full elsewhere.
+"""Reading a model's prompts: with shared prefixes where its architecture allows it, each by itself elsewhere.
 
 The prefix of all questions' prompts is read once and kept (`PrefixStore`), then the one of this question's prompts;
 behind these, each prompt reads its own passage by itself. All rows take decoding steps together, in shapes that no
@@ -6,7 +6,7 @@ passage decides and in a number of rows that the isolation probe found exact.
 
 A model is examined before its first prompt. It reads two short prompts by its own code; then in the ways of sharing
 that its configuration allows, the best first, and the first that gives the same logits is taken. Where there is none,
-all prompts are left-padded rows of one batch, if the model gives the same logits behind padding; else it is refused.
+each prompt is a batch of its own, if the model gives the same logits from its cache; else it is refused.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.decoder_check import (
     UNREADABLE,
     OwnReading,
-    check_padding,
+    check_steps,
     own_readings,
     tolerance,
 )
 from robustrag_integrations.models.local.encoding import Encoded
-from robustrag_integrations.models.local.isolation import Isolation, IsolationProbe, Text, whole_tiles
+from robustrag_integrations.models.local.isolation import Isolation, IsolationProbe, Text
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
-from robustrag_integrations.models.local.padded import PaddedBatch
+from robustrag_integrations.models.local.plain import PlainPrompt
 from robustrag_integrations.models.local.prefixes import BatchPrefixes, PrefixStore
 from robustrag_integrations.models.local.prompt import Row, SinglePrompt, read_prefix
 from robustrag_integrations.models.local.rows import PromptRows
@@ -75,9 +75,9 @@ class PromptReader:
     def __init__(self, lm: CausalLM, *, share: bool, keep_bytes: int, at_once: int, fixed_shapes: bool) -> None:
         self.lm, self.at_once, self.fixed_shapes = lm, at_once, fixed_shapes
         self.prefixes = PrefixStore(lm, keep_bytes)
-        self.probe = IsolationProbe(lm, at_once)
+        self.probe = IsolationProbe(lm)
         self._examined: _Way | str | None = None if share else "switched off"
-        self._is_checked = False
+        self._is_checked, self._is_repeatable = False, True
         self._lock = threading.Lock()
 
     @property
@@ -86,9 +86,10 @@ class PromptReader:
         way = self._way()
         return way if isinstance(way, str) else None
 
-    def in_words(self) -> str:
-        """Describe the shapes in which prompts are read, for certificates."""
-        return "all in one batch of a fixed width" if self.why_not_shared else "each by itself, at its own length"
+    @property
+    def is_repeatable(self) -> bool:
+        """True unless a prompt was seen to give other numbers when it is read again."""
+        return self._is_repeatable and all(result.repeatable for result in self.probe.results)
 
     def forget(self) -> None:
         """Drop the kept prefixes and all measurements."""
@@ -105,7 +106,7 @@ class PromptReader:
         """
         way = self._checked_way()
         if isinstance(way, str):
-            return PaddedBatch(self.lm, [prompt.ids], 1 + len(prompt.ids), self.at_once)
+            return PlainPrompt(self.lm, prompt.ids)
         row = self._row(way.rules, prompt, self.prefixes.of_one_batch())
         return SinglePrompt(self.lm, way.rules, row, room=room, at_once=self.at_once)
 
@@ -113,17 +114,14 @@ class PromptReader:
         """Lay out prompts in batches of one."""
         return SeparateBatches([self.alone(prompt, room) for prompt in prompts])
 
-    def together(
-        self, prompts: Sequence[Encoded], longest: Sequence[int], room: int, strings: Sequence[Sequence[int]] = ()
-    ) -> tuple[Batch, Isolation]:
-        """Lay out prompts as rows of one batch.
+    def together(self, prompts: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, Isolation]:
+        """Lay out prompts as rows of one batch, where prefixes are shared.
 
         Args:
             prompts: the prompts to read, two or more.
             longest: per prompt, the most tokens that it could have had, whatever its passage; shapes follow from these,
                 so that no row decides them.
             room: number of tokens that may come after the prompts.
-            strings: the strings to score behind the prompts, as tokens.
 
         Returns:
             The batch, and the isolation of its rows.
@@ -131,10 +129,8 @@ class PromptReader:
         way = self._checked_way()
         count = len(prompts)
         if isinstance(way, str):
-            width = whole_tiles(1 + max(longest))
-            isolation = self.probe.full(count, width, strings)
-            padding = isolation.padded - count
-            return PaddedBatch(self.lm, [p.ids for p in prompts], width, self.at_once, padding), isolation
+            repeatable = self._is_repeatable
+            return self.apart(prompts, room), Isolation(count, count, repeatable, repeatable=repeatable)
         read = self.prefixes.of_one_batch()
         rows = [self._row(way.rules, p, read) for p in prompts]
         laid = self._rows(way, rows, longest, room)
@@ -149,8 +145,7 @@ class PromptReader:
         def read_text(text: Text) -> Sequence[Pair]:
             return read_prefix(self.lm, way.rules, text, None, self.at_once).layers
 
-        with self.lm.memory_explained(count, laid.before + laid.cache.capacity):
-            isolation = self.probe.steps(lay, read_text, count, laid.step_shape, laid.longest - laid.before)
+        isolation = self.probe.steps(lay, read_text, count, laid.step_shape, laid.longest - laid.before)
         return self._rows(way, rows, longest, room, isolation.padded), isolation
 
     def _rows(
@@ -199,7 +194,7 @@ class PromptReader:
         with self._lock:
             if isinstance(way, str) and not self._is_checked:
                 with uncancelled():
-                    check_padding(self.lm, own_readings(self.lm))
+                    self._is_repeatable = check_steps(self.lm, own_readings(self.lm))
             self._is_checked = True
         return way
 

@@ -21,7 +21,7 @@ from robustrag_integrations.models.local.attention import Pair
 from robustrag_integrations.models.local.batch import Opened
 from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
-from robustrag_integrations.models.local.causal_lm import CausalLM
+from robustrag_integrations.models.local.causal_lm import CausalLM, memory_explained
 from robustrag_integrations.models.local.masks import NOWHERE, MaskRules
 from robustrag_integrations.models.local.prompt import Row, SinglePrompt
 from robustrag_integrations.models.local.token_tree import Stem, known_noise
@@ -116,7 +116,7 @@ class PromptRows:
         """Read each prompt into its row, and score the strings behind it. Prompts that are the same are read once."""
         known: dict[tuple[int, tuple[int, ...]], tuple[list[Pair], Opened]] = {}
         room, opened = sum(map(len, strings)), []
-        with self._lm.memory_explained(self.step_rows, self.before + self.cache.capacity):
+        with memory_explained():
             for at, row in enumerate(self._rows):
                 key = id(row.prefix), row.rest
                 if key not in known:

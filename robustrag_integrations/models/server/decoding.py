@@ -1,9 +1,8 @@
 """Decoding aggregation on a server: next-token probabilities from the completions API.
 
-Every row of a session (a group's prompt, or the question alone) has requests of its own: for several tokens as long as
-it agrees with the answer, and for one token at a time after that, with the top-K log-probabilities of each. Prompts go
-out as token ids, so that all rows are extended by the very same token; to servers that take no ids, as texts that the
-tokenizer reads as exactly these ids. With prefix caching, each prompt is read once.
+Every row of a session (a group's prompt, or the question alone) has requests of its own, for one token at a time with
+its top-K log-probabilities. Prompts go out as token ids, so that all rows are extended by the very same token. With
+prefix caching, each prompt is read once.
 
 A list of K tokens leaves the others open: each has at most the probability of the last one listed, and at most what
 all listed ones leave over. Rows state the lower bound (0 for what is not listed) and how much more it may be; the plan
@@ -13,45 +12,47 @@ widens every comparison by the sum of that, and has the session ask for longer l
 from __future__ import annotations
 
 import asyncio
-import functools
-import sys
-from collections.abc import AsyncGenerator, Mapping, Sequence
+import copy
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.redaction import redacted
-from robustrag_integrations.answers.usage import Usage
-from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import DecodingModel, DecodingSession, Response
-from robustrag_integrations.models.caller import ModelCaller
-from robustrag_integrations.models.limits import CallLimits
+from robustrag_integrations.answers.usage import Usage, together
+from robustrag_integrations.errors import ModelError, QuorumError
+from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response
 from robustrag_integrations.models.local.encoding import PromptEncoder
-from robustrag_integrations.models.server.completions import DIALECTS, Continuation, Dialect, continuation
 from robustrag_integrations.models.server.connection import ServerError, largest_reply
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.models.server.replies import parsed
-from robustrag_integrations.models.server.session import RemoteSession, ServerRefusal, Wanted
+from robustrag_integrations.models.server.token_lists import TokenList, token_list
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
 _BY_NUMBER = {"return_tokens_as_token_ids": True}  # vLLM names tokens by number; other servers ignore it
-_REFUSED = (400, 404, 422)
-_PROBE = Prompt("Which river is the longest?")  # tries the dialects; it holds no passage
+_LONGER = 8  # the factor by which lists grow where they leave a choice open
+_NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
+
+Tokens = tuple[int, ...]
+_Place = tuple[int, Tokens]  # a row, and the tokens behind its prompt
 
 
-class _NoReply(ModelError):
-    """The server did not answer; asking for less would not help."""
+class ServerRefusal(ModelError):
+    """A lasting refusal: the server will never do what was asked."""
 
 
 class RemoteDecodingModel(OpenAIModel, DecodingModel):
     """A model on an OpenAI-compatible server that gives token log-probabilities, such as vLLM or SGLang.
 
     It does what a `LocalModel` does: text for all defences, and next-token probabilities for decoding aggregation. The
-    server must run the completions API, and have prefix caching on for speed. How it wants to be asked (prompts as
-    token ids or as text, lists as in completions or as in chats) is found out once, where it refuses the usual way.
+    server must run the completions API, take prompts as token ids, and have prefix caching on for speed.
 
     Args:
         model: the model's name on the server.
@@ -63,9 +64,6 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         template_options: variables of the chat template; these take precedence.
         top_logprobs: K, how many tokens each request asks for; vLLM allows 20 unless it was started with more.
         max_top_logprobs: how many are asked for at most where K leave a choice open; None: until the server refuses.
-        speculate: number of tokens that a row is asked for at once, as long as it agrees with the answer. All but the
-            first of such a reply were computed in another shape, so choices closer than the slack are made from
-            requests for one token. 1: every token of every row is a request of its own.
         max_context_tokens: number of tokens of passages that each group may have; longer ones are cut, with a warning.
         settings: further arguments of `OpenAIModel`: `seed`, `max_tokens`, `options`, `timeout`, `attempts`,
             `max_concurrency` (at least the number of groups and one more lets all rows run at once), `name`.
@@ -86,11 +84,10 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         template_options: Mapping[str, Any] | None = None,
         top_logprobs: int = 20,
         max_top_logprobs: int | None = None,
-        speculate: int = 12,
         max_context_tokens: int = 1024,
         **settings: Any,
     ) -> None:
-        check_at_least(1, top_logprobs=top_logprobs, speculate=speculate, max_context_tokens=max_context_tokens)
+        check_at_least(1, top_logprobs=top_logprobs, max_context_tokens=max_context_tokens)
         if max_top_logprobs is not None and max_top_logprobs < top_logprobs:
             raise ValueError(f"max_top_logprobs={max_top_logprobs!r} must be at least top_logprobs={top_logprobs}")
         if unknown := sorted(settings.keys() & {"api", "system", "temperature"}):
@@ -109,13 +106,6 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         self.top_logprobs = min(top_logprobs, self._codec.size)
         self.most_logprobs = min(max_top_logprobs or self._codec.size, self._codec.size)
         self._max_context_tokens = max_context_tokens
-        self.speculate = speculate
-        self.drift: float | None = None
-        self._dialect = DIALECTS[0]
-        self._some_tokens = {
-            **{name: value for name, value in self._fields.items() if name != "stop"},
-            "extra_body": {**_BY_NUMBER, **self._fields.get("extra_body", {})},
-        }
 
     @property
     def codec(self) -> TokenizerCodec:
@@ -129,13 +119,8 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     @property
     def numerics(self) -> dict[str, str]:
-        """The source of the probabilities: server, length of lists, tokens per request and drift."""
-        drift = "" if self.drift is None else f", lists drift by {self.drift:.1e}"
-        return {
-            "server": self._connection.address,
-            "top_logprobs": str(self.top_logprobs),
-            "speculate": f"{self.speculate}{drift}",
-        }
+        """The source of the probabilities: server and length of lists."""
+        return {"server": self._connection.address, "top_logprobs": str(self.top_logprobs)}
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
         """Ask for the first token of every prompt.
@@ -148,115 +133,52 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         self._encoder.refuse_reasoning()
         encoded = [self._encoder.encode(p, self._max_context_tokens) for p in (*prompts, no_retrieval)]
         truncated = tuple(e.truncated for e in encoded[:-1])
-        return RemoteSession(self, [e.ids for e in encoded], truncated, max_new_tokens)
+        return RemoteSession(self, [e.ids for e in encoded], truncated)
 
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
-        ids = self._encoder.encode(Prompt(prompt)).ids
-        return {"prompt": self._dialect.prompt(ids, self._codec), **self._fields, **more}
+        return {"prompt": list(self._encoder.encode(Prompt(prompt)).ids), **self._fields, **more}
 
     # --- what sessions ask for
 
-    def ask(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
-        """Return each prompt's continuation, with the `count` most probable tokens at each position."""
-        return self._loop.run(self._all(wanted, count))
+    def ask(self, prompts: Sequence[Tokens], count: int) -> list[TokenList | ModelError]:
+        """Return the `count` most probable tokens after each prompt."""
+        return self._loop.run(self._all(prompts, count))
 
-    async def _all(self, wanted: Sequence[Wanted], count: int) -> list[Continuation | ModelError]:
-        return list(await asyncio.gather(*(self._after(one, count) for one in wanted)))
+    async def _all(self, prompts: Sequence[Tokens], count: int) -> list[TokenList | ModelError]:
+        return list(await asyncio.gather(*(self._after(prompt, count) for prompt in prompts)))
 
-    async def _after(self, wanted: Wanted, count: int) -> Continuation | ModelError:
-        """Return a prompt's continuation. Where a reply of several tokens fails, ask for one token instead."""
-        result = await self._tokens_in(self._dialect, wanted, count, self._caller)
-        if wanted.length == 1 or isinstance(result, (Continuation, _NoReply)):
-            return result
-        one = await self._tokens_in(self._dialect, Wanted(wanted.prompt, 1), count, self._caller)
-        return one if isinstance(one, ModelError) else replace(one, asked=(Usage(), *one.asked))
-
-    async def _tokens_in(
-        self, dialect: Dialect, wanted: Wanted, count: int, caller: ModelCaller
-    ) -> Continuation | ModelError:
-        try:
-            request = {
-                "prompt": dialect.prompt(wanted.prompt, self._codec),
-                **self._some_tokens,
-                "max_tokens": wanted.length,
-                "extra_body": {**dialect.lists(count), **self._some_tokens["extra_body"]},
-            }
-            read = functools.partial(self._read_tokens, dialect, wanted, count)  # may have to learn all tokens' texts
-            largest = largest_reply(request)
-            return await caller.acall(
+    async def _after(self, prompt: Tokens, count: int) -> TokenList | ModelError:
+        fields = {name: value for name, value in self._fields.items() if name != "stop"}
+        extra = {**_BY_NUMBER, **self._fields.get("extra_body", {})}
+        request = {**fields, "prompt": list(prompt), "max_tokens": 1, "logprobs": count, "extra_body": extra}
+        largest, read = largest_reply(request), partial(self._read_list, count)
+        try:  # `read` may have to learn all tokens' texts, whatever the length of the reply
+            return await self._caller.acall(
                 lambda: self._accepted(request, lambda sent: self._connection.reply(sent, largest, read, at_once=0))
             )
         except ServerError as error:
-            failed = _explained(self._shown(error), error.status, count)
+            return _explained(self._shown(error), error.status, count)
         except Exception as error:
-            failed = self._shown(error)
-        return failed
+            return self._shown(error)
 
-    def _read_tokens(self, dialect: Dialect, wanted: Wanted, count: int, body: bytes) -> Continuation:
-        reply = parsed(body)
-        dialect.check(reply, len(wanted.prompt))
-        self._fingerprints.note(reply)
-        greedy = self._fields.get("temperature") == 0 and "temperature" not in self._refused
-        return continuation(reply, count, wanted.length, self._codec, greedy=greedy)
-
-    def learn_dialect(self) -> list[str]:
-        """Find the server's dialect; return its refusals of all dialects if it takes none, else nothing."""
-        return self._loop.run(self._learn())
-
-    async def _learn(self) -> list[str]:
-        """`learn_dialect` in the event loop; the caller may hold a slot, so none is waited for."""
-        ids = self._encoder.encode(_PROBE).ids
-        caller = replace(self._caller, limits=CallLimits(sys.maxsize, self._caller.limits.timeout))
-        refusals: dict[str, None] = {}
-        for dialect in DIALECTS:
-            result = await self._tokens_in(dialect, Wanted(ids, 1), self.top_logprobs, caller)
-            if isinstance(result, Continuation):
-                self._dialect = dialect
-                return []
-            refusals[str(result)] = None
-        return list(refusals)
+    def _read_list(self, count: int, body: bytes) -> TokenList:
+        return token_list(parsed(body), count, self._codec)
 
     async def _areply(self, prompt: str) -> Response:
-        try:
-            response = await super()._areply(prompt)
-        except ServerError as error:
-            if not await self._learns_from(error):
-                raise
-            response = await super()._areply(prompt)
+        response = await super()._areply(prompt)
         return replace(response, text=self._encoder.opened + (response.text or ""))
 
     async def _astreamed(self, prompt: str) -> AsyncGenerator[Piece, None]:
-        opened = self._encoder.opened
-        try:
-            async with aclosing(super()._astreamed(prompt)) as pieces:
-                async for piece in pieces:
-                    if opened:
-                        yield opened
-                        opened = ""
-                    yield piece
-        except ServerError as error:  # the request failed: nothing was streamed yet
-            if not await self._learns_from(error):
-                raise
-            async with aclosing(self._astreamed(prompt)) as pieces:
-                async for piece in pieces:
-                    yield piece
-
-    async def _learns_from(self, error: ServerError) -> bool:
-        """Learn another dialect if the server refused this one; tell whether another one is known now."""
-        if self._dialect is not DIALECTS[0] or not _is_refusal(error.status, str(error)):
-            return False
-        await self._learn()
-        return self._dialect is not DIALECTS[0]
+        async with aclosing(super()._astreamed(prompt)) as pieces:
+            if self._encoder.opened:
+                yield self._encoder.opened
+            async for piece in pieces:
+                yield piece
 
     def _shown(self, error: Exception) -> ModelError:
         """Word a failure, without a key that the server sent back."""
         words = redacted(str(error), self._secrets())
         return ModelError(words if isinstance(error, ModelError) else f"{type(error).__name__}: {words}")
-
-
-def _is_refusal(status: int | None, words: str) -> bool:
-    """Tell whether a server refuses the request itself; llama-cpp-python does so with status 500."""
-    return status in _REFUSED or (status == 500 and "validation error" in words)
 
 
 def _explained(error: ModelError, status: int | None, count: int) -> ModelError:
@@ -266,13 +188,135 @@ def _explained(error: ModelError, status: int | None, count: int) -> ModelError:
         return ServerRefusal(
             f"{words}. Decoding aggregation needs the completions API (/v1/completions), not chat alone"
         )
-    if _is_refusal(status, words):
-        if "logprob" in words.casefold():
-            return ServerRefusal(
-                f"{words}. {count} log-probabilities per token were asked for: lower top_logprobs, or raise the "
-                "server's cap (vLLM: --max-logprobs)"
-            )
-        if "prompt" in words.casefold() or "token" in words.casefold():
-            return ServerRefusal(f"{words}. Prompts go out as token ids, which the server must take")
-        return ServerRefusal(words)
-    return _NoReply(words)
+    if status not in (400, 422):
+        return error
+    if "logprob" in words.casefold():
+        return ServerRefusal(
+            f"{words}. {count} log-probabilities per token were asked for: lower top_logprobs, or raise the "
+            "server's cap (vLLM: --max-logprobs)"
+        )
+    if "prompt" in words.casefold() or "token" in words.casefold():
+        return ServerRefusal(f"{words}. Prompts go out as token ids, which the server must take")
+    return ServerRefusal(words)
+
+
+class RemoteSession(DecodingSession):
+    """A decoding session on a server; the last row is the question alone.
+
+    A row whose request fails counts as a group that abstains from then on.
+    """
+
+    def __init__(self, model: RemoteDecodingModel, prompts: Sequence[Tokens], truncated: tuple[bool, ...]) -> None:
+        self._model = model
+        self._prompts = [tuple(prompt) for prompt in prompts]
+        self._question = len(prompts) - 1
+        self._prefix: Tokens = ()
+        self._failed: dict[int, str] = {}
+        self._lists: dict[int, TokenList] = {}
+        self._spent: list[tuple[Usage, ...]] = [()] * len(prompts)
+        self._rounds = 0
+        self._count = model.top_logprobs
+        self._take(range(len(prompts)))
+        abstention = self._abstentions()
+        if self._question and len(self._failed) == self._question:
+            raise QuorumError(0, self._question, 1, self._failed)
+        self.opening = Opening(abstention, self._distributions(), truncated)
+
+    def append(self, token: int) -> Distributions:
+        """Ask for the lists after this token in every row."""
+        self._prefix = (*self._prefix, token)
+        self._count = self._model.top_logprobs
+        self._take(self._lists)
+        return self._distributions()
+
+    def sharpen(self) -> Distributions | None:
+        """Ask again for longer lists; None if the server has none."""
+        count = min(self._count * _LONGER, self._model.most_logprobs)
+        if count <= self._count:
+            return None
+        vague = [row for row, tokens in self._lists.items() if tokens.unlisted > 0 or row == self._question]
+        replies = self._ask([(row, self._prefix) for row in vague], count)
+        if isinstance(replies[self._question, self._prefix], ServerRefusal):
+            self._model.most_logprobs = self._count
+            return None
+        self._count = count
+        self._keep(replies)
+        return self._distributions()
+
+    def fork(self) -> DecodingSession:
+        """Return an independent copy: a session is no more than its lists."""
+        twin = copy.copy(self)
+        twin._failed, twin._lists, twin._spent = dict(self._failed), dict(self._lists), list(self._spent)
+        return twin
+
+    def _abstentions(self) -> NDArray[np.float64]:
+        """Return an upper bound on each group's probability of the whole abstention string."""
+        known: dict[_Place, TokenList] = {}
+        while True:
+            spelled: dict[int, float] = {}
+            missing: list[_Place] = []
+            for row in [row for row in self._lists if row != self._question]:
+                spelled[row] = sum(self._spelled(row, tokens, known, missing) for tokens in self._model.abstentions)
+            if not missing:
+                return np.array([spelled.get(row, np.nan) for row in range(self._question)])
+            for place, reply in self._ask(list(dict.fromkeys(missing)), self._count).items():
+                if isinstance(reply, TokenList):
+                    known[place] = reply
+                else:
+                    self._fail(place[0], reply)
+
+    def _spelled(self, row: int, string: Tokens, known: Mapping[_Place, TokenList], missing: list[_Place]) -> float:
+        """Return the probability of a string, as far as it is known; add the list that it lacks."""
+        probability = self._lists[row].most(string[0])
+        for length in range(1, len(string)):
+            if probability < _NEGLIGIBLE:
+                break
+            place = row, string[:length]
+            if place not in known:
+                missing.append(place)
+                break
+            probability *= known[place].most(string[length])
+        return probability
+
+    def _take(self, rows: Iterable[int]) -> None:
+        """Ask for the next list of these rows."""
+        self._keep(self._ask([(row, self._prefix) for row in rows], self._count))
+
+    def _ask(self, places: Sequence[_Place], count: int) -> dict[_Place, TokenList | ModelError]:
+        """Send all requests at once, in one round."""
+        replies = self._model.ask([(*self._prompts[row], *tokens) for row, tokens in places], count)
+        for (row, _), reply in zip(places, replies, strict=True):
+            self._spent[row] = (*self._spent[row], reply.usage if isinstance(reply, TokenList) else Usage())
+        self._rounds += 1
+        return dict(zip(places, replies, strict=True))
+
+    def _keep(self, replies: Mapping[_Place, TokenList | ModelError]) -> None:
+        for (row, _), reply in replies.items():
+            if isinstance(reply, TokenList):
+                self._lists[row] = reply
+            else:
+                self._fail(row, reply)
+
+    def _fail(self, row: int, error: ModelError) -> None:
+        if row == self._question:
+            raise ModelError(f"the question alone cannot be asked: {error}")
+        self._failed.setdefault(row, str(error))
+        self._lists.pop(row, None)
+
+    def _distributions(self) -> Distributions:
+        highest = max(max(tokens.listed, default=0) for tokens in self._lists.values())
+        width = max(self._model.codec.size, highest + 1)
+        rows = np.zeros((len(self._prompts), width))
+        for row, tokens in self._lists.items():
+            rows[row, list(tokens.listed)] = list(tokens.listed.values())
+        unlisted = {row: tokens.unlisted for row, tokens in self._lists.items()}
+        return Distributions(
+            rows[:-1],
+            rows[-1],
+            noise=max(unlisted.values()),
+            unlisted=tuple(unlisted.get(row, 0.0) for row in range(self._question)),
+            failures=tuple(self._failed.get(row) for row in range(self._question)),
+            spent=tuple(map(together, self._spent)),
+            calls=sum(map(len, self._spent)),
+            rounds=self._rounds,
+        )

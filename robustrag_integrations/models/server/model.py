@@ -6,7 +6,6 @@ import asyncio
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
@@ -23,7 +22,7 @@ from robustrag_integrations.models.server.connection import (
     largest_stream,
     may_pass,
 )
-from robustrag_integrations.models.server.replies import Fingerprints, StreamEnd, called_with, parsed, response_of
+from robustrag_integrations.models.server.replies import StreamEnd, parsed, response_of
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.replies.structured import PROBE, SCHEMA, ReplyMode
@@ -31,13 +30,9 @@ from robustrag_integrations.replies.structured import PROBE, SCHEMA, ReplyMode
 Api = Literal["chat", "completions"]
 Result = TypeVar("Result")
 
-_NAMED = {"name": "reply", "description": SCHEMA["description"], "strict": True}
+_SCHEMA = {"name": "reply", "description": SCHEMA["description"], "strict": True, "schema": SCHEMA}
 _WAYS: Mapping[str, Mapping[str, Any]] = {  # of asking for objects, and the fields of the request
-    "json_schema": {"response_format": {"type": "json_schema", "json_schema": {**_NAMED, "schema": SCHEMA}}},
-    "tool": {
-        "tools": [{"type": "function", "function": {**_NAMED, "parameters": SCHEMA}}],
-        "tool_choice": {"type": "function", "function": {"name": "reply"}},
-    },
+    "json_schema": {"response_format": {"type": "json_schema", "json_schema": _SCHEMA}}
 }
 _REFUSING = (400, 422)  # statuses of an invalid request
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -53,9 +48,9 @@ class OpenAIModel(CalledModel):
     from then on if that is refused, too, and a token limit goes under its other name. A model that takes no temperature
     counts as one that samples.
 
-    Reproducibility is up to the server: `answer.determinism` says so, and a warning reports a `system_fingerprint` that
-    changed. A request is sent again after a failed connection, a time-out, 408, 409, 429 and 5xx, after as long as
-    Retry-After says, up to a minute; where it says longer, the request has failed.
+    Reproducibility is up to the server: `answer.determinism` says so. A request is sent again after a failed
+    connection, a time-out, 408, 409, 429 and 5xx, after as long as Retry-After says, up to a minute; where it says
+    longer, the request has failed.
 
     Args:
         model: the model's name on the server.
@@ -131,14 +126,12 @@ class OpenAIModel(CalledModel):
         self._fields: dict[str, Any] = {"model": model, limit: max_tokens, **given, **options}
         self._seed = seed
         self._system = system
-        self._fingerprints = Fingerprints()
         self._streams_tell = True
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Warnings about a seed that the model refuses, and about a server that changed."""
-        seed = ("the model refuses seed, which is left out",) if "seed" in self._refused else ()
-        return (*seed, *self._fingerprints.warnings)
+        """A warning about a seed that the model refuses."""
+        return ("the model refuses seed, which is left out",) if "seed" in self._refused else ()
 
     @property
     def repeats(self) -> Repeats:
@@ -153,11 +146,6 @@ class OpenAIModel(CalledModel):
         seed = "" if self._seed is None else f" and seed {self._seed}"
         return Repeats("unknown", f"it runs on a server, which was asked for temperature 0{seed}")
 
-    @property
-    def fingerprints(self) -> tuple[str, ...]:
-        """The configurations that the server said it answered with (`system_fingerprint`), in order of appearance."""
-        return self._fingerprints.seen
-
     def close(self) -> None:
         """Close the connections of synchronous calls, and end their thread; calls under way fail with a ModelError."""
         if self._loop.running:
@@ -169,12 +157,12 @@ class OpenAIModel(CalledModel):
         await self._connection.aclose()
 
     def probe_replies(self) -> Probed:
-        """Tell whether the server enforces a schema, as `response_format` or as that of a tool."""
+        """Tell whether the server enforces a schema given as `response_format`."""
         return self._loop.run(self.aprobe_replies())
 
     async def aprobe_replies(self) -> Probed:
         """`probe_replies` for calls from this event loop."""
-        fixed = {"response_format", "tools", "tool_choice"} & self._fields.keys()
+        fixed = {"response_format", "tools", "tool_choice"} & self._fields.keys()  # the user's
         return await self._replies.asettled(
             () if fixed or not self._chats else tuple(_WAYS),
             lambda way: self._caller.acall(lambda: self._sent_for(PROBE, self._read, way)),
@@ -241,16 +229,12 @@ class OpenAIModel(CalledModel):
         return fields
 
     def _read(self, body: bytes) -> Response:
-        reply = parsed(body)
-        self._fingerprints.note(reply)
-        response = response_of(reply)
-        return replace(response, text=arguments) if (arguments := called_with(reply)) else response
+        return response_of(parsed(body))
 
     async def _astreamed(self, prompt: str) -> AsyncGenerator[Piece, None]:
         end = StreamEnd()
         async with aclosing(self._chunks(self._request(prompt))) as chunks:
             async for chunk in chunks:
-                self._fingerprints.note(chunk)
                 if piece := end.piece_of(chunk):
                     yield piece
         yield end.ending()

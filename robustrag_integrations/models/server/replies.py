@@ -14,7 +14,6 @@ from robustrag_integrations.replies.blocks import Blocks, chars_of, usage_of
 from robustrag_integrations.replies.finish import finish_reason
 from robustrag_integrations.replies.reply import Ending
 
-_MOST_FINGERPRINTS = 16
 _USUAL_END = "which ends in /v1 on most servers"
 
 
@@ -133,34 +132,20 @@ def choice_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def response_of(reply: Mapping[str, Any]) -> Response:
-    """Convert a chat or text completion, or a reply in the form of the Responses API, into a `Response`.
+    """Convert a chat or text completion into a `Response`.
 
     Raises:
         ModelError: it holds neither text nor a reason for its absence.
     """
     choice = _first_choice(reply)
-    said, blocks = Said(), reply.get("output") or reply.get("content")
-    if choice is not None:
-        said.read_choice(choice, choice.get("message"))
-    elif isinstance(blocks, list):
-        said.blocks.read(blocks)
-        said.read_status(reply)
-    else:
+    if choice is None:
         raise ModelError("the server sent no choices")
+    said = Said()
+    said.read_choice(choice, choice.get("message"))
     ending = said.ending(reply.get("usage"))
     if not said.has_content and ending.finish in ("stop", "other", "unknown"):
         raise ModelError("the server sent no text")
     return Response.of("".join(said.blocks.text), ending)
-
-
-def called_with(reply: Mapping[str, Any]) -> str | None:
-    """Return the arguments of a chat completion's first tool call, as JSON; None where there is none."""
-    message = (_first_choice(reply) or {}).get("message")
-    calls = message.get("tool_calls") if isinstance(message, dict) else None
-    call = calls[0] if isinstance(calls, list) and calls else None
-    function = call.get("function") if isinstance(call, dict) else None
-    arguments = function.get("arguments") if isinstance(function, dict) else None
-    return json.dumps(arguments) if isinstance(arguments, dict) else arguments if isinstance(arguments, str) else None
 
 
 @dataclass
@@ -199,14 +184,6 @@ class Said:
             isinstance(content, str) or blocks.text or blocks.reasoning_chars or blocks.calls_tools
         )
         self.has_content |= blocks.refusal is not None
-
-    def read_status(self, reply: Mapping[str, Any]) -> None:
-        """Read why a reply of the Responses or Messages API ended."""
-        details = reply.get("incomplete_details")
-        why = details.get("reason") if isinstance(details, dict) else None
-        self.reason = why or reply.get("stop_reason") or reply.get("status")
-        blocks = self.blocks
-        self.has_content = bool(blocks.text or blocks.reasoning_chars or blocks.calls_tools or blocks.refusals)
 
     def ending(self, usage: Any) -> Ending:
         """Return how it ended."""
@@ -265,31 +242,3 @@ class StreamEnd:
                 raise ModelError(f"the server's stream held nothing: base_url may lead elsewhere, {_USUAL_END}")
             raise ModelError("the server's stream broke off before the answer was complete")
         return self._said.ending(self._usage)
-
-
-class Fingerprints:
-    """The `system_fingerprint`s that a server's replies carried: one per configuration of the server."""
-
-    def __init__(self) -> None:
-        self._seen: dict[str, None] = {}
-
-    def note(self, reply: Mapping[str, Any]) -> None:
-        """Remember a reply's fingerprint, if it has one."""
-        mark = reply.get("system_fingerprint")
-        if isinstance(mark, str) and mark and len(self._seen) < _MOST_FINGERPRINTS:
-            self._seen[mark[:80]] = None
-
-    @property
-    def seen(self) -> tuple[str, ...]:
-        """The fingerprints, in the order of their first appearance."""
-        return tuple(self._seen)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """A warning if there was more than one."""
-        if len(self._seen) < 2:
-            return ()
-        return (
-            f"the server changed between calls (system_fingerprint {', '.join(self._seen)}): the same prompt may have "
-            "been answered by different configurations",
-        )

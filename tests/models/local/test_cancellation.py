@@ -119,15 +119,14 @@ def test_cancelling_stops_between_two_prompts_and_the_model_goes_on_as_before(
 
 
 def test_a_long_prompt_that_is_read_in_parts_stops_between_two_of_them() -> None:
-    for settings in ({}, {"share_prefixes": False}):
-        model = local(prefill_tokens=16, **settings)
+    model = local(prefill_tokens=16)
 
-        async def ask(model: LocalModel) -> Any:
-            return await model.agenerate([NO_RETRIEVAL], "final")
+    async def ask(model: LocalModel) -> Any:
+        return await model.agenerate([NO_RETRIEVAL], "final")
 
-        asyncio.run(ask(model))
-        model._reader.prefixes.clear()
-        assert len(passes_after_cancelling(model, ask, 2)) == 2
+    asyncio.run(ask(model))
+    model._reader.prefixes.clear()
+    assert len(passes_after_cancelling(model, ask, 2)) == 2
 
 
 def test_what_other_questions_need_as_well_is_measured_to_its_end() -> None:

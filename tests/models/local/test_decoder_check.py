@@ -13,11 +13,8 @@ from tests.helpers.tiny_models import tiny_tokenizer  # noqa: E402
 
 COMMON = {"vocab_size": 400, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 BERT = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96}
-BART = {"d_model": 64, "decoder_layers": 2, "decoder_ffn_dim": 96, "decoder_attention_heads": 4, "encoder_layers": 2}
 WRONG = {
     "Rwkv": {"hidden_size": 64, "num_hidden_layers": 2, "attention_hidden_size": 64, "intermediate_size": 96},
-    "Mamba": {"hidden_size": 64, "num_hidden_layers": 2, "state_size": 8},
-    "Bart": {**BART, "is_decoder": True, "is_encoder_decoder": False, "init_std": 0.3},
     "Roberta": {**BERT, "is_decoder": True, "initializer_range": 0.3, "max_position_embeddings": 600},
 }
 
@@ -31,9 +28,9 @@ def of(name: str, kind: str = "CausalLM", *, shares: bool = True, **settings: ob
 
 @pytest.mark.parametrize("name", WRONG)
 @pytest.mark.parametrize("shares", [True, False])
-def test_a_model_that_padding_moves_is_refused(name: str, shares: bool) -> None:
+def test_a_model_that_keeps_no_such_cache_or_counts_positions_otherwise_is_refused(name: str, shares: bool) -> None:
     model = of(name, shares=shares, **WRONG[name])
-    with pytest.raises(ModelError, match=f"{name}ForCausalLM reads a prompt behind padding otherwise"):
+    with pytest.raises(ModelError, match=f"{name}ForCausalLM reads a token behind its cache otherwise"):
         KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
 
 
@@ -44,21 +41,6 @@ def test_a_model_whose_tokens_see_those_after_them_is_refused(name: str) -> None
         KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
     as_decoder = of(name, **BERT, initializer_range=0.3, is_decoder=True)
     assert KeywordAggregation(as_decoder).answer("Who built it?", ["Brevik built it.", "Anna."]).groups
-
-
-def test_layers_of_which_nothing_is_known_are_tried_with_a_long_prompt_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = of("Llama", shares=False, **BERT, initializer_range=0.3)
-    whole = transformers.LlamaForCausalLM.forward
-
-    def forward(self: object, *args: object, **options: object) -> object:
-        """A model that joins columns by 128, padding among them."""
-        found = whole(self, *args, **options)
-        found.logits = found.logits.roll(options["attention_mask"].shape[-1] // 128, -1)
-        return found
-
-    monkeypatch.setattr(transformers.LlamaForCausalLM, "forward", forward)
-    with pytest.raises(ModelError, match="reads a prompt behind padding otherwise"):
-        KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
 
 
 def test_an_encoder_decoder_is_refused_with_its_reason() -> None:

@@ -18,7 +18,6 @@ from transformers import MixtralConfig, MixtralForCausalLM  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation  # noqa: E402
 from robustrag_integrations.models.base import AskedAlone  # noqa: E402
-from robustrag_integrations.models.local import isolation as isolating  # noqa: E402
 from robustrag_integrations.models.local.isolation import Isolation  # noqa: E402
 from robustrag_integrations.prompts import Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
@@ -130,43 +129,22 @@ def test_keys_and_values_are_compared_as_well_as_what_is_said(rows: int) -> None
 
 
 @pytest.mark.parametrize("rows", [3, 5, 8])
+def test_a_leak_that_keeps_prompts_from_sharing_their_beginning_finds_no_batch(rows: int) -> None:
+    model = local(leaking(from_the_row_before(1e-2)))
+    assert moved(model, rows) == (0.0, 0.0)
+    assert model.why_not_shared
+    assert model.numerics["isolation"] == "every prompt in a batch of its own"
+
+
+@pytest.mark.parametrize("rows", [3, 5, 8])
 @pytest.mark.parametrize(
-    "leak", [by_content(1e-2), by_rank(1e-2), from_the_row_before(1e-2)], ids=["content", "rank", "row before"]
+    "leak", [by_content(1e-2), by_rank(1e-2), by_content(1e-6)], ids=["content", "rank", "float noise"]
 )
 def test_a_leak_that_no_shape_mends_is_found_and_prompts_are_read_apart(leak: Leak, rows: int) -> None:
     model = local(leaking(leak))
     assert moved(model, rows) == (0.0, 0.0)
-    assert not isolation(model).bounded
-    assert "moved each other's probabilities by" in model.numerics["isolation"]
-    together = local(leaking(leak), apart=False)
-    gap, promised = moved(together, rows)
-    assert gap > 1e-6  # the leak is real
-    assert promised == 1.0
-
-
-@pytest.mark.parametrize("rows", [2, 5, 8])
-def test_a_leak_of_the_size_of_float_noise_is_measured(rows: int) -> None:
-    model = local(leaking(by_content(1e-6)))
-    gap, promised = moved(model, rows)
-    assert 0 < gap <= promised < 1e-4
-    assert isolation(model).bounded
-
-
-def test_noise_counts_against_the_slack_and_beyond_it_the_radius_is_zero() -> None:
-    passages = [BENIGN[0]] * 5
-    wide, narrow = (
-        DecodingAggregation(local(peaked(leaking(by_content(1e-5)))), max_new_tokens=2, slack=slack)
-        for slack in (2.0**-10, 0.0)
-    )
-    assert wide.answer(QUERY, passages).radius > 0
-    assert not any("radius is 0" in w for w in wide.answer(QUERY, passages).warnings)
-    answer = narrow.answer(QUERY, passages)
-    assert answer.radius == 0
-    assert any("the radius is 0: other groups' content can move" in w for w in answer.warnings)
-    certificate = narrow.certify(QUERY, passages, answer.text or "x", corruption_size=1)
-    assert (certificate.certified, certificate.tau) == (False, 0.0)
-    assert "slack" in (certificate.stopped or "")
-    assert "moved each other's" in certificate.numerics["isolation"]
+    assert not isolation(model).exact
+    assert f"{rows} rows of a batch move each other's numbers" in model.numerics["isolation"]
 
 
 def quantised() -> Any:
@@ -177,35 +155,16 @@ needs_int8 = needing("INT8")
 
 
 @needs_int8
-@pytest.mark.parametrize("recognised", [True, False])
-def test_rows_that_share_a_scale_are_found_by_their_modules_and_by_trial(
-    recognised: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not recognised:
-        monkeypatch.setattr(isolating, "why_coupled", lambda model: None)
-    model = local(quantised())
-    assert moved(model, 5) == (0.0, 0.0)  # read apart
-    assert not isolation(model).bounded
-    assert isolation(model).moved > 1e-3
-    assert ("a scale taken over all rows" in model.numerics["isolation"]) == recognised
-    gap, promised = moved(local(quantised(), apart=False), 5)
-    assert 1e-3 < gap <= promised
-
-
-@needs_int8
 def test_no_attack_within_the_radius_changes_an_answer_of_a_quantised_model() -> None:
-    passages = [BENIGN[0]] * 6
-    apart, together = (DecodingAggregation(local(quantised(), apart=a), max_new_tokens=3) for a in (None, False))
-    clean = apart.answer(QUERY, passages)
+    """Rows of a batch would share a scale: each prompt is a batch of its own."""
+    passages, model = [BENIGN[0]] * 6, local(quantised())
+    assert moved(model, 5) == (0.0, 0.0)
+    assert model.numerics["isolation"] == "every prompt in a batch of its own"
+    defense = DecodingAggregation(model, max_new_tokens=3)
+    clean = defense.answer(QUERY, passages)
     assert clean.radius > 0
     for attack in ATTACKS:
-        assert apart.answer(QUERY, [*passages[:5], attack]).text == clean.text
-    answer = together.answer(QUERY, passages)
-    assert answer.radius == 0
-    assert any("LocalModel(apart=True)" in w for w in answer.warnings)
-    certificate = together.certify(QUERY, passages, answer.text or "x", corruption_size=1)
-    assert not certificate.certified
-    assert "a scale taken over all rows" in certificate.numerics["isolation"]
+        assert defense.answer(QUERY, [*passages[:5], attack]).text == clean.text
 
 
 @needs_int8
@@ -231,6 +190,15 @@ def test_a_model_that_gives_other_numbers_each_time_has_radius_zero_and_no_certi
         KeywordAggregation(model, extractor=str.split).certify(QUERY, [BENIGN[0]] * 5, "x", corruption_size=1)
 
 
+def test_a_model_that_shares_nothing_and_gives_other_numbers_each_time_counts_as_one_that_samples() -> None:
+    generator = torch.Generator().manual_seed(0)
+    network = leaking(lambda outputs, inputs: outputs + 1e-3 * torch.randn(outputs.shape, generator=generator))
+    model = local(peaked(network), share_prefixes=False)
+    answer = DecodingAggregation(model, max_new_tokens=2).answer(QUERY, [BENIGN[0]] * 5)
+    assert answer.radius == 0
+    assert not model.deterministic
+
+
 def test_a_model_that_observes_what_it_reads_is_refused() -> None:
     network = tiny_model("llama")
     network.lm_head.fake = torch.ao.quantization.FakeQuantize()
@@ -240,7 +208,7 @@ def test_a_model_that_observes_what_it_reads_is_refused() -> None:
     assert local(network)
 
 
-def test_a_near_tie_that_noise_would_decide_is_asked_alone() -> None:
+def test_a_near_tie_that_other_rows_would_decide_is_read_apart() -> None:
     """Every token has a twin; which of both is best is up to the other rows, by a millionth."""
     signs = torch.tensor([1.0, -1.0]).repeat(200)
 
@@ -254,7 +222,6 @@ def test_a_near_tie_that_noise_would_decide_is_asked_alone() -> None:
         model = local(network)
         prompts = [PROMPTS.isolated.render(context=t, query=QUERY) for t in (*BENIGN, attack)]
         said = [r.text for r in model.generate(prompts, "isolated")]
-        assert isolation(model).bounded
         assert not isolation(model).exact
         assert said == [model.generate([p], "isolated")[0].text for p in prompts]
         return said[:3]
@@ -319,7 +286,7 @@ def test_numerics_say_so_before_anything_was_probed_and_when_prompts_are_read_ap
 def test_reading_apart_gives_the_answer_of_reading_together() -> None:
     answers = [
         DecodingAggregation(local(tiny_model("llama"), apart=apart), max_new_tokens=4).answer(QUERY, BENIGN)
-        for apart in (None, True)
+        for apart in (False, True)
     ]
     assert len({(a.text, a.radius) for a in answers}) == 1
     words = KeywordAggregation(local(tiny_model("llama")), extractor=lambda t: set(t.split()))

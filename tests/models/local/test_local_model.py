@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
@@ -21,7 +20,6 @@ pytest.importorskip("transformers")
 from robustrag_integrations import KeywordAggregation, LocalModel, ModelError, VanillaRAG  # noqa: E402
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation  # noqa: E402
 from robustrag_integrations.grouping.passages import Passage, PassageGroup  # noqa: E402
-from robustrag_integrations.models.local import model as local_model  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
 from robustrag_integrations.prompts import ABSTENTION, Prompt, prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
@@ -245,31 +243,6 @@ def test_a_sampling_generation_config_is_not_followed(tokenizer) -> None:
     assert again.answer(QUERY, BENIGN).text == greedy
 
 
-@pytest.mark.parametrize(
-    ("name", "instead"),
-    [
-        ("bundled", r"LocalModel\.bundled\(\)"),
-        ("openai:gpt-x", r"OpenAIModel\('gpt-x', base_url\)"),
-        ("openai-completions:a/b", r"RemoteDecodingModel\('a/b', base_url\)"),
-        ("python:mine:answer", r"CallableModel\(function\)"),
-    ],
-)
-def test_a_name_of_the_command_line_is_told_what_to_call_before_the_hub_is_asked(
-    name: str, instead: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def asked(*args: object, **more: object) -> None:
-        raise OSError("the hub was asked")
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(local_model.AutoTokenizer, "from_pretrained", asked)
-    with pytest.raises(ModelError, match=f"is a name for the command line; in Python call {instead}"):
-        LocalModel.from_pretrained(name)
-    if name == "bundled":
-        (tmp_path / name).mkdir()
-        with pytest.raises(ModelError, match="the hub was asked"):
-            LocalModel.from_pretrained(name)
-
-
 def test_what_cannot_work_is_refused_at_the_front_door(tokenizer, tmp_path) -> None:
     with pytest.raises(ValueError, match=r"model\.eval\(\)"):
         LocalModel(tiny_model("llama").train(), tokenizer)
@@ -344,25 +317,6 @@ async def test_a_stream_says_as_well_when_not_all_passages_fit(passage: str) -> 
     assert stream.answer == astream.answer == answer
 
 
-def test_an_instruct_model_without_its_chat_template_is_warned_of_in_answers_and_certificates() -> None:
-    parts = tiny_model("llama"), tiny_tokenizer(chat=True)
-    bare = LocalModel(*parts, chat=False, max_context_tokens=24, max_new_tokens=2)
-    keyword, decoding = KeywordAggregation(bare, extractor=str.split), DecodingAggregation(bare, max_new_tokens=1)
-    for defense in (keyword, decoding):
-        assert "leave chat=False out" in defense.answer("q", ["a", "b"]).warnings[0]
-        assert "leave chat=False out" in defense.certify("q", ["a", "b"], "a").warnings[0]
-    assert LocalModel(tiny_model("llama"), tiny_tokenizer(chat=True)).warnings == ()
-    assert LocalModel(tiny_model("llama"), tiny_tokenizer(), chat=False).warnings == ()
-
-
-def test_a_chat_template_that_adds_nothing_may_be_left_out() -> None:
-    tokenizer = tiny_tokenizer()
-    tokenizer.chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}"
-    assert LocalModel(tiny_model("llama"), tokenizer, chat=False).warnings == ()
-    tokenizer.chat_template = "{{ raise_exception('no') }}"
-    assert len(LocalModel(tiny_model("llama"), tokenizer, chat=False).warnings) == 1
-
-
 @pytest.mark.parametrize(
     ("setting", "error", "said"),
     [
@@ -370,8 +324,6 @@ def test_a_chat_template_that_adds_nothing_may_be_left_out() -> None:
         ({"dtype": "int8"}, ValueError, "dtype='int8' must be one of"),
         ({"dtype": 3}, ValueError, "dtype=3 must be one of"),
         ({"dtype": ""}, ValueError, "dtype='' must be one of"),
-        ({"device": "gpu"}, ValueError, "device='gpu' is none that torch knows; write 'cpu'"),
-        ({"device": "cuda:99"}, ValueError, "device='cuda:99': torch finds [0-9]+ CUDA devices here"),
         ({"apart": "no"}, TypeError, "apart='no' must be True or False"),
         ({"fixed_shapes": "yes"}, TypeError, "fixed_shapes='yes' must be True or False"),
         ({"share_prefixes": 1}, TypeError, "share_prefixes=1 must be True or False"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +17,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, ModelError  # noqa: E402
-from robustrag_integrations.models.local import memory, reading  # noqa: E402
+from robustrag_integrations.models.local import reading  # noqa: E402
 from robustrag_integrations.models.local.encoding import PromptEncoder  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptSet, PromptTemplate, prompts_for  # noqa: E402
 from tests.helpers.naive_algorithms import naive_decoding_aggregation  # noqa: E402
@@ -356,36 +355,18 @@ def test_keyword_aggregation_reads_its_instruction_once_for_all_groups() -> None
 
 
 @pytest.mark.parametrize("error", ["cuda", "cpu"])
-def test_out_of_memory_says_what_would_fit(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_out_of_memory_says_what_to_lower(error: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = local()
-    numbers(model)
     raised = {
         "cuda": torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB."),
         "cpu": RuntimeError("[enforce fail at alloc_cpu.cpp:124] . DefaultCPUAllocator: can't allocate memory"),
     }[error]
-    per_token = model._lm.bytes_per_token()
-    assert per_token == 2 * 2 * 2 * 16 * 4  # keys and values, layers, heads, width, bytes
-    monkeypatch.setattr(memory, "free_bytes", lambda device: 1000 * per_token)
+    numbers(model)
 
     def fail(*args: Any, **kwargs: Any) -> Any:
         raise raised
 
     monkeypatch.setattr(model._model.model.layers[1], "forward", fail)
-    prompts = isolated(["word " * 50] * 20)
-    with pytest.raises(ModelError, match=r"20 prompts of up to 1\d+ tokens: keys and values of") as told:
-        model.generate(prompts, "isolated")
-    fits = re.search(r"(\d+) prompts of that length would fit, or 20 of (\d+) tokens", str(told.value))
-    assert fits
-    assert 1 <= int(fits[1]) < 20
-    assert int(fits[2]) == 800 // 20
-    monkeypatch.setattr(memory, "free_bytes", lambda device: 10**12)
-    with pytest.raises(ModelError, match="lower prefill_tokens"):
-        DecodingAggregation(model).answer(QUERY, PASSAGES)
-    monkeypatch.setattr(memory, "free_bytes", lambda device: None)
-    with pytest.raises(ModelError, match="lower max_context_tokens"):
-        KeywordAggregation(model).answer(QUERY, PASSAGES)
-
-
-def test_the_free_memory_of_this_machine_is_known() -> None:
-    assert (memory.free_bytes(torch.device("cpu")) or 0) > 2**20
-    assert memory.free_bytes(torch.device("meta")) is None
+    for defense in (KeywordAggregation(model), DecodingAggregation(model)):
+        with pytest.raises(ModelError, match=r"out of memory.*max_context_tokens.*prefill_tokens"):
+            defense.answer(QUERY, PASSAGES)

@@ -160,21 +160,6 @@ def test_the_completions_api_gets_the_bare_prompt_and_ends_at_an_empty_line() ->
         assert (request["temperature"], request["seed"], request["stop"]) == (0.0, 3, ["\n\n"])
 
 
-def test_a_server_that_changes_between_calls_is_noted_on_the_answer() -> None:
-    served_so_far: list[str] = []
-
-    def reply(prompt: str) -> Reply:
-        served_so_far.append(prompt)
-        return Reply(obedient_reader(prompt), fingerprint="fp_b" if len(served_so_far) > 5 else "fp_a")
-
-    with served(reply, max_concurrency=1) as (_, model):
-        answer = defense(model).answer(QUESTION, PASSAGES)
-        assert model.fingerprints == ("fp_a", "fp_b")
-    assert any("fp_a, fp_b" in w for w in answer.warnings)
-    with served(lambda prompt: Reply(obedient_reader(prompt), fingerprint="fp_a")) as (_, model):
-        assert not any("fp_a" in w for w in defense(model).answer(QUESTION, PASSAGES).warnings)
-
-
 def test_a_compressed_answer_that_nobody_asked_for_is_refused() -> None:
     bomb = Reply(body=gzip.compress(b" " * 1000), headers={"Content-Encoding": "gzip"})
     with served(lambda prompt: bomb) as (server, model):

@@ -83,17 +83,6 @@ def body(data: dict[str, Any]) -> Reply:
     return Reply(body=json.dumps(data).encode())
 
 
-def test_a_reply_of_the_responses_api_is_read_too() -> None:
-    output = [
-        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "zsecret"}]},
-        {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "Karl Gross"}]},
-    ]
-    found, how = said(body({"output": output, "status": "completed"}), streamed=False)
-    assert (found, how.finish, how.reasoning_chars) == ("Karl Gross", "stop", 7)
-    cut = {"output": output, "status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    assert said(body(cut), streamed=False)[1].finish == "length"
-
-
 def test_a_reply_without_any_content_is_a_failure() -> None:
     for reply in (Reply(None), body({"choices": []}), body({"output": []}), Reply("", message={"content": 3})):
         text, how = said(reply, streamed=False)
