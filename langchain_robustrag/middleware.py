@@ -49,6 +49,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         tools: tools, or names of them, whose results are retrieved text whatever they look like.
         trusted: tools, or names of them, whose results nobody else writes; they pass unread.
         strict: True if tools that are in neither list are refused when no documents are found in their result.
+        supporting_only: artifacts show those documents alone that support the answer, since UIs show them.
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Examples:
@@ -66,16 +67,19 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         tools: Collection[str | BaseTool] = (),
         trusted: Collection[str | BaseTool] = (),
         strict: bool = False,
+        supporting_only: bool = False,
         **options: Unpack[RobustOptions],
     ) -> None:
         super().__init__()
-        check_flag(strict=strict)
+        check_flag(strict=strict, supporting_only=supporting_only)
         self._context = options.get("document_variable_name", "context")
         self._answering = create_reporting_chain(llm, prompt, options)
         named, passing = _names("tools", tools), _names("trusted", trusted)
         if both := sorted(named & passing):
             raise ValueError(f"{', '.join(both)} cannot be both in tools= (answered from) and trusted= (passed unread)")
-        self._results = ToolResults(named, passing, strict, one_group=bool(self._answering.rules.min_radius))
+        self._results = ToolResults(
+            named, passing, strict, one_group=bool(self._answering.rules.min_radius), supporting_only=supporting_only
+        )
 
     def __repr__(self) -> str:
         lists = f"tools={sorted(self._results.named)}, trusted={sorted(self._results.trusted)}"

@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
 
+from langchain_core.documents import Document
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
@@ -40,6 +41,8 @@ from langchain_robustrag.questions import (
     usual_question,
 )
 from langchain_robustrag.runnable import RobustDocuments
+from robustrag_integrations._util.checks import check_flag
+from robustrag_integrations.answers.answer import RobustAnswer
 
 
 class RobustRetrievalChain(OneRun[dict[str, Any]]):
@@ -50,42 +53,48 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
     Attributes:
         retriever: where documents come from.
         answering: the robust chain over them.
+        supporting_only: True if those documents alone are given that support the answer.
     """
 
     name: str | None = "robust_retrieval_chain"
     retriever: Runnable[Any, Any] = Field(frozen=True)
     answering: RobustDocuments = Field(frozen=True)
+    supporting_only: bool = Field(default=False, frozen=True)
 
     def __repr__(self) -> str:
-        return f"RobustRetrievalChain({type(self.retriever).__name__}, {self.answering!r})"
+        only = ", supporting_only=True" if self.supporting_only else ""
+        return f"RobustRetrievalChain({type(self.retriever).__name__}, {self.answering!r}{only})"
 
     def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
         turn = _Turn(self, _checked(inputs))
         asked = turn.take(self.retriever.invoke(turn.query, turn.listening(run_manager, config)))
         answered = self.answering.invoke(asked, child_config(config, run_manager, "answer"))
-        return {**inputs, **turn.found, **answered}
+        return {**inputs, **turn.found, **turn.shown(answered)}
 
     async def _aanswer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
         turn = _Turn(self, _checked(inputs))
         asked = turn.take(await self.retriever.ainvoke(turn.query, turn.listening(run_manager, config, in_a_loop=True)))
         answered = await self.answering.ainvoke(asked, child_config(config, run_manager, "answer"))
-        return {**inputs, **turn.found, **answered}
+        return {**inputs, **turn.found, **turn.shown(answered)}
 
     def _pieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Iterator[dict[str, Any]]:
         turn = _Turn(self, _checked(inputs))
         yield AddableDict(inputs)
         asked = turn.take(self.retriever.invoke(turn.query, turn.listening(run_manager, config)))
-        yield AddableDict(turn.found)
-        yield from self.answering.stream(asked, child_config(config, run_manager, "answer"))
+        if first := turn.before_the_answer:
+            yield first
+        for piece in self.answering.stream(asked, child_config(config, run_manager, "answer")):
+            yield turn.shown(piece)
 
     async def _apieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> AsyncIterator[dict[str, Any]]:
         turn = _Turn(self, _checked(inputs))
         yield AddableDict(inputs)
         asked = turn.take(await self.retriever.ainvoke(turn.query, turn.listening(run_manager, config, in_a_loop=True)))
-        yield AddableDict(turn.found)
+        if first := turn.before_the_answer:
+            yield first
         async with aclosing(self.answering.astream(asked, child_config(config, run_manager, "answer"))) as pieces:
             async for piece in pieces:
-                yield piece
+                yield turn.shown(piece)
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
@@ -98,6 +107,16 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
         given = {name: field for name, field in asked.items() if name != self.answering.document_variable_name}
         fields: dict[str, Any] = {name: (field.annotation, ...) for name, field in given.items() if name != STANDALONE}
         return create_model("RobustRetrievalInput", **fields)
+
+    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Return the schema of the output: the input, the documents, the answer and its report."""
+        given = self.get_input_schema(config).model_fields
+        fields: dict[str, Any] = {
+            **{name: (field.annotation, ...) for name, field in given.items()},
+            self.answering.document_variable_name: (list[Document], ...),
+            **{name: (f.annotation, ...) for name, f in self.answering.get_output_schema(config).model_fields.items()},
+        }
+        return create_model("RobustRetrievalOutput", **fields)
 
 
 @dataclass
@@ -138,6 +157,21 @@ class _Turn:
             asked |= question_inputs(alone)
         return asked
 
+    @property
+    def before_the_answer(self) -> AddableDict:
+        """The part of a stream that is shown once the documents are there."""
+        late = self.chain.answering.document_variable_name if self.chain.supporting_only else None
+        return AddableDict({name: value for name, value in self.found.items() if name != late})
+
+    def shown(self, answered: dict[str, Any]) -> AddableDict:
+        """Return the robust chain's output; with a report and `supporting_only`, also the documents that support it."""
+        answer: RobustAnswer | None = answered.get("robustness")
+        if answer is None or not self.chain.supporting_only:
+            return AddableDict(answered)
+        name = self.chain.answering.document_variable_name
+        documents = answer.supporting(self.found[name])
+        return AddableDict({name: documents, **answered, "robustness": answer.over_supporting()})
+
     def _under_every_name(self, inputs: dict[str, Any]) -> dict[str, Any]:
         """Return the inputs, with the question under every name by which a prompt may ask for it."""
         known = usual_question(self.inputs) if self.chain.answering.question is None else None
@@ -148,6 +182,8 @@ def create_robust_retrieval_chain(
     retriever: BaseRetriever | Runnable[dict[str, Any], Any],
     llm: AnyModel,
     prompt: BasePromptTemplate[Any] | None = None,
+    *,
+    supporting_only: bool = False,
     **options: Unpack[RobustOptions],
 ) -> RobustRetrievalChain:
     """Create a chain that retrieves, answers robustly, and says how robustly.
@@ -159,6 +195,9 @@ def create_robust_retrieval_chain(
             unless your prompt shows the conversation; it is the input `standalone_question` of the prompt in any case.
         llm: see `create_robust_documents_chain`.
         prompt: see there.
+        supporting_only: `context` has those documents alone that support the answer (`supporting_documents`), so that
+            nobody is shown what was outvoted. It then comes after the answer when streaming. `positions` in the report
+            are places in this `context`.
         options: its keyword arguments.
 
     Returns:
@@ -177,8 +216,9 @@ def create_robust_retrieval_chain(
         ```
     """
     check_retriever(retriever)
+    check_flag(supporting_only=supporting_only)
     answering = create_reporting_chain(llm, prompt, options)
-    return RobustRetrievalChain(retriever=retriever, answering=answering)
+    return RobustRetrievalChain(retriever=retriever, answering=answering, supporting_only=supporting_only)
 
 
 def check_retriever(retriever: object) -> None:

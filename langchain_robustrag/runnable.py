@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
@@ -360,6 +360,23 @@ class RobustDocuments(OneRun[Any]):
         llm = self.llm.description if isinstance(self.llm, TextModel) else model_name(self.llm).partition(" ")[0]
         report = ", return_robustness=True" if self.return_robustness else ""
         return f"RobustDocuments({llm}, aggregation={self.aggregation!r}, prompt={type(self.prompt).__name__}{report})"
+
+    @property
+    def OutputType(self) -> Any:
+        """The type of the output parser's result, or a dict with the report."""
+        if self.return_robustness:
+            return dict[str, Any]
+        return self._answer_type
+
+    @property
+    def _answer_type(self) -> Any:
+        return self.output_parser.OutputType if self.structured is None else self.structured.output_type
+
+    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Return the schema of the output: the answer, or a dict of answer and report."""
+        if not self.return_robustness:
+            return cast("type[BaseModel]", super().get_output_schema(config))
+        return create_model("RobustDocumentsOutput", answer=(self._answer_type, ...), robustness=(RobustAnswer, ...))
 
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:

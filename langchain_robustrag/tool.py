@@ -22,6 +22,7 @@ from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.questions import question_inputs
 from langchain_robustrag.retrieval import check_retriever
+from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations._util.redaction import in_one_line
 
 _LOG = logging.getLogger(__name__)
@@ -38,6 +39,7 @@ def create_robust_retriever_tool(
     description: str,
     *,
     prompt: BasePromptTemplate[Any] | None = None,
+    supporting_only: bool = False,
     **options: Unpack[RobustOptions],
 ) -> RobustRetrieverTool:
     """Create a tool that retrieves documents and answers from them robustly.
@@ -51,6 +53,7 @@ def create_robust_retriever_tool(
         name: the tool's name, for the agent.
         description: what it is for, for the agent.
         prompt: as there; its variables besides the documents are `input`, `question` or `query`.
+        supporting_only: the artifact's `documents` are those alone that support the answer, since UIs show them.
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Returns:
@@ -69,19 +72,20 @@ def create_robust_retriever_tool(
     """
     context = options.get("document_variable_name", "context")
     check_retriever(retriever)
+    check_flag(supporting_only=supporting_only)
     answering = create_reporting_chain(llm, prompt, options)
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = retriever.invoke(query, config)
         with _failures_told():
             answered = answering.invoke({**question_inputs(query), context: documents}, hidden(config))
-        return content_and_artifact(answered, documents)
+        return content_and_artifact(answered, documents, supporting_only)
 
     async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = await retriever.ainvoke(query, config)
         with _failures_told():
             answered = await answering.ainvoke({**question_inputs(query), context: documents}, hidden(config))
-        return content_and_artifact(answered, documents)
+        return content_and_artifact(answered, documents, supporting_only)
 
     return RobustRetrieverTool(
         name=name,
@@ -119,9 +123,13 @@ def unread(error: Exception) -> str:
     return f"the documents that were found could not be read ({type(error).__name__})"
 
 
-def content_and_artifact(answered: dict[str, Any], documents: Any) -> tuple[str, dict[str, Any]]:
+def content_and_artifact(
+    answered: dict[str, Any], documents: Any, supporting_only: bool = False
+) -> tuple[str, dict[str, Any]]:
     """Return the parts of a tool message: the answer, and the artifact, which never reaches the agent's model."""
     answer = answered["robustness"].for_prompt()
     told = isinstance(answered["answer"], str) and answer is answered["robustness"]
     shown = answered["answer"] if told else answer.text
+    if supporting_only:
+        documents, answer = answer.supporting(documents), answer.over_supporting()
     return shown, {"documents": documents, "robustness": answer.to_dict()}

@@ -88,6 +88,7 @@ class ToolResults:
         trusted: tools whose results pass unread.
         strict: True if unknown tools are refused when no documents are found in what they return.
         one_group: True if documents that were read out of text share a group.
+        supporting_only: True if artifacts show those documents alone that support the answer.
         passed: the unknown tools whose results have passed.
     """
 
@@ -95,6 +96,7 @@ class ToolResults:
     trusted: frozenset[str]
     strict: bool
     one_group: bool
+    supporting_only: bool = False
     passed: set[str] = field(default_factory=set)
 
     def retrieves(self, name: str, tool: Any) -> bool:
@@ -204,7 +206,7 @@ class ToolResults:
                 radius=0, radius_verbatim=0, warnings=(*report.warnings, _FROM_TEXT), determinism=UNKNOWN
             )
             answered = {**answered, "robustness": report}
-        content, artifact = content_and_artifact(answered, documents)
+        content, artifact = content_and_artifact(answered, documents, self.supporting_only)
         if not isinstance(message, ToolMessage):
             return message.model_copy(update={"content": content})
         return message.model_copy(update={"content": content, "artifact": artifact, "status": "success"})

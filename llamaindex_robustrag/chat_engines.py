@@ -239,7 +239,16 @@ def _reported(reply: Any, talk: Talk) -> Any:
     reply.metadata = ResponseMetadata.of(getattr(reply, "metadata", None) or {}, report)
     if response is not None:
         reply.source_nodes = response.source_nodes
+        if turn.synthesizer.supporting_only:
+            _hide_retrieved(reply.sources[:-1], response.source_nodes)
     return reply
+
+
+def _hide_retrieved(sources: Sequence[ToolOutput], shown: list[NodeWithScore]) -> None:
+    """Replace all retrieved nodes with those shown, in LlamaIndex's record of the retriever's output."""
+    for source in sources:
+        if source.tool_name == "retriever":
+            source.content, source.raw_output = "see source_nodes", shown
 
 
 class RobustContextChatEngine(ReportingChatEngine, ContextChatEngine):  # type: ignore[misc]

@@ -116,6 +116,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             llm_kwargs=..., accept_sampling=...)`.
         citation_markers: the response has `[1]` where the nodes that the report cites as number 1 support it; none
             is the model's. It is then streamed in one piece, and the report's `text` has no markers.
+        supporting_only: `response.source_nodes` has those nodes alone that support the answer (`supporting_nodes`), so
+            that nobody is shown what was outvoted; of a streamed response when the last piece is out. `positions` in
+            the report are places among these.
         choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
         local_model: what `"decoding"` decodes with; None: the model inside a `HuggingFaceLLM`.
         options: the settings of the method, such as `share` of consensus or `alpha` of keyword aggregation, `task` and
@@ -149,11 +152,12 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         votes: VoteRules | None = None,
         calls: CallOptions | None = None,
         citation_markers: bool = False,
+        supporting_only: bool = False,
         choices: Sequence[str] | None = None,
         local_model: DecodingModel | None = None,
         **options: Unpack[SynthesizerOptions],
     ) -> None:
-        check_flag(streaming=streaming, citation_markers=citation_markers)
+        check_flag(streaming=streaming, citation_markers=citation_markers, supporting_only=supporting_only)
         _check_kinds(output_cls, calls, callback_manager)
         self._settings: Any  # a dataclass, one type per method
         others = {
@@ -178,6 +182,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._group_by: GroupNodesBy = group_by or cast("GroupNodesBy", self._rules.by)
         self._method.load().check_rules(self._rules)
         self._markers = citation_markers
+        self._supporting_only = supporting_only
         self._choices = choices
         self._policy = replace(calls or CallOptions())  # its counts are this synthesizer's own
         self._plain = plain_llm(given)
@@ -215,7 +220,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def __repr__(self) -> str:
         shown = {"aggregation": self._method.name, "group_by": self._group_by, "output_cls": self._structure}
-        flags = {"streaming": self.streams}
+        flags = {"streaming": self.streams, "supporting_only": self._supporting_only}
         given = [f"{name}={value!r}" for name, value in {**shown, **flags}.items() if value not in (None, False)]
         return f"RobustRAGSynthesizer({self._plain.metadata.model_name}, {', '.join(given)})"
 
@@ -242,6 +247,11 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def output_cls(self) -> type[BaseModel] | None:
         """The pydantic class of the final answer; None for text."""
         return self._structure
+
+    @property
+    def supporting_only(self) -> bool:
+        """True if only the nodes that support the answer are shown."""
+        return self._supporting_only
 
     @property
     def takes_asides(self) -> bool:
@@ -482,21 +492,27 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """Return a streamed response's source nodes and metadata, and a callback that completes them at the end."""
         report = Report()
         sources = self._sources(nodes, others, report)
-        metadata = self._metadata(sources, report)
+        shown = [] if self._supporting_only else sources
+        metadata = self._metadata(shown, report)
 
         def done(answer: RobustAnswer) -> None:
             if from_conversation(answer):
-                sources.clear()
+                shown.clear()
                 metadata.clear()
+            elif self._supporting_only:
+                shown[:], answer = answer.supporting(sources), answer.over_supporting()
+                metadata.update(self._metadata(shown, report))
             _completed(report, answer)
 
-        return sources, metadata, done
+        return shown, metadata, done
 
     def _whole(
         self, answer: RobustAnswer, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None
     ) -> Response | PydanticResponse:
         report = Report()
         sources = [] if from_conversation(answer) else self._sources(nodes, others, report)
+        if self._supporting_only:
+            sources, answer = answer.supporting(sources), answer.over_supporting()
         _completed(report, answer)
         metadata = self._metadata(sources, report)
         if (found := structured(answer, self._structure)) is not None:

@@ -362,6 +362,13 @@ class RobustAnswer(_Record):
             )
         return [items[place] for place in places]
 
+    def over_supporting(self) -> RobustAnswer:
+        """The answer of which the items that `supporting` gives are all there is: `positions` are places among them."""
+        cited = sorted(place for citation in self.citations for place in citation.positions)
+        places = {place: at for at, place in enumerate(cited)}
+        kept = (tuple(places[place] for place in group.positions if place in places) for group in self.groups)
+        return self.changed(groups=tuple(g.changed(positions=p) for g, p in zip(self.groups, kept, strict=True)))
+
     def label(self, radius: int = 1) -> Literal["trusted", "untrusted"]:
         """The integrity of `text`, for frameworks that track where information comes from.
 

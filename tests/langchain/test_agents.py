@@ -295,3 +295,15 @@ def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever)
     middleware = copy.deepcopy(RobustRetrievalMiddleware(model))
     agent = create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware])
     assert last_tool_message(agent.invoke(QUESTION_MESSAGES)).content == "Paris"  # type: ignore[arg-type]
+
+
+def test_artifacts_show_supporting_documents_alone_where_that_is_wanted(web: ListRetriever) -> None:
+    search = create_robust_retriever_tool(web, Reader(), "search", "Searches.", supporting_only=True)
+    middleware: Any = RobustRetrievalMiddleware(Reader(), supporting_only=True)
+    for agent in (
+        create_agent(GullibleAgent(), [search]),
+        create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware]),
+    ):
+        message = last_tool_message(agent.invoke(QUESTION_MESSAGES))  # type: ignore[arg-type]
+        assert message.content == "Paris"
+        assert message.artifact["documents"] == web.documents[1:]

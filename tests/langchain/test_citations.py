@@ -31,10 +31,22 @@ async def test_supporting_documents_leave_out_what_was_outvoted(poisoned: ListRe
     assert poisoned.documents[1] not in honest
     assert supporting_documents(result["robustness"], result["context"]) == honest
     assert supporting_documents(result["robustness"].to_dict(), result["context"]) == honest
+    shown = create_robust_retrieval_chain(
+        poisoned, Reader(), PROMPT, supporting_only=True, aggregation="keyword", final="always"
+    )
+    for whole in await every_way(shown):
+        assert whole["context"] == honest
+        assert whole["answer"] == result["answer"]
+        assert set(whole) == set(result)
 
 
-async def test_positions_are_places_in_the_documents_that_are_given(poisoned: ListRetriever) -> None:
-    chain = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, aggregation="keyword", final="always")
+@pytest.mark.parametrize("supporting_only", [False, True])
+async def test_positions_are_places_in_the_documents_that_are_given(
+    poisoned: ListRetriever, supporting_only: bool
+) -> None:
+    chain = create_robust_retrieval_chain(
+        poisoned, Reader(), PROMPT, aggregation="keyword", final="always", supporting_only=supporting_only
+    )
     sources = [d.metadata["source"] for i, d in enumerate(poisoned.documents) if i != 1]
     for whole in await every_way(chain):
         cited = whole["robustness"].citations
@@ -43,11 +55,22 @@ async def test_positions_are_places_in_the_documents_that_are_given(poisoned: Li
         assert supporting_documents(whole["robustness"], whole["context"]) == [
             d for d in poisoned.documents if d.metadata["source"] in sources
         ]
-    tool = create_robust_retriever_tool(poisoned, Reader(), "search", "S.", prompt=PROMPT)
+    tool = create_robust_retriever_tool(
+        poisoned, Reader(), "search", "S.", prompt=PROMPT, supporting_only=supporting_only
+    )
     call = {"name": "search", "args": {"query": QUESTION}, "id": "1", "type": "tool_call"}
     artifact = tool.invoke(call).artifact
     for citation in RobustAnswer.from_dict(artifact["robustness"]).citations:
         assert [artifact["documents"][at].metadata["source"] for at in citation.positions] == list(citation.origins)
+
+
+async def test_no_outvoted_document_is_ever_streamed(poisoned: ListRetriever) -> None:
+    chain = create_robust_retrieval_chain(
+        poisoned, Reader(), PROMPT, supporting_only=True, aggregation="keyword", final="always"
+    )
+    keys = [next(iter(chunk)) for chunk in chain.stream(INPUT)]
+    assert keys.count("context") == 1
+    assert keys[-1] == "context"
 
 
 async def test_markers_are_the_same_in_every_way_of_asking(poisoned: ListRetriever) -> None:

@@ -236,6 +236,11 @@ def test_input_schema_names_the_same_fields() -> None:
     ).get_input_jsonschema()
     assert set(schema["properties"]) == {"context", "input"}
     assert set(schema["required"]) == {"context", "input"}
+    inside = create_retrieval_chain(
+        ListRetriever(documents=[]),
+        create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always"),
+    )
+    assert "answer" in inside.get_output_jsonschema()["properties"]
 
 
 def test_without_documents_it_abstains() -> None:

@@ -102,13 +102,17 @@ def test_a_config_may_choose_another_retriever_or_chain(poisoned: ListRetriever)
     chosen = rag.configurable_fields(
         retriever=ConfigurableField(id="retriever"),
         answering=ConfigurableField(id="answering"),
+        supporting_only=ConfigurableField(id="supporting_only"),
     )
     check(chosen.invoke(INPUT), poisoned)
     assert chosen.with_config(configurable={"retriever": others}).invoke(INPUT)["context"] == others.documents
     assert chosen.with_config(configurable={"answering": marked}).invoke(INPUT)["answer"] == "Rome"
+    assert (
+        poisoned.documents[1] not in chosen.with_config(configurable={"supporting_only": True}).invoke(INPUT)["context"]
+    )
 
 
-@pytest.mark.parametrize("name", ["retriever", "answering"])
+@pytest.mark.parametrize("name", ["retriever", "answering", "supporting_only"])
 def test_a_part_cannot_be_exchanged_behind_its_back(poisoned: ListRetriever, name: str) -> None:
     rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, aggregation="keyword", final="always")
     with pytest.raises(ValidationError, match="frozen"):
@@ -117,10 +121,11 @@ def test_a_part_cannot_be_exchanged_behind_its_back(poisoned: ListRetriever, nam
 
 def test_it_can_be_copied_and_sent_to_another_process(poisoned: ListRetriever) -> None:
     rag = create_robust_retrieval_chain(
-        poisoned, FakeListChatModel(responses=["Paris"]), aggregation="keyword", final="always"
+        poisoned, FakeListChatModel(responses=["Paris"]), supporting_only=True, aggregation="keyword", final="always"
     )
     for other in (pickle.loads(pickle.dumps(rag)), copy.deepcopy(rag)):
         assert other.invoke(INPUT)["answer"] == "Paris"
+        assert other.supporting_only
 
 
 def test_its_input_schema_names_the_question_and_what_the_prompt_shows(poisoned: ListRetriever) -> None:
@@ -335,7 +340,7 @@ def test_a_retriever_in_the_place_of_the_model_is_refused(poisoned: ListRetrieve
         create_robust_documents_chain(poisoned, PROMPT, aggregation="keyword", final="always")
 
 
-@pytest.mark.parametrize("name", ["citation_markers"])
+@pytest.mark.parametrize("name", ["supporting_only", "citation_markers"])
 def test_flags_that_are_none_are_refused(poisoned: ListRetriever, name: str) -> None:
     asked: dict[str, Any] = {name: "no"}
     with pytest.raises(TypeError, match=f"{name}='no' must be True or False"):

@@ -8,11 +8,13 @@ from typing import Any, get_type_hints
 
 import pytest
 from langchain_core.load import dumps, loads
+from pydantic import BaseModel
 
 import langchain_robustrag
 from langchain_robustrag import (
     IsolationAudit,
     RobustOptions,
+    create_robust_documents_chain,
     create_robust_node,
     create_robust_retrieval_chain,
 )
@@ -29,10 +31,28 @@ def test_every_public_function_has_type_hints() -> None:
     assert "group_by" in get_type_hints(RobustOptions)
 
 
+def test_output_schemas_have_fields(retriever: ListRetriever) -> None:
+    class City(BaseModel):
+        name: str
+
+    rag = create_robust_retrieval_chain(retriever, Reader(), PROMPT, document_variable_name="context")
+    fields = rag.get_output_schema().model_fields
+    assert list(fields) == ["input", "context", "answer", "robustness"]
+    assert fields["answer"].annotation is str
+    assert fields["robustness"].annotation is RobustAnswer
+    assert {"context", "answer", "robustness"} <= rag.get_output_jsonschema()["properties"].keys()
+    report = create_robust_documents_chain(Reader(), PROMPT, output_schema=City, return_robustness=True)
+    assert report.get_output_schema().model_fields["answer"].annotation is City
+    assert create_robust_documents_chain(Reader(), PROMPT).get_output_jsonschema()["type"] == "string"
+
+
+@pytest.mark.parametrize("supporting_only", [False, True])
 @pytest.mark.parametrize("style", ["invoke", "ainvoke", "stream", "astream"])
-async def test_no_run_of_a_trace_has_a_private_name(poisoned: ListRetriever, style: str) -> None:
+async def test_no_run_of_a_trace_has_a_private_name(poisoned: ListRetriever, style: str, supporting_only: bool) -> None:
     recorder = Recorder()
-    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, aggregation="keyword", final="always")
+    rag = create_robust_retrieval_chain(
+        poisoned, Reader(), PROMPT, aggregation="keyword", final="always", supporting_only=supporting_only
+    )
     config: Any = {"callbacks": [recorder]}
     if style == "invoke":
         rag.invoke(INPUT, config)
@@ -59,10 +79,10 @@ def test_a_result_that_is_stored_is_refused_with_what_to_store(poisoned: ListRet
 
 
 def test_reprs_say_something_in_a_line(poisoned: ListRetriever) -> None:
-    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, aggregation="keyword")
+    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, aggregation="keyword", supporting_only=True)
     answer = rag.invoke(INPUT)["robustness"]
     inner = "RobustDocuments(Reader, aggregation='keyword', prompt=ChatPromptTemplate, return_robustness=True)"
-    assert repr(rag) == f"RobustRetrievalChain(ListRetriever, {inner})"
+    assert repr(rag) == f"RobustRetrievalChain(ListRetriever, {inner}, supporting_only=True)"
     assert repr(answer).startswith("RobustAnswer('It is Paris indeed', radius=1 of 6 groups, citations=5, warnings=1;")
     assert repr(create_robust_node(Reader(), PROMPT, aggregation="keyword")) == f"RobustNode({inner})"
     assert repr(IsolationAudit(on="raise")) == "IsolationAudit(on='raise', findings=0)"

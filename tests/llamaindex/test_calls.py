@@ -287,6 +287,7 @@ def test_something_else_as_llm_is_refused() -> None:
         ({"aggregation": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),
         ({"choices": ["a", "b"]}, ValueError, "does not take choices; use MajorityVoting"),
         ({"streaming": "no"}, TypeError, "streaming='no' must be True or False"),
+        ({"supporting_only": "no"}, TypeError, "supporting_only='no' must be True or False"),
         ({"citation_markers": "no"}, TypeError, "citation_markers='no' must be True or False"),
         ({"output_cls": dict}, TypeError, "output_cls must be a pydantic class, got <class 'dict'>"),
         ({"callback_manager": 3}, TypeError, "callback_manager must be a CallbackManager, got 3"),

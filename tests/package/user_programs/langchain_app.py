@@ -55,7 +55,7 @@ retriever = store.as_retriever(search_kwargs={"k": 10})
 chain: RobustDocuments = create_robust_documents_chain(llm, prompt, group_by="source", min_support=1)
 text: str = chain.invoke({"input": "q", "context": [Document("x")]})
 rag = create_robust_retrieval_chain(
-    retriever, llm, prompt, aggregation="keyword", alpha=0.3, beta=3, threshold="absolute"
+    retriever, llm, prompt, supporting_only=True, aggregation="keyword", alpha=0.3, beta=3, threshold="absolute"
 )
 result = rag.invoke({"input": "Who won?"})
 radius: int = result["robustness"].radius
@@ -65,7 +65,7 @@ for chunk in rag.stream({"input": "q"}):
     print(chunk.get("answer"))
 old = create_retrieval_chain(retriever, chain)
 qa = RetrievalQA(combine_documents_chain=RobustDocumentsChain.from_llm(llm, group_by="source"), retriever=retriever)
-tool = create_robust_retriever_tool(retriever, llm, "search", "searches")
+tool = create_robust_retriever_tool(retriever, llm, "search", "searches", supporting_only=True)
 agent = create_agent(
     llm, [tool, create_retriever_tool(retriever, "s2", "d")], middleware=[RobustRetrievalMiddleware(llm, tools=["s2"])]
 )
