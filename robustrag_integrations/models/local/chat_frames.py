@@ -22,10 +22,6 @@ _SWITCHES: dict[str, tuple[Any, Any]] = {
 }  # fmt: skip
 _EFFORT = "reasoning_effort"
 _EFFORTS = ("none", "minimal", "low")  # the lowest one that a template names is taken
-_SPEAKS_OF_REASONING = re.compile(
-    r"</?(?:think|thinking|thought|reasoning|seed:think)>|\[/?THINK\]|◁/?think▷|reasoning_content"
-    r"|<\|channel\|>|<\|?channel\|?>|thinking|<\|(?:START|END)_THINKING\|>"
-)
 _HARMONY = "<|channel|>"
 
 
@@ -39,7 +35,6 @@ class ChatFrame:
         options: the template's variables that were set to turn reasoning off.
         opened: the opening mark of reasoning that the frame ends in, so that replies lack it; empty if there is none.
         reasons: why replies begin with reasoning all the same; None where nothing says so.
-        doubt: why it is not known whether the model reasons; None where there is no reason to doubt it.
     """
 
     before: str
@@ -47,12 +42,11 @@ class ChatFrame:
     options: Mapping[str, Any] = field(default_factory=dict)
     opened: str = ""
     reasons: str | None = None
-    doubt: str | None = None
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about reasoning that could not be turned off."""
-        return tuple(f"the chat template {said}" for said in (self.reasons, self.doubt) if said)
+        return (f"the chat template {self.reasons}",) if self.reasons else ()
 
 
 def chat_frame(tokenizer: Any, given: Mapping[str, Any] | None = None) -> ChatFrame:
@@ -72,14 +66,7 @@ def chat_frame(tokenizer: Any, given: Mapping[str, Any] | None = None) -> ChatFr
     before, after = _rendered(tokenizer, options)
     opening = parts_of(after)
     opened = after[len(opening.answer) :] if opening.unfinished else ""
-    reasons = _reasons(source, after, opened)
-    doubt = None
-    if reasons is None and not options and _SPEAKS_OF_REASONING.search(source):
-        doubt = (
-            "speaks of reasoning and has no switch for it that is known here: if the model reasons, make room for it "
-            "with max_new_tokens, or give the template's own switch as template_options={...}"
-        )
-    return ChatFrame(before, after, options, opened, reasons, doubt)
+    return ChatFrame(before, after, options, opened, _reasons(source, after, opened))
 
 
 def _source(tokenizer: Any) -> str:

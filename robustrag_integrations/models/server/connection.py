@@ -7,7 +7,7 @@ import os
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, TypeVar
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 try:
     from openai import APIConnectionError, AsyncOpenAI, AsyncStream, OpenAIError
@@ -69,7 +69,7 @@ class Connection:
         chats: True if the chat API is asked; the completions API otherwise.
 
     Raises:
-        ModelError: there is neither a key nor a server that may need none, or the server's address holds a query.
+        ModelError: there is neither a key nor a server that may need none, or the address holds a password or a query.
         TypeError, ValueError: the key or the address is invalid.
     """
 
@@ -84,12 +84,8 @@ class Connection:
                 f"the model {model!r} on api.openai.com needs a key in OPENAI_API_KEY; for a server of your own give "
                 "base_url"
             )
-        self._base_url: str | None = None
-        self._auth: tuple[str, str] | None = None
-        if given:
-            self._base_url, self._auth = _without_password(given)
+        self._base_url = _checked_address(given) if given else None
         self.address = self._base_url or "api.openai.com"
-        self._password = self._auth[1] if self._auth else None
         self._path = "/chat/completions" if chats else "/completions"
         self._clients = PerLoop(self._new_client)
 
@@ -178,7 +174,7 @@ class Connection:
     def _new_client(self) -> AsyncOpenAI:
         """Make one event loop's client: connections belong to the loop that opened them."""
         return AsyncOpenAI(
-            api_key=self.api_key, base_url=self._base_url, timeout=None, max_retries=0, http_client=Client(self._auth)
+            api_key=self.api_key, base_url=self._base_url, timeout=None, max_retries=0, http_client=Client()
         )
 
 
@@ -186,33 +182,29 @@ async def _read(read: Callable[[bytes], Result], body: bytes, at_once: int = _AT
     return read(body) if len(body) <= at_once else await asyncio.wrap_future(POOL.submit(read, body))
 
 
-def _without_password(address: str) -> tuple[str, tuple[str, str] | None]:
-    """Split user and password off an address, as they would end up in logs and certificates.
+def _checked_address(address: str) -> str:
+    """Return a server's address, if it holds nothing that may be secret: it ends up in logs and certificates.
 
     Raises:
         ValueError: it is not an HTTP address.
-        ModelError: it holds a query.
+        ModelError: it holds a password, a query or a fragment.
     """
     if not isinstance(address, str) or not address.lower().startswith(("http://", "https://")):
         shown = str(address).rpartition("@")[2]
         raise ValueError(f"base_url={redacted(shown)!r:.80} must start with http:// or https://")
     parts = urlsplit(address)
-    if parts.query or parts.fragment:  # the client would put the path behind it, and HTTP clients log addresses
-        raise ModelError(
-            f"base_url ends in a query or fragment (after {redacted(parts.netloc.rpartition('@')[2] + parts.path)}): "
-            "leave it out, and give a key as api_key or options={'extra_headers': {...}}, anything else as "
-            "options={'extra_query': {...}}"
-        )
-    user, at, host = parts.netloc.rpartition("@")
+    host = parts.netloc.rpartition("@")[2]
+    shown = redacted(f"{parts.scheme}://{host}{parts.path}")
     if not parts.hostname:
-        shown = f"{parts.scheme}://{host}{parts.path}"
         raise ValueError(
-            f"base_url={redacted(shown)!r:.80} names no host; give the server's address, such as http://host:8000/v1"
+            f"base_url={shown!r:.80} names no host; give the server's address, such as http://host:8000/v1"
         )
-    if not at:
-        return address, None
-    name, _, password = user.partition(":")
-    return urlunsplit(parts._replace(netloc=host)), (unquote(name), unquote(password))
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        raise ModelError(
+            f"base_url holds a password, a query or a fragment (around {shown}): leave it out, and give a key as "
+            "api_key or options={'extra_headers': {...}}, anything else as options={'extra_query': {...}}"
+        )
+    return address
 
 
 def largest_reply(request: Mapping[str, Any]) -> int:

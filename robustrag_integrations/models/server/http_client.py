@@ -37,19 +37,14 @@ class ReplyRefused(OpenAIError):  # type: ignore[misc]
 
 
 class Client(DefaultAsyncHttpxClient):  # type: ignore[misc]
-    """An HTTP client whose replies are read piece by piece by the caller, of an error's body only the beginning.
+    """An HTTP client whose replies are read piece by piece by the caller, of an error's body only the beginning."""
 
-    Args:
-        auth: user and password, where the server's address holds them.
-    """
-
-    def __init__(self, auth: tuple[str, str] | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__(
             timeout=None,  # the caller limits a whole try; HTTP clients' limits are for one read
             limits=_UNLIMITED,
             headers={"Accept-Encoding": "identity"},  # a compressed reply would hide its size
             verify=_trusted(),
-            auth=auth,
             transport=None if _behind_a_proxy() else ConnectionStack(),
         )
 

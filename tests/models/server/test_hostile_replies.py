@@ -337,20 +337,10 @@ def test_a_redirect_to_anything_is_an_error_in_words(place: str) -> None:
     assert "hunter2" not in (response.error or "")
 
 
-@pytest.mark.parametrize("end", ["?api_key=quite-secret-17", "#quite-secret-17", "/?api-version=quite-secret-17"])
-def test_an_address_with_a_query_is_refused_as_clients_would_log_it(end: str) -> None:
+@pytest.mark.parametrize("end", ["", "?api_key=quite-secret-17", "#quite-secret-17", "/?api-version=quite-secret-17"])
+def test_an_address_with_a_password_or_a_query_is_refused_as_clients_would_log_it(end: str) -> None:
     with pytest.raises(ModelError, match="extra_headers") as caught:
         OpenAIModel("m", f"http://anna:hunter2-x@model.example/v1{end}")
     assert "quite-secret-17" not in str(caught.value)
     assert "hunter2-x" not in str(caught.value)
     assert "model.example/v1" in str(caught.value)
-
-
-def test_a_password_in_the_address_is_sent_and_shown_nowhere() -> None:
-    with LoopbackServer(lambda prompt: Reply("no user hunter2-x", status=403)) as server:
-        model = OpenAIModel("m", server.url.replace("://", "://anna:hunter2-x@"), attempts=1)
-        [response] = model.generate([Prompt("x")], "isolated")
-        model.close()
-    assert server.headers[0]["authorization"] == "Basic YW5uYTpodW50ZXIyLXg="
-    assert "hunter2-x" not in str(response)
-    assert "hunter2-x" not in model._connection.address
