@@ -88,3 +88,8 @@ class TooFewVotesError(RobustRAGError):
     def __init__(self, why: str, robustness: Any) -> None:
         self.robustness = robustness
         super().__init__(why)
+
+
+def was_cancelled(kind: type[BaseException]) -> bool:
+    """True if the stream was closed or the task cancelled, which is not a failure."""
+    return issubclass(kind, (asyncio.CancelledError, GeneratorExit))

@@ -11,8 +11,8 @@ from opentelemetry.trace import Span, StatusCode
 
 from robustrag_integrations._util.closing import closed_after
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.errors import was_cancelled
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.watch import tally, was_cancelled
 from robustrag_integrations.replies.reply import Piece
 
 _SCOPE = "robustrag_integrations"
@@ -44,7 +44,8 @@ class Spans:
 
     def answered(self, root: Span | None, answer: RobustAnswer) -> None:
         """Describe an answer on its span, and count it."""
-        failed, differing = tally(answer)
+        states = [group.status for group in answer.groups]
+        failed, differing = states.count("failed"), states.count("differs")
         if root is not None and root.is_recording():
             root.set_attributes(
                 {

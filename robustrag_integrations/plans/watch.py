@@ -7,7 +7,6 @@ settings and the types of errors.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -17,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.errors import was_cancelled
 from robustrag_integrations.plans.requests import Ask, OpenSession
 from robustrag_integrations.replies.reply import Piece
 
@@ -27,7 +27,6 @@ ReplyT = TypeVar("ReplyT")
 Result = TypeVar("Result")
 
 _LOG = logging.getLogger(__name__)
-_CANCELLED = (asyncio.CancelledError, GeneratorExit)  # the caller went away: not a failure
 
 
 @cache
@@ -123,7 +122,8 @@ class Watch:
 
 
 def _log_answer(answer: RobustAnswer, seconds: float) -> None:
-    failed, differing = tally(answer)
+    states = [group.status for group in answer.groups]
+    failed, differing = states.count("failed"), states.count("differs")
     if failed:
         _LOG.warning("%d of %d groups failed and count as abstentions", failed, len(answer.groups))
     _LOG.info(
@@ -137,14 +137,3 @@ def _log_answer(answer: RobustAnswer, seconds: float) -> None:
         answer.model_calls,
         seconds,
     )
-
-
-def was_cancelled(kind: type[BaseException]) -> bool:
-    """True if the stream was closed or the task cancelled, which is not a failure."""
-    return issubclass(kind, _CANCELLED)
-
-
-def tally(answer: RobustAnswer) -> tuple[int, int]:
-    """Return the number of groups that failed, and of those that say something else."""
-    states = [group.status for group in answer.groups]
-    return states.count("failed"), states.count("differs")
