@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -48,19 +49,22 @@ def read_payloads(path: str) -> tuple[str, ...]:
         ValueError: the file cannot be read, is larger than 16 MiB, or holds no payload; the message names it.
     """
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise ValueError(f"it has more than {LARGEST >> 20} MiB; split it")
-        text = data.decode("utf-8-sig")
-        listed = _texts(json.loads(text)) if path.lower().endswith(".json") else text.splitlines()
+        return _read(path, Path(path).stat().st_mtime_ns)
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"cannot read the payloads {path!r}: {printable(str(error), 200)}") from error
+
+
+@lru_cache(maxsize=16)  # each question asks for them
+def _read(path: str, changed: int) -> tuple[str, ...]:
+    with Path(path).open("rb") as file:
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise ValueError(f"more than {LARGEST >> 20} MiB; split the file")
+    text = data.decode("utf-8-sig")
+    listed = _texts(json.loads(text)) if path.lower().endswith(".json") else text.splitlines()
     found = tuple(dict.fromkeys(payload.strip()[:LONGEST] for payload in listed if payload.strip()))
     if not found:
-        raise ValueError(
-            f'the payloads {path!r} hold no text; write a list, {{"payloads": [...]}}, or one text per line'
-        )
+        raise ValueError("it holds no text; write a JSON list, or one text per line")
     return found[:MOST]
 
 

@@ -47,8 +47,8 @@ def test_payloads_are_read_in_the_shapes_of_several_tools(tmp_path: Path, name: 
     [
         ("a.json", "{", "cannot read the payloads"),
         ("a.json", "[" * 100_000, "cannot read the payloads"),
-        ("a.json", "{}", "hold no text"),
-        ("a.txt", " \n", "hold no text"),
+        ("a.json", "{}", "holds no text"),
+        ("a.txt", " \n", "holds no text"),
     ],
 )
 def test_a_file_without_payloads_is_named(tmp_path: Path, name: str, value: str, problem: str) -> None:

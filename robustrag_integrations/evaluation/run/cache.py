@@ -80,8 +80,10 @@ class CallCache:
         self._warned = False
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            _make_private(self._path)
+            file = _private(self._path)
             self._db = sqlite3.connect(self._path, timeout=_PATIENCE, check_same_thread=False)
+            if not os.path.samestat(os.lstat(self._path), file):
+                raise CacheError(f"cannot use the cache {str(self._path)!r}: it was replaced meanwhile; try again")
             self._db.text_factory = bytes  # damaged text is no error: its checksum tells
             for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE):
                 self._db.execute(statement)
@@ -126,7 +128,7 @@ class CallCache:
                 return None
 
 
-def _make_private(path: Path) -> None:
+def _private(path: Path) -> os.stat_result:
     """Let nobody but the owner read the file, which is made when it is not there; SQLite's side files follow it.
 
     Raises:
@@ -141,9 +143,13 @@ def _make_private(path: Path) -> None:
                     "remove it, or give another --cache"
                 )
     handle = os.open(path, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
-    os.close(handle)
-    with contextlib.suppress(PermissionError):  # another user's file is that user's to close
-        path.chmod(0o600)
+    try:
+        if hasattr(os, "fchmod"):  # not on Windows
+            with contextlib.suppress(PermissionError):  # another user's file is that user's to close
+                os.fchmod(handle, 0o600)
+        return os.fstat(handle)
+    finally:
+        os.close(handle)
 
 
 def _sum(key: str, text: str) -> str:
