@@ -32,6 +32,9 @@ def add_how(group: Any) -> None:
         "--cache", metavar="DIR", help="folder of the cache of model calls (default ~/.cache/robustrag/calls)"
     )
     group.add_argument("--no-cache", action="store_true", help="keep no model calls")
+    group.add_argument(
+        "--threads", type=whole_number(1, 1024), metavar="N", help="of the processor, for a model in this process"
+    )
 
 
 def run_evaluation(
@@ -99,6 +102,10 @@ def engine_of(args: argparse.Namespace, cached: bool) -> LocalEngine:
     """Return the engine that computes the rows."""
     from robustrag_integrations.evaluation.run.bench import LocalEngine
 
+    if args.threads is not None:
+        import torch
+
+        torch.set_num_threads(args.threads)
     cache = None if args.no_cache else args.cache or (default_cache() if cached else None)
     return LocalEngine(cache=cache, concurrency=args.concurrency)
 

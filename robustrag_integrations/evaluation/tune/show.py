@@ -49,6 +49,13 @@ def in_words(tuned: Tuned, wish: Wish) -> list[str]:
             f"the first line flatters: it is the best of {len(tuned.candidates)} on its own questions; "
             "the second does not"
         )
+    pairs = (("accuracy", chosen.accuracy, held.accuracy), (measure_name(wish), chosen.certified, held.certified))
+    outside = [name for name, first, second in pairs if not _within(first, second)]
+    lines.append(
+        f"the halves do not agree: {' and '.join(outside)} of the first lies outside the second's interval"
+        if outside
+        else "the halves agree: both figures of the first lie within the second's intervals"
+    )
     if held.accuracy.n < FEW:
         lines.append(f"{_questions(held)} are few: the intervals (95%) say how little is known; give more")
     if tuned.failed:
@@ -60,6 +67,10 @@ def in_words(tuned: Tuned, wish: Wish) -> list[str]:
             "of one page is one group by origin, many by passage; the same number is not the same attacker"
         )
     return lines
+
+
+def _within(figure: Interval, interval: Interval) -> bool:
+    return None in (figure.mean, interval.low, interval.high) or interval.low <= figure.mean <= interval.high  # type: ignore[operator]
 
 
 def warned_in_words(tuned: Tuned) -> list[str]:

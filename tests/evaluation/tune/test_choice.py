@@ -10,8 +10,8 @@ from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.evaluation.score.intervals import clopper_pearson
 from robustrag_integrations.evaluation.show.lines import MOST_WARNINGS
 from robustrag_integrations.evaluation.tune.choice import Candidate, candidate_of, choose
-from robustrag_integrations.evaluation.tune.show import warned_in_words
-from robustrag_integrations.evaluation.tune.tuning import Tuned
+from robustrag_integrations.evaluation.tune.show import in_words, warned_in_words
+from robustrag_integrations.evaluation.tune.tuning import Tuned, Wish
 
 N = 50
 share = cache(lambda count: clopper_pearson(count, N))
@@ -22,6 +22,13 @@ def candidate(right: int, certified: int, silent: int = 0, *, calls: float = 10,
     shares = (share(count) for count in (right, certified, silent))
     label = f"{right} {certified} {silent} {settings}"
     return Candidate(label, "keyword", {**defaults, **settings}, 10, *shares, radius=radius, calls=calls)
+
+
+def test_it_is_said_whether_the_halves_agree() -> None:
+    chosen, saved = candidate(25, 10), SavedSettings("settings.yaml", "keyword")
+    for held, agree in ((candidate(30, 12), True), (candidate(45, 11), False)):
+        lines = in_words(Tuned((chosen,), chosen, held, saved, 1, 0), Wish())
+        assert any(("halves agree" if agree else "halves do not agree: accuracy") in line for line in lines)
 
 
 def test_few_kinds_of_warnings_are_listed() -> None:
