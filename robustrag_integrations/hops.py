@@ -89,7 +89,7 @@ class MultiHopAnswer:
         query: the question.
         hops: the look-ups, in order. One that abstains is the last.
         radius: the number of origins that may have lied, in all hops at once, without changing the answer.
-        caveat: why the radius is less than that of every hop, in words; None if it is not.
+        caveat: the reason for a radius below that of every hop, in words; None for none.
     """
 
     query: str

@@ -18,7 +18,7 @@ from robustrag_integrations import (
     Response,
     RobustAnswer,
 )
-from robustrag_integrations.answers.claims import Claim
+from robustrag_integrations.answers.answer import Claim
 from robustrag_integrations.hops import MultiHop, answer_key, as_name, decomposed_by
 from tests.docs.pages import Page
 

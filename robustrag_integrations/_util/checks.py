@@ -57,9 +57,9 @@ def refuse_unknown(
     Args:
         names: those that were given.
         known: those that there are.
-        taker: what takes them, for the message.
+        taker: the function or class that takes them, for the message.
         others: names that may have been meant, too.
-        instead: what to use in place of arguments that other libraries have.
+        instead: names to use in place of arguments that other libraries have.
 
     Raises:
         TypeError: there are some; the message names them and the fix.

@@ -28,7 +28,7 @@ class Table(MutableMapping[str, T]):
 
     Args:
         group: the group of the entry points; None for none.
-        shipped: what comes with this package.
+        shipped: the entries of this package.
         read: from a name and what its entry point names to the entry. It may raise anything.
         module: a module of this package that adds entries; it is imported when installed packages would be looked at.
     """

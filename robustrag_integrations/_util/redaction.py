@@ -92,7 +92,7 @@ def redacted(text: str, secrets: Iterable[str] = ()) -> str:
 
     Args:
         text: anything; only its first 20,000 characters are looked at, and given back.
-        secrets: what the caller knows to be secret, such as a client's key. Common placeholders are not.
+        secrets: values that are secret, such as a client's key. Common placeholders are not.
     """
     shown = text[:_LONGEST]
     known = [s for s in (*secrets, *_of_environment()) if _is_secret(s)]

@@ -15,7 +15,7 @@ def decimals(value: float, digits: int = 0, scale: int = 1) -> str:
         value: what 12 significant digits tell of it; the error of a sum of floats rounds nothing down. What is no
             finite number is `inf` or `nan`.
         digits: behind the point.
-        scale: what it is multiplied by first: 100 for percent.
+        scale: a factor that is applied first: 100 for percent.
     """
     if not math.isfinite(value):
         return str(float(value))

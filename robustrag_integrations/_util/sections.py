@@ -19,8 +19,8 @@ class Section:
 
     Args:
         given: its keys and values.
-        path: where it stands, for messages; empty for the top.
-        error: what is raised.
+        path: its place, for messages; empty for the top.
+        error: the exception to raise.
     """
 
     def __init__(self, given: Mapping[str, Any], path: str, error: type[Exception]) -> None:

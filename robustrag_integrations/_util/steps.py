@@ -24,7 +24,7 @@ def driven(
     Args:
         steps: yields requests.
         perform: gives the reply to a request.
-        keeps: whether an error that a request raised is sent as its reply; any other one is raised here.
+        keeps: True for an error that is sent as its request's reply; any other one is raised here.
     """
     reply: Any = None
     while True:

@@ -19,7 +19,6 @@ from robustrag_integrations._util.words import (
     tiers_in_words,
 )
 from robustrag_integrations.answers.citations import Citation, marked_text
-from robustrag_integrations.answers.claims import Claim
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
 from robustrag_integrations.answers.links import without_links
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, tokens_in_words
@@ -59,7 +58,7 @@ class GroupReport(_Record):
     Attributes:
         index: the group's place (0-based), as given by `isolate`; what people read counts groups from 1.
         passage_ids: the ids of its passages, in rank order.
-        origins: where its passages are from, as their metadata spells it, without repeats.
+        origins: the origins of its passages, as their metadata spells them, without repeats.
         status: `supports`: its whole answer is the answer; `mentions`: the answer's words stand in something longer,
             or it says a part of them; `differs`: it answers something else; `abstained`; is a `copy` of another group's
             text with the same reply, which counts once; `failed` (counted as an abstention); or was `not_asked`, or
@@ -68,17 +67,17 @@ class GroupReport(_Record):
             on differently, and its own next token.
         keywords: its whole answer as it is counted; with an extractor of your own its keywords, sorted.
         choice: voting: the index of the option voted for.
-        margin: by how much a group that differs lost, in the unit of `margin_unit` of the answer.
-        error: why it failed.
-        truncated: whether its passages were cut to fit the model's context.
+        margin: the votes or counts by which a group that differs lost, in the unit of `margin_unit` of the answer.
+        error: the reason for its failure.
+        truncated: True if its passages were cut to fit the model's context.
         positions: the places (0-based; rank 1 is at 0) of its passages among those that the defence was given.
         words: the words of the answer that it says, as it writes them; for voting the option that it chose.
-        note: why its response does not count, or not in full, where the model did not fail: it was cut, or refused.
-        reasoning_chars: how many characters of reasoning came with its response; they count for nothing.
+        note: the reason for not counting its response, or not in full, where the model did not fail: cut, or refused.
+        reasoning_chars: number of characters of reasoning that came with its response; they count for nothing.
         usage: tokens of its isolated calls; what is not known is None. Reports that differ in it alone are equal.
-        votes: how many votes it has.
+        votes: its number of votes.
         copy_of: the group that it is a copy of.
-        tier: how far its origin is trusted (`VoteRules.tiers`).
+        tier: the trust label of its origin (`VoteRules.tiers`).
         dated: the oldest date of its passages, where votes or tiers go by date.
     """
 
@@ -104,14 +103,39 @@ class GroupReport(_Record):
 
 
 @dataclass(frozen=True)
+class Claim:
+    """One statement of a long answer, or one item of a list.
+
+    Attributes:
+        text: in the words that most of its groups write.
+        support: number of votes that make it.
+        radius: number of votes that can be replaced while it stays in the answer; None for one that is left out.
+        origins: the origins of the groups that make it, without repeats.
+        groups: the indices of these groups.
+    """
+
+    text: str
+    support: int
+    radius: int | None
+    origins: tuple[str, ...]
+    groups: tuple[int, ...]
+
+    def in_words(self, unit: str) -> str:
+        """One line for a terminal."""
+        radius = "" if self.radius is None else f", radius {self.radius}"
+        named = printable(", ".join(self.origins), 80)
+        return f"{printable(self.text, 160)} ({count_of(self.support, unit)}{radius}: {named})"
+
+
+@dataclass(frozen=True)
 class Dissent:
     """An answer that groups give in place of the one that is shown. The radius does not cover it.
 
     Attributes:
         text: in the words of the first of them.
-        support: how many votes it has.
+        support: its number of votes.
         groups: their indices.
-        origins: where their passages are from, without repeats.
+        origins: the origins of their passages, without repeats.
         tier: of the tiers of these groups the most trusted one; None without tiers.
         dated: the newest date of these groups; None where one has none, and where nothing goes by date.
         superseded_by: the date of the newest group that supports the answer, where it is later than `dated`.
@@ -143,21 +167,21 @@ class RobustAnswer(_Record):
         groups: one report per group, in isolation order.
         claims: long answers and lists: the claims of `text`, each with its own support and radius.
         choice: multiple choice: the index of the winning option.
-        warnings: what weakens this answer or its radius, in words.
+        warnings: everything that weakens this answer or its radius, in words.
         settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
-        evidence: what decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
+        evidence: the numbers that decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
         margin_unit: the unit of a group's `margin`.
         radius_unit: the unit of the radius: `groups`, or `votes` where groups have several (`VoteRules.weights`).
-        reasoning_chars: how many characters of reasoning came with the replies; they count for nothing and are shown
+        reasoning_chars: characters of reasoning that came with the replies; they count for nothing and are shown
             nowhere.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
-        determinism: whether the model repeats itself, and what the radius promises of this run.
+        determinism: the model's reproducibility, and the radius's promise about this run.
         spending: calls, rounds and tokens of this run. Answers that differ in it alone are equal.
         radius_verbatim: the largest r such that replacing any r groups leaves `text` as it is to the letter; at most
             `radius`, and the same where a method has one radius alone.
         tier_budgets: per tier how many groups can be replaced together, as `radius` is meant: the largest such budgets.
             Each group keeps its tier. None without tiers, and of a method that counts no groups; `holds` reads them.
-        kept: what the model said, of an answer that was asked for with `keep=True`, for `certify(answer=...)`; it
+        kept: the model's replies, of an answer that was asked for with `keep=True`, for `certify(answer=...)`; it
             stays in memory, and is no part of its report.
     """
 
@@ -350,7 +374,7 @@ class RobustAnswer(_Record):
         """Return those of the items that support the answer, in their order.
 
         Args:
-            items: what the answer was made from (passages, documents, nodes), all of it and in the same order.
+            items: the passages, documents or nodes that the answer was made from, all of them and in the same order.
 
         Raises:
             ValueError: there are fewer than the answer was made from.
@@ -373,7 +397,7 @@ class RobustAnswer(_Record):
         """The integrity of `text`, for frameworks that track where information comes from.
 
         Args:
-            radius: how many sources may be an attacker's; `trusted` is only what none of them could have changed.
+            radius: number of sources that may be an attacker's; what none of them could have changed is `trusted`.
         """
         check_at_least(1, radius=radius)
         return "trusted" if self.radius >= radius and not self.abstained else "untrusted"

@@ -18,8 +18,8 @@ def ask_report(
 
     Args:
         model: its description.
-        answer: what was answered.
-        passages: what it was answered from, best first.
+        answer: the answer.
+        passages: all that it was made from, best first.
         skipped: files that could not be read: `path` and `reason`.
     """
     return {

@@ -32,9 +32,9 @@ class Citation:
         number: its number (1-based) in marked text.
         group: the group's index.
         passage_ids: the ids of its passages.
-        origins: where they are from, without repeats.
+        origins: their origins, without repeats.
         positions: their places (0-based; rank 1 is at 0) among the passages that the defence was given.
-        words: what of the answer the group says.
+        words: the parts of the answer that the group says.
     """
 
     number: int

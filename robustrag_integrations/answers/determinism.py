@@ -31,9 +31,9 @@ class Repeats:
     Attributes:
         model: `deterministic`; `samples`, if replies to equal prompts differ, be it that they are drawn at random or
             that the numbers move from call to call; or `unknown`.
-        why: how that is known, in a few words. Of an `unknown` one, the reason to doubt it; empty where there is none
+        why: the evidence for it, in a few words. Of an `unknown` one, the reason to doubt it; empty where there is none
             but that it was not declared.
-        probe: what a repeat probe of this model found (`robustrag probe`); None without one.
+        probe: the findings of a repeat probe of this model (`robustrag probe`); None without one.
     """
 
     model: State = "unknown"
@@ -82,8 +82,8 @@ class Promise:
     """A method's promise: what no replacement of `radius` groups changes in a run whose groups drew at random.
 
     Attributes:
-        fixed: what stays as it is, to follow "no replacement of any 2 of 10 groups changes".
-        remark: what is to be said besides; empty for nothing.
+        fixed: the part that stays as it is, to follow "no replacement of any 2 of 10 groups changes".
+        remark: a further clause; empty for none.
         given: with what held fixed.
         scope: `this_run` if the answer itself stays, `final_prompt` if only what the last call is asked does.
     """
@@ -99,14 +99,14 @@ class Determinism:
     """The reach of one answer's radius, given what is known of its model.
 
     Attributes:
-        model: whether the model repeats itself: `deterministic`, `samples`, or `unknown`.
-        why: how that is known.
-        scope: what the radius is about: `every_run`; `this_run`, given what the other groups drew; `final_prompt`, what
+        model: the model's reproducibility: `deterministic`, `samples`, or `unknown`.
+        why: the evidence for it.
+        scope: the reach of the radius: `every_run`; `this_run`, given what the other groups drew; `final_prompt`, what
             the last call of this run is asked, which draws on its own; or `nothing`, where nothing is promised.
         promise: the promise in words, for this answer.
-        premises: what it rests on; empty where it is about every run, or where nothing is promised.
+        premises: its premises; empty where it is about every run, or where nothing is promised.
         acknowledged: True if the user accepted that the model may sample, so that no warning repeats it.
-        probe: what a repeat probe of this model found; None without one.
+        probe: the findings of a repeat probe of this model; None without one.
     """
 
     model: State = "unknown"
@@ -132,11 +132,11 @@ class Determinism:
         """Combine what is known of a model with what a method promises.
 
         Args:
-            repeats: what is known of the model.
-            promise: what the method states; None promises nothing of a run that was drawn.
+            repeats: the model's reproducibility, as far as it is known.
+            promise: the method's; None promises nothing of a run that was drawn.
             radius: the answer's.
             whole: of how many.
-            unit: what the radius counts, `groups` or `votes`.
+            unit: of the radius, `groups` or `votes`.
             acknowledged: True if the user accepted sampling.
             min_radius: below which an answer becomes an abstention.
         """

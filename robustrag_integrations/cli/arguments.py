@@ -107,7 +107,7 @@ def add_setting(group: Any, setting: Setting, about: str | None = None, **more: 
     """Add the flag of a declared setting; one that is not typed is None.
 
     Args:
-        group: where.
+        group: the parser, or a group of its arguments.
         setting: its declaration.
         about: its help; None for the declaration's.
         more: for argparse, in place of what follows from the declaration.

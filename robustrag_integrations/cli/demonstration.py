@@ -49,7 +49,7 @@ class Outcome:
     Attributes:
         attack: the attack's name.
         defense: the defence's name.
-        answer: what was answered.
+        answer: the answer.
         correct: True if the right answer is in it; None when that is not known.
         hijacked: True if the attacker's answer is in it.
     """

@@ -22,7 +22,7 @@ class Document:
     Attributes:
         text: all of it, in valid Unicode.
         id: a label, for reports.
-        source: who wrote it, as far as is known: the file, or a JSONL row's `source`; None where another entry of its
+        source: its author, as far as is known: the file, or a JSONL row's `source`; None where another entry of its
             metadata names its origin.
         metadata: the other entries of a JSONL row.
     """

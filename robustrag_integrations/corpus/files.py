@@ -36,7 +36,7 @@ class SourceFile:
     """A file to read.
 
     Attributes:
-        path: where it was found.
+        path: the place where it was found.
         name: its path below the folder that all files of the search have in common, for reports.
         size: bytes, when it was found.
         root: the descriptor of the folder that was searched; None for a file that the user named, which must be

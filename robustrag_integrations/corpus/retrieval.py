@@ -21,7 +21,7 @@ class BM25Index:
     """A BM25 index over passages.
 
     Args:
-        passages: what can be retrieved.
+        passages: all that can be retrieved.
 
     Raises:
         ImportError: bm25s is not installed.
@@ -43,11 +43,11 @@ class BM25Index:
         """Return the passages that share words with the query, best first; among equals, earlier ones first.
 
         Args:
-            query: what to look for.
+            query: the question.
             k: maximum number of passages; with `per_source`, how many different sources.
             per_source: at most this many passages of one source, so that one long file cannot crowd out all others.
                 None: no such limit.
-            by: what a source is, as for `isolate`.
+            by: the criterion of a source, as for `isolate`.
 
         Raises:
             ValueError: `k` or `per_source` is below 1.
@@ -86,7 +86,7 @@ class Library:
         index: over their passages.
         top_k: number of sources that are asked; with `per_source` None, how many passages.
         per_source: maximum number of passages of one source.
-        group_by: what a source is.
+        group_by: the criterion of a source.
     """
 
     index: BM25Index

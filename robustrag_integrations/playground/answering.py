@@ -91,7 +91,7 @@ async def certified(state: State, model: TextModel, asked: Mapping[str, Any]) ->
 
     Args:
         state: the page.
-        model: what is asked.
+        model: the model to ask.
         asked: `corruption_size` and `attack`.
 
     Raises:

@@ -48,8 +48,8 @@ def create_app(models: Models, start: State, *, limits: Limits = LIMITS) -> Star
     """Create the ASGI application, which browsers may call by a name of this machine alone.
 
     Args:
-        models: what a page may ask.
-        start: what it begins with.
+        models: the models that a page may ask.
+        start: its first state.
         limits: bounds of its requests.
     """
     files = {name: _file(name) for name in _KINDS}

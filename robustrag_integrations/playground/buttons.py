@@ -31,7 +31,7 @@ class Buttons:
     """The actions of the buttons.
 
     Args:
-        models: what may be asked.
+        models: the models that may be asked.
     """
 
     def __init__(self, models: Models) -> None:

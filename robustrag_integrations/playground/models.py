@@ -16,7 +16,7 @@ class Models:
 
     Args:
         named: the models, the first of which is the default.
-        cache: where replies are kept, so that equal prompts are asked once; None for nowhere.
+        cache: of replies, so that equal prompts are asked once; None for none.
     """
 
     def __init__(self, named: Mapping[str, NamedModel], cache: CallCache | None = None) -> None:

@@ -34,7 +34,7 @@ class Row:
 
     Attributes:
         text: the text that the model reads.
-        source: who says so; empty: nobody else does, so that it has a vote of its own.
+        source: the author's name; empty: nobody else does, so that it has a vote of its own.
         planted: True if it is marked as the attacker's.
     """
 
@@ -56,7 +56,7 @@ class State:
         top_k: number of passages that are read; those below drop out, as they would of a retrieval.
         model: a name of those that are offered; empty for the first one.
         method: a method or baseline of the registry.
-        task: what is answered, where the method does several things; None for its first.
+        task: one of the method's; None for its first.
         settings: of the method: numbers and words; the others keep their defaults.
         group_by: the unit of one vote.
     """

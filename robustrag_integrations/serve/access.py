@@ -25,7 +25,7 @@ class AccessMiddleware:
     """Checks headers, Host and API key, and logs one line per request, with numbers only.
 
     Args:
-        app: what is asked.
+        app: the application behind it.
         key: the API key; None asks for none.
         hosts: the names by which the server may be called, in lower case; None for any. Without a key, a page in the
             user's browser could otherwise call it by a name of the attacker's that leads here (DNS rebinding).

@@ -35,7 +35,7 @@ def create_app(
     """Create the ASGI application.
 
     Args:
-        service: what answers.
+        service: the defences and documents.
         key: the API key that clients must send; None asks for none.
         hosts: the names by which clients may call it (the Host header, without the port); None for any.
         origins: web pages that may call it from a browser (CORS); none by default.

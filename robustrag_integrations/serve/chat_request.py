@@ -107,7 +107,7 @@ class ChatRequest:
         with_usage: True if a stream ends with the token counts.
         documents: passages that came with the request.
         retrieve: True if the server's documents are searched too.
-        notes: what was ignored, in words.
+        notes: ignored parts of the request, in words.
     """
 
     model: str

@@ -76,7 +76,7 @@ def report_of(answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence
 
     Args:
         answer: the answer.
-        passages: what was read, best first; the positions of groups and citations count in it, from 0.
+        passages: all that was read, best first; the positions of groups and citations count in it, from 0.
         notes: warnings of the server's own.
     """
     report = answer.to_dict()

@@ -34,8 +34,8 @@ class Admission:
     """Limits the requests under way; used in one event loop.
 
     Attributes:
-        limits: what is admitted at most.
-        stopped: whether the server is about to stop.
+        limits: the bounds.
+        stopped: True if the server is about to stop.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -191,7 +191,7 @@ class Reply:
     """The response to one client: whole, or a stream of events.
 
     Attributes:
-        started: whether anything was sent.
+        started: True if anything was sent.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -235,7 +235,7 @@ class Endpoint:
 
     Args:
         work: answers a request's JSON; cancelled when the client hangs up or the time is over.
-        admission: how many are answered at a time, and how long they may be and take.
+        admission: the bounds of all requests.
     """
 
     def __init__(self, work: Work, admission: Admission) -> None:

@@ -21,7 +21,7 @@ class RequestError(Exception):
 
     Args:
         status: the HTTP status.
-        message: what is wrong and what to do; shown to the client, and not logged.
+        message: the error and its fix; shown to the client, and not logged.
         kind: OpenAI's type of error.
         code: OpenAI's code, for programs.
         param: the parameter that is wrong.

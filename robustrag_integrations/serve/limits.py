@@ -20,7 +20,7 @@ class Limits:
         concurrent: answers that are made at a time.
         waiting: requests that wait for their turn; further ones are refused with 429.
         seconds: from a request's end to the end of its answer, waiting included.
-        body_seconds: how long a client may take to send a request.
+        body_seconds: seconds that a client may take to send a request.
         unfinished_bytes: of all requests that are not complete; beyond, the oldest of them is refused.
 
     Raises:

@@ -147,8 +147,8 @@ def configured(app: ASGIApp, *, last_seconds: int = LAST_SECONDS, keep_alive: in
     """Return a server for the application.
 
     Args:
-        app: what is served.
-        last_seconds: how long answers under way may take once it is told to stop.
+        app: the application.
+        last_seconds: seconds for answers under way once it is told to stop.
         keep_alive: seconds after a reply in which a connection is kept for another request.
     """
     settings = uvicorn.Config(

@@ -48,7 +48,7 @@ def test_yaml_and_json_say_the_same(tmp_path) -> None:
         ({"defenses": [{"name": "decoding", "gamma": "x"}]}, "defenses.gamma: gamma='x' must lie in [0, 1]"),
         ({"defenses": [{"name": "voting", "group_size": 0}]}, "group_size=0 must be a whole number"),
         ({"defenses": [{"name": "voting", "group_by": ""}]}, "the name of a metadata entry"),
-        ({"defenses": [{"name": "voting", "copies": "two"}]}, "use 'report' or 'one_vote'"),
+        ({"defenses": [{"name": "voting", "copies": "two"}]}, "must be 'report' or 'one_vote'"),
         ({"defenses": [{"name": "voting", "min_groups": -1}]}, "min_groups=-1"),
         ({"defenses": [{"name": "voting", "stop_when_decided": 1}]}, "stop_when_decided=1 must be True or False"),
         ({"defenses": [{"name": "voting", "wave_size": 2}]}, "defenses.wave_size: requires stop_when_decided: true"),

@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from robustrag_integrations.answers.claims import Claim
+from robustrag_integrations.answers.answer import Claim
 from robustrag_integrations.answers.links import without_links
 from robustrag_integrations.defenses.agreement.agreed import Worded, stays_ahead
 from robustrag_integrations.defenses.agreement.claims.rule import ClaimRule
