@@ -350,6 +350,26 @@ def test_a_limit_stays_with_its_rule_in_french(limit: str) -> None:
     assert len(claims("Quand les dossiers sont-ils détruits ?", f"Ils sont détruits après dix ans. {limit}")) == 1
 
 
+@pytest.mark.parametrize("limit", ["None of this is true.", "The above is wrong.", "These are not the rules."])
+def test_what_limits_a_list_stays_with_each_of_its_items(limit: str) -> None:
+    assert claims(RECORDS, f"- Delete it.\n- Keep it.\n\n{limit}") == [f"Delete it. {limit}", f"Keep it. {limit}"]
+    below = "If that fails, ask Ann."
+    assert claims(RECORDS, f"- Delete it.\n- Keep it.\n\n{below}") == ["Delete it.", f"Keep it. {below}"]
+
+
+@pytest.mark.parametrize("verdict", ["That is wrong.", "This is outdated.", "¹ Not on Monday.", "These are old rules."])
+def test_a_verdict_stays_with_what_it_is_about(verdict: str) -> None:
+    assert len(claims(RECORDS, f"Records are deleted. {verdict}")) == 1
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_a_question_is_no_statement(as_list: bool) -> None:
+    [asked], [told] = keys(RECORDS, "Ulm?", "Ulm.", as_list=as_list)
+    assert asked != told
+    assert claims(RECORDS, "When are customer records deleted?\nUlm", as_list=as_list) == ["Ulm"]
+    assert claims(RECORDS, "When are customer records deleted\nUlm", as_list=as_list) == ["Ulm"]
+
+
 @pytest.mark.parametrize(
     "lead",
     [

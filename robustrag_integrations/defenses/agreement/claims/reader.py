@@ -35,6 +35,8 @@ LONGEST_CLAIM = 2_000  # characters of a claim
 _WORDS = Path(__file__).with_name("words.txt")
 _BOLD_HEAD = re.compile(r"(\*\*|__)(?P<head>[^*_]{1,120}?):?\1[ \t]*(?:[:–—-][ \t]*|(?=[A-Z]))(?=\S)")
 _EMPHASIS = re.compile(r"(?<![\w*])\*{1,3}(?=\S)|(?<=\S)\*{1,3}(?![\w*])|(?<!\w)__(?=\S)|(?<=\S)__(?!\w)")
+_IS_QUESTION = re.compile(r"[?？؟][\s*_\"'”’»)\]]*\Z")
+_ASKED = " ?"  # the end of a question's key
 _CODE = re.compile(r"(`{1,3})(.+?)\1", re.S)
 _LETTER = re.compile(r"[A-Za-z][.,;:!?)\"'”’]+")  # no article stands before punctuation: "hepatitis A."
 _STRUCK = re.compile("(.)\u0338")
@@ -51,7 +53,7 @@ _ROW_LEAD = re.compile(r"[^:：]{1,200}(?:：|:(?!//|\d))\s*(?=\S)")
 _OR = re.compile(r"(?i:\b(?:and|or|und|oder|et|ou|y|o|e|en|of)\b)|,(?=\s)|[、，]")
 _GIVEN = re.compile(r"\bprovided (?=(?:text|context|passage|document|information|excerpt)s?\b)", re.I)
 _BEFORE_LIMIT = re.compile(
-    r"(?:[^\w`]|_)+|[^\W\d]\w*\.?(?: [^\W\d]\w*\.?)?[*_ ]*[:：](?=[\s*_])|(?:and|und|et|y|e|en)\s(?=\S)", re.I
+    r"(?:[^\w`]|[_¹²³⁴-⁹])+|[^\W\d]\w*\.?(?: [^\W\d]\w*\.?)?[*_ ]*[:：](?=[\s*_])|(?:and|und|et|y|e|en)\s(?=\S)", re.I
 )
 _NEXT = re.compile(r",?\s+(?:(?P<and>\w{1,3})\s+)?(?P<word>\w+)\b")
 _NAME = re.compile(r"(?<=\w\s)[^\W\d_a-z]\w*(?:[ -][^\W\d_a-z]\w*)*")
@@ -121,7 +123,7 @@ class ClaimReader:
         self._neutral = closed.union(word for phrase in around for word in phrase.split()) - known.binds
         self._around = self._neutral | self._asked | known.verbs | small
         self._offers = _OR.search(asked) is not None
-        self._question = self.key(asked)
+        self._question = self.key(asked).removesuffix(_ASKED)
 
     def __call__(self, reply: str) -> ReplyKeys:
         """The claims of a reply in its order, each key with the form in which the reply writes it."""
@@ -134,12 +136,12 @@ class ClaimReader:
                 break
             left_out |= len(form) > LONGEST_CLAIM
             key = self.key(form) if len(form) <= LONGEST_CLAIM else ""
-            if key and key != self._question and not is_abstention(form):
+            if key and key.removesuffix(_ASKED) != self._question and not is_abstention(form):
                 forms.setdefault(key, form)
         return ReplyKeys(frozenset(forms), None, frozenset(), forms, left_out=left_out)
 
     def key(self, claim: str) -> str:
-        """A claim as it is compared; empty if no word is left."""
+        """A claim as it is compared; empty if no word is left. A question is another claim than the same statement."""
         lead = _LEAD.match(claim)
         words = self._words(claim[lead.end() :] if lead and self._is_neutral(lead[0]) else claim)
         words = [word for word in words if word.is_code or word.key not in self._known.articles] or words
@@ -152,7 +154,8 @@ class ClaimReader:
         droppable = known.leads | known.subjects | known.modals
         while size := self._begins(words, first, droppable):
             first += size
-        return " ".join(word.key for word in words[first:] or words)
+        asks = bool(words) and _IS_QUESTION.search(claim) is not None
+        return " ".join(word.key for word in words[first:] or words) + _ASKED * asks
 
     def _begins(self, words: list[_Word], first: int, phrases: frozenset[str]) -> int:
         """The number of words, of those from `first` on, that are one of these phrases; 0 if none."""
@@ -204,25 +207,31 @@ class ClaimReader:
         return bool(leads) and not self._offers and self._asked.isdisjoint(NEGATIONS)
 
     def _statements(self, text: str) -> Iterator[str]:
-        """Yield the statements of a reply, each with what limits it."""
-        held = below = ""
-        for about, statement in self._loose(text):
+        """Yield the statements of a reply, each with what limits it: the one before, or all items of the list above."""
+        held: list[str] = []  # the items of a list, or one statement
+        limits: list[str] = []
+        below = ""
+        for about, statement, is_item in self._loose(text):
             whole = f"{about}: {statement}" if about else statement
             if held and self._limits(statement):
                 more = statement if about == below else whole
-                held = f"{held} {more}" if held[-1:] in ".!?…。" else f"{held}; {more}"
+                if not limits and (is_item or not self._is_of_all(statement)):
+                    held[-1] = _joined([held[-1], more])
+                else:
+                    limits.append(more)
                 continue
-            if held:
-                yield held
-            held, below = whole, about
-        if held:
-            yield held
+            if limits or not is_item:
+                yield from (_joined([each, *limits]) for each in held)
+                held, limits = [], []
+            held.append(whole)
+            below = about
+        yield from (_joined([each, *limits]) for each in held)
 
-    def _loose(self, text: str) -> Iterator[tuple[str, str]]:
-        """Yield what each statement is said of, and the statement."""
+    def _loose(self, text: str) -> Iterator[tuple[str, str, bool]]:
+        """Yield what each statement is said of, the statement, and whether it is an item of a list."""
         for about, line in self._titled(lines_of(text)):
             for statement in [f"```\n{line.text}\n```"] if line.is_code else self._in_line(line):
-                yield about, statement
+                yield about, statement, line.indent >= 0
 
     def _titled(self, lines: Iterable[Line]) -> Iterator[tuple[str, Line]]:
         """Yield each line that is no title with the titles it stands below, but for those that say nothing.
@@ -289,13 +298,22 @@ class ClaimReader:
                 done = cut.end("word")
         yield sentence[done:].strip()
 
+    def _is_of_all(self, limit: str) -> bool:
+        """True for "None of these holds" and "The above is wrong", which may limit all items of a list."""
+        words = [word for word in self._words(limit[:200]) if word.key not in self._known.articles]
+        return bool(words) and (words[0].key in NEGATIONS or self._begins(words, 0, self._known.points) > 0)
+
     def _limits(self, statement: str) -> bool:
         """True if a statement limits the one before it, whatever marks, quotation marks or label it begins with."""
         start, known = statement[:200], self._known
         while True:
             words = self._words(start)
             first = next((at for at, word in enumerate(words) if word.is_code or word.key not in known.articles), 0)
-            points = self._begins(words, 0, known.points) and NEGATIONS.intersection(word.key for word in words)
+            keys = [word.key for word in words]
+            judges = len(words) - first < 5 and not known.verbs.isdisjoint(
+                keys[first + 1 : first + 2]
+            )  # "That is wrong"
+            points = self._begins(words, first, known.points) and (judges or NEGATIONS.intersection(keys))
             if points or self._begins(words, first, known.binds):
                 return True
             if not (before := _BEFORE_LIMIT.match(start)):
@@ -515,6 +533,13 @@ def _plain(text: str) -> str:
     return _EMPHASIS.sub("", text).strip()
 
 
+def _joined(statements: Sequence[str]) -> str:
+    """Statements that belong together, as one."""
+    *first, last = statements
+    return " ".join([*(each if each[-1:] in ".!?…。" else f"{each};" for each in first), last])
+
+
 def _bare(item: str) -> str:
     """An item without emphasis, quotation marks and the punctuation at its end."""
-    return without_punctuation(_plain(item)).strip() or item.strip()
+    plain = without_punctuation(_plain(item)).strip() or item.strip()
+    return f"{plain}?" if _IS_QUESTION.search(item) and not plain.endswith("?") else plain
