@@ -20,11 +20,10 @@ from robustrag_integrations.defenses.method_options import MethodOptions
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings_file import SettingsLike
 from robustrag_integrations.grouping.passages import GroupBy
-from robustrag_integrations.grouping.votes import VOTES, VoteRules
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.prompts import PromptSet
 
 _OF_OBJECTS = {
-    **{name: f"pass votes=VoteRules({name}=...)" for name in VOTES},
     **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions)},
 }
 EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and their required fields

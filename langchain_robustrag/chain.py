@@ -79,7 +79,8 @@ def create_robust_documents_chain(
             `source`, `url`, ...), `"site"` (one registrable domain), `"passage"` (each document), any other name of a
             metadata entry (`"author"`), or a function from a `Passage` (`text`, `source`, `metadata`) to a key.
             Documents without one share a vote; where none has an origin, each has its own, and a warning says so.
-        votes: the other rules of voting: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
+        votes: the rules of voting, of which `weights`, `min_radius` and `group_size` may also be given by
+            themselves: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
             below=..., stop_when_decided=..., wave_size=..., allow_sole_source=..., group_size=...)`.
         calls: how the model is called: `CallOptions(max_concurrency=..., timeout=..., attempts=...,
             accept_sampling=...)`.

@@ -12,11 +12,9 @@ from robustrag_integrations.defenses.agreement.claims.settings import ClaimSetti
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.method_options import MethodOptions
 from robustrag_integrations.defenses.registry import METHODS, Method, default_method, method_of
-from robustrag_integrations.grouping.votes import VOTES
 from robustrag_integrations.prompts import PromptSet
 
 _OF_OBJECTS = {
-    **{name: f"pass votes=VoteRules({name}=...)" for name in VOTES},
     **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions) if each.init},
 }
 

@@ -110,7 +110,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
         group_by: the unit of one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
             the name of a metadata entry, or a function from a `NodeWithScore` to a key.
-        votes: the other rules of voting: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
+        votes: the rules of voting, of which `weights` and `min_radius` may also be given by
+            themselves: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
             below=..., stop_when_decided=..., wave_size=..., allow_sole_source=...)`.
         calls: how the LLM is called: `CallOptions(num_workers=..., timeout=..., attempts=..., retry_on=...,
             llm_kwargs=..., accept_sampling=...)`.

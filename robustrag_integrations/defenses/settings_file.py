@@ -19,7 +19,7 @@ from robustrag_integrations._util.sections import Section, shown
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import PASSAGE
-from robustrag_integrations.grouping.votes import VOTES, VoteRules
+from robustrag_integrations.grouping.votes import VOTES, VoteRules, rules_of
 
 SCHEMA = "robustrag/settings/1"
 _KEYS = ("schema", "aggregation", "task", "settings", "votes", "retrieval")
@@ -125,20 +125,31 @@ _R = TypeVar("_R")
 
 
 def takes_settings(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """Let a function with a method's keyword arguments, `group_by` and `votes` take `settings=`.
+    """Let a function with a method's keyword arguments, `group_by` and `votes` take `settings=` and single vote rules.
 
-    The file fills in what is not given, and the fields of `votes` that are left at their defaults.
+    The file fills in what is not given, and the vote rules that are left at their defaults.
+
+    Raises:
+        ValueError: a rule is given by itself and in `votes`.
     """
 
     @wraps(function)
     def filled(*args: _P.args, **given: _P.kwargs) -> _R:
         settings: Any = given.pop("settings", None)
+        votes: Any = given.pop("votes", VoteRules())
+        if not isinstance(votes, VoteRules):
+            votes = rules_of(votes, None)
+        rules = {n: v for n in VOTES if (v := getattr(votes, n)) != getattr(VoteRules, n)}
+        for name in VOTES:
+            if name != "group_by" and (value := given.pop(name, None)) is not None:
+                if name in rules:
+                    raise ValueError(f"{name}={value!r:.60} and votes.{name}={rules[name]!r:.60}: give one of them")
+                rules[name] = value
         if settings is None:
-            return function(*args, **given)
+            arguments: Any = {**given, "votes": VoteRules(**rules)}
+            return function(*args, **arguments)
         saved = load_settings(settings)
-        explicit: Any = given.pop("votes", None)
-        rules = {n: v for n in VOTES if explicit is not None and (v := getattr(explicit, n)) != getattr(VoteRules, n)}
-        arguments: Any = saved.under({**given, **rules})
+        arguments = saved.under({**given, **rules})
         rules = {name: arguments.pop(name) for name in VOTES if name != "group_by" and name in arguments}
         if rules:
             arguments["votes"] = VoteRules(**rules)

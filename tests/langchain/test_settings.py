@@ -101,3 +101,15 @@ def test_what_is_no_model_is_refused_by_the_name_of_its_argument(name: str) -> N
 def test_the_nearest_argument_is_named(typed: str, meant: str) -> None:
     with pytest.raises(TypeError, match=f"unknown arguments {typed}; did you mean {meant}"):
         create_robust_documents_chain(Reader(), PROMPT, **{"aggregation": "keyword", "final": "always", **{typed: 1}})
+
+
+def test_the_usual_vote_rules_may_be_given_by_themselves(settings: Path) -> None:
+    rules = {"group_size": 2, "weights": {"a": 2}, "min_radius": 1}
+    alone = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", group_by="passage", **rules)
+    together = create_robust_documents_chain(
+        Reader(), PROMPT, aggregation="keyword", group_by="passage", votes=VoteRules(**rules)
+    )
+    assert alone.rules == together.rules
+    assert create_robust_documents_chain(Reader(), PROMPT, settings=settings, min_radius=1).rules.min_radius == 1
+    with pytest.raises(ValueError, match=r"min_radius=2 and votes\.min_radius=1"):
+        create_robust_documents_chain(Reader(), PROMPT, min_radius=2, votes=VoteRules(min_radius=1))

@@ -39,3 +39,9 @@ async def test_enough_radius_gives_the_answer_in_one_piece(llm: FactReader) -> N
 def test_it_is_checked_when_the_synthesizer_is_made(llm: FactReader, least: Any) -> None:
     with pytest.raises(ValueError, match=r"min_radius=.* must be a whole number of at least 0"):
         RobustRAGSynthesizer(llm=llm, votes=VoteRules(min_radius=least), aggregation="keyword", final="always")
+
+
+def test_it_may_be_given_by_itself(llm: FactReader) -> None:
+    for given in ({"min_radius": 9}, {"votes": VoteRules(min_radius=9)}):
+        response = RobustRAGSynthesizer(llm=llm, **given).synthesize(QUESTION, nodes_of(truthful()))
+        assert response.metadata["robustrag"]["abstained"]
