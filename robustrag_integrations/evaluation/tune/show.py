@@ -9,8 +9,7 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.show.lines import MOST_WARNINGS
 from robustrag_integrations.evaluation.show.tables import fitted_table
-from robustrag_integrations.evaluation.tune.choice import Candidate
-from robustrag_integrations.evaluation.tune.tuning import Tuned, Wish
+from robustrag_integrations.evaluation.tune.tuning import Candidate, Tuned, Wish
 
 FEW = 30  # held-out questions below which the intervals are said to be wide
 

@@ -9,9 +9,8 @@ from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.defenses.settings_file import SavedSettings
 from robustrag_integrations.evaluation.score.intervals import clopper_pearson
 from robustrag_integrations.evaluation.show.lines import MOST_WARNINGS
-from robustrag_integrations.evaluation.tune.choice import Candidate, candidate_of, choose
 from robustrag_integrations.evaluation.tune.show import in_words, warned_in_words
-from robustrag_integrations.evaluation.tune.tuning import Tuned, Wish
+from robustrag_integrations.evaluation.tune.tuning import Candidate, Tuned, Wish, candidate_of, choose
 
 N = 50
 share = cache(lambda count: clopper_pearson(count, N))
