@@ -26,7 +26,6 @@ FLOORS = (
         "abstention",
         "answers",
         "audit",
-        "conversations",
         "drawing",
         "grouping",
         "prompts",
