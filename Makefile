@@ -39,8 +39,8 @@ CORE_LOWEST := idna==3.7 numpy==1.26.0 packaging==23.2 spacy==3.8.16 bm25s==0.3.
 CORE_TESTS := $(addprefix tests/,$(addsuffix .py,defenses/test_front_door plans/test_drivers models/test_callable_model \
 	corpus/test_corpus models/server/test_openai_model defenses/decoding/test_token_choice test_metrics plans/test_watch \
 	keywords/test_spacy_extractor keywords/test_runs docs/test_threat_model))
-# The same for safety: hostile words, responses, files and servers' replies, failing functions, forks.
-CORE_TESTS += $(addprefix tests/,$(addsuffix .py,keywords/test_crafted_words _util/test_forks \
+# The same for safety: hostile words, responses, files and servers' replies, failing functions.
+CORE_TESTS += $(addprefix tests/,$(addsuffix .py,keywords/test_crafted_words \
 	corpus/test_hostile_files models/server/test_hostile_replies models/test_limits package/test_redaction \
 	defenses/test_failing_functions defenses/test_hostile_input fuzz/test_fuzz))
 test-lowest:

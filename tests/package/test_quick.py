@@ -78,3 +78,10 @@ def is_gone_through(room: str) -> bool:
 
 def test_the_core_itself_is_a_room() -> None:
     assert {CORE, f"{CORE}.defenses.keyword", "langchain_robustrag", "llamaindex_robustrag"} <= set(rooms())
+
+
+def test_the_makefile_names_tests_that_are_there() -> None:
+    words = (ROOT / "Makefile").read_text().split("CORE_TESTS := ")[1].split("test-lowest:")[0].split()
+    named = [word.rstrip(")") for word in words if "/test_" in word or word.startswith("test_")]
+    assert len(named) > 10
+    assert [name for name in named if not (TESTS / f"{name.removeprefix('tests/')}.py").exists()] == []
