@@ -88,7 +88,7 @@ class ModelCalls:
     Attributes:
         llm: the model.
         limits: number of calls that may be under way, and how long each may take.
-        replies: how it is asked for structured replies.
+        replies: the way in which it is asked for structured replies.
         attempts: tries in all where the server says that it is busy. A model that tries again by itself is left to it.
         structured: the schema of its answers; None for text.
         caller: makes the calls.
@@ -139,10 +139,10 @@ class CallPerformer:
     """Performs a text plan's requests with LangChain calls, for one answer.
 
     Attributes:
-        calls: what is asked.
+        calls: the model, and its calls.
         config: the chain's config.
         run_manager: the chain's run, whose children the calls are.
-        final_calls: what is asked the final prompt, where that is another model or has a schema.
+        final_calls: the same for the final prompt, where that is another model or has a schema.
         failure: the first failed call's exception.
     """
 

@@ -82,13 +82,13 @@ def create_robust_documents_chain(
         votes: the rules of voting, of which `weights`, `min_radius` and `group_size` may also be given by
             themselves: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
             below=..., stop_when_decided=..., wave_size=..., allow_sole_source=..., group_size=...)`.
-        calls: how the model is called: `CallOptions(max_concurrency=..., timeout=..., attempts=...,
+        calls: limits and retries of the model's calls: `CallOptions(max_concurrency=..., timeout=..., attempts=...,
             accept_sampling=...)`.
         citation_markers: the answer has `[1]` where the documents that the report's `citations` number 1
             support it; none is the model's. It is then streamed in one piece, and the report's `text` has no markers.
         choices: voting: the options, unless each call brings its own as the input `choices`. The prompt may show them
             as `{choices}`.
-        question: which input is the question: a key, or a function from the inputs. None: `input`, `question` or
+        question: the input that is the question: a key, or a function from the inputs. None: `input`, `question` or
             `query`, else the last human message, else the prompt's only other variable.
         keyword_prompt: another final prompt of keyword aggregation, with `keywords`, and if you like `query` and other
             inputs; never the documents.
@@ -100,7 +100,7 @@ def create_robust_documents_chain(
             `abstained` for schemas that give dicts. The report's text is the answer's JSON.
         return_robustness: give a dict of `answer` and `robustness`, the `RobustAnswer`, instead of the answer.
         output_parser: applied to the answer; default `StrOutputParser`.
-        document_prompt: how a document is shown; metadata that a document lacks is left blank.
+        document_prompt: the template of one document; metadata that a document lacks is left blank.
         document_separator: between two documents of one group.
         document_variable_name: under which name documents come in, and the prompt wants them.
         options: the settings of the method, such as `share` of consensus or `alpha` of keyword aggregation, and `task`;

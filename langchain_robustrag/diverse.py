@@ -50,7 +50,7 @@ class DiverseRetriever(BaseRetriever):
             `k` or `top_k`. Ensembles, rerankers and query rewriters take `DiverseRetriever`s inside.
         sources: number of origins that are wanted.
         per_origin: maximum number of documents of one origin.
-        group_by: what an origin is; the same as the chain's `group_by`.
+        group_by: the unit that counts as one source; the same as the chain's `group_by`.
         max_passages: the retriever is never asked for more documents than this at once.
         fetch: for a retriever whose number cannot be set: a function from the query and a number to that many
             documents, best first; fewer mean that there are no more.

@@ -31,8 +31,8 @@ class Isolation:
 
     Attributes:
         group_size: omega, adjacent documents per group.
-        group_by: what the documents of a group have in common, as for `isolate`; None: their origin.
-        document_prompt: how a document is shown; fields are `page_content` and metadata keys.
+        group_by: the trait that the documents of a group share, as for `isolate`; None: their origin.
+        document_prompt: the template of one document; fields are `page_content` and metadata keys.
         separator: the text between two documents of one group.
     """
 
@@ -123,7 +123,7 @@ def unisolated_documents(inputs: Mapping[str, Any], name: str) -> list[str]:
     """Return warnings for prompts that show documents under another input than the isolated one.
 
     Args:
-        inputs: what the prompts show, without the documents that are isolated.
+        inputs: the values that the prompts show, without the documents that are isolated.
         name: the input whose documents are isolated.
     """
     return [

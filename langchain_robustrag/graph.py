@@ -15,22 +15,6 @@ from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.callbacks import ShownMessage, in_loop
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
-from langchain_robustrag.runnable import RobustDocuments
-
-
-class RobustNode(RunnableLambda[Any, dict[str, Any]]):
-    """A node of `create_robust_node`: it writes an answer and a report, and no document.
-
-    Attributes:
-        answering: the robust chain that it asks.
-        robustness_key: where the report goes; None if nowhere.
-    """
-
-    answering: RobustDocuments
-    robustness_key: str | None
-
-    def __repr__(self) -> str:
-        return f"RobustNode({self.answering!r})"
 
 
 def create_robust_node(
@@ -40,7 +24,7 @@ def create_robust_node(
     answer_key: str = "answer",
     robustness_key: str | None = "robustness",
     **options: Unpack[RobustOptions],
-) -> RobustNode:
+) -> RunnableLambda[Any, dict[str, Any]]:
     """Create a LangGraph node that answers from the documents in the graph's state.
 
     The state holds the documents (as `context`, or `document_variable_name`) and the question (as `input`, `question`,
@@ -83,9 +67,7 @@ def create_robust_node(
         merged = merge_configs(config, {"callbacks": [in_loop(shown)]})
         return update(await answering.ainvoke(_inputs(state), merged), shown)
 
-    made = RobustNode(node, anode, name="robust_answer")
-    made.answering, made.robustness_key = answering, robustness_key
-    return made
+    return RunnableLambda(node, anode, name="robust_answer")
 
 
 def _inputs(state: Any) -> dict[str, Any]:

@@ -32,7 +32,7 @@ def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
     """Return the model as a Runnable that answers without repeating its prompt.
 
     Args:
-        llm: what was given.
+        llm: the argument of the user.
         name: the argument that it was given as.
 
     Raises:

@@ -44,7 +44,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     other tools return without documents passes; this is logged once per tool.
 
     Args:
-        llm: what reads the documents; see `create_robust_documents_chain`. It may be a smaller model than the agent's.
+        llm: reads the documents; see `create_robust_documents_chain`. It may be a smaller model than the agent's.
         prompt: see there; its variables besides the documents are `input`, `question` or `query`.
         tools: tools, or names of them, whose results are retrieved text whatever they look like.
         trusted: tools, or names of them, whose results nobody else writes; they pass unread.

@@ -25,7 +25,7 @@ class FilledPrompt(Prompt):
     Attributes:
         text: the one part that passages can reach: a group's passages, or the keywords.
         template: LangChain's template, formatted when the call is made, within its run.
-        values: what it is formatted with.
+        values: the values of its variables.
         slot: the value that passages can reach.
     """
 
@@ -47,7 +47,7 @@ class FilledTemplate(PromptTemplate):
 
     Attributes:
         template: LangChain's.
-        inputs: what else it is formatted with: the chain's input without the documents.
+        inputs: its other values: the chain's input without the documents.
         slot: the template's variable that takes the body.
     """
 

@@ -147,7 +147,7 @@ def shown_conversation(inputs: Mapping[str, Any]) -> tuple[str, ...]:
     """Return warnings for the messages that the prompts show: earlier answers and tool results.
 
     Args:
-        inputs: what the prompts show, without the documents.
+        inputs: the values that the prompts show, without the documents.
     """
     said = [message for value in inputs.values() for message in _messages(value)]
     answers = sum(isinstance(message, AIMessage) and bool(message.text) for message in said)

@@ -45,7 +45,7 @@ def response_of(said: Any, seen: Ending) -> Response:
 
     Args:
         said: a message, a text, or what a parser made of it.
-        seen: how the model's own reply ended.
+        seen: the ending of the model's own reply.
     """
     return Response.of(text_of(said), _completed(ending_of(said), seen) if isinstance(said, BaseMessage) else seen)
 
@@ -83,7 +83,7 @@ class Streamed:
     """A reply in chunks: the pieces of its text, then how it ended.
 
     Attributes:
-        seen: what the model itself replied.
+        seen: the model's own reply.
     """
 
     seen: Seen

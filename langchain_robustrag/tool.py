@@ -49,9 +49,9 @@ def create_robust_retriever_tool(
 
     Args:
         retriever: where documents come from.
-        llm: what reads the documents; see `create_robust_documents_chain`. It needs no tools and may be a small model.
+        llm: reads the documents; see `create_robust_documents_chain`. It needs no tools and may be a small model.
         name: the tool's name, for the agent.
-        description: what it is for, for the agent.
+        description: the tool's purpose, for the agent.
         prompt: as there; its variables besides the documents are `input`, `question` or `query`.
         supporting_only: the artifact's `documents` are those alone that support the answer, since UIs show them.
         options: the keyword arguments of `create_robust_documents_chain`.

@@ -45,8 +45,8 @@ class ToolCall:
 
     Attributes:
         watched: the tool to run in place of the given one: the same, but that what it returns is noted.
-        entered: whether its function ran, as far as can be seen.
-        returned: what the function returned, as objects; None if it did not, or cannot be seen.
+        entered: True if its function ran, as far as can be seen.
+        returned: the function's result, as objects; None if it did not, or cannot be seen.
     """
 
     def __init__(self, request: Any, history: Sequence[Any]) -> None:

@@ -22,7 +22,7 @@ def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any]) -> Repeats:
 
     Args:
         llm: a plain LLM.
-        call_kwargs: what goes out with every call.
+        call_kwargs: the arguments of every call.
     """
     if isinstance(llm, TextModelLLM):
         return repeats_of(llm.model)

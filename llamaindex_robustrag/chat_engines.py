@@ -56,7 +56,7 @@ class Talk:
     """One call of a chat method.
 
     Attributes:
-        message: what the user said.
+        message: the user's message.
         turns: the turn that answers it.
     """
 
@@ -162,7 +162,7 @@ class ReportingChatEngine(BaseChatEngine):
         Args:
             retriever: finds the nodes for each message, or for the question that it is condensed to.
             llm: answers, and condenses; None: the synthesizer's, or `Settings.llm`.
-            response_synthesizer: how to answer; None: a new one from `settings`.
+            response_synthesizer: makes the answers; None: a new one from `settings`.
             chat_history: earlier messages.
             memory: keeps the conversation; None: a new one.
             system_prompt: put first in every prompt.

@@ -55,7 +55,7 @@ class DiverseRetriever(BaseRetriever):
             routers and auto-merging take `DiverseRetriever`s inside.
         sources: number of origins that are wanted.
         per_origin: maximum number of nodes of one origin.
-        group_by: what an origin is; the same as the synthesizer's `group_by`.
+        group_by: the unit that counts as one source; the same as the synthesizer's `group_by`.
         max_passages: the retriever is never asked for more nodes than this at once.
         fetch: for a retriever whose number cannot be set: a function from the query and a number to that many nodes,
             best first; fewer mean that there are no more.

@@ -31,7 +31,7 @@ class GroupedNodes:
 
     Attributes:
         groups: one per origin, key or node.
-        by: what the passages of a group have in common, in the core's terms.
+        by: the trait that the passages of a group share, in the core's terms.
     """
 
     groups: tuple[PassageGroup, ...]

@@ -83,9 +83,9 @@ class LlamaIndexPerformer:
 
     Args:
         llm: a plain LLM.
-        policy: how it is called.
-        helper: what fits into its window.
-        output_cls: what the final answer is to be; None for text.
+        policy: limits, retries and arguments of its calls.
+        helper: the window's size and tokenizer.
+        output_cls: the class of the final answer; None for text.
         prefix: a conversation so far, in front of every prompt.
         final_llm: a plain LLM that is asked the final prompt in place of `llm`.
     """

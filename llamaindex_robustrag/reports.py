@@ -275,7 +275,7 @@ def robust_answers(response: object) -> list[RobustAnswer]:
     alone of what they ask: of an answer without any, the `RobustAnswerEvent` has the report.
 
     Args:
-        response: what an engine or agent gave, or an error that it raised.
+        response: the response of an engine or agent, or an error that it raised.
     """
     found = {id(answer): answer for answer in _answers(response, set(), 0)}
     return list(found.values())

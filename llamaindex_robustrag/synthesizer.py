@@ -113,7 +113,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         votes: the rules of voting, of which `weights` and `min_radius` may also be given by
             themselves: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
             below=..., stop_when_decided=..., wave_size=..., allow_sole_source=...)`.
-        calls: how the LLM is called: `CallOptions(num_workers=..., timeout=..., attempts=..., retry_on=...,
+        calls: limits and retries of calls: `CallOptions(num_workers=..., timeout=..., attempts=..., retry_on=...,
             llm_kwargs=..., accept_sampling=...)`.
         citation_markers: the response has `[1]` where the nodes that the report cites as number 1 support it; none
             is the model's. It is then streamed in one piece, and the report's `text` has no markers.
@@ -121,7 +121,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             that nobody is shown what was outvoted; of a streamed response when the last piece is out. `positions` in
             the report are places among these.
         choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
-        local_model: what `"decoding"` decodes with; None: the model inside a `HuggingFaceLLM`.
+        local_model: the model of `"decoding"`; None: the model inside a `HuggingFaceLLM`.
         options: the settings of the method, such as `share` of consensus or `alpha` of keyword aggregation, `task` and
             `prompts`; `help(robustrag_integrations.ConsensusAggregation)` and the like describe them.
 

@@ -89,8 +89,8 @@ class UserPrompts:
 
         Args:
             shipped: the project's.
-            task: what is asked for; decides how the agreed keywords are introduced.
-            llm: which of a selector's templates is meant.
+            task: the kind of answer; decides how the agreed keywords are introduced.
+            llm: chooses among a selector's templates.
 
         Raises:
             TypeError, ValueError: a template that cannot be filled in safely; the message says why.

@@ -50,11 +50,11 @@ class Finding:
 
     Attributes:
         kind: the sort of place, such as `stock-synthesizer`; `prompt` for one that the audit saw.
-        path: how to get there from what was checked, such as `.query_engine._response_synthesizer`; of a prompt the
+        path: the way to it from the checked object, such as `.query_engine._response_synthesizer`; of a prompt the
             names of the runs, outermost first.
         component: the class found there.
         problem: the defect.
-        fix: what to write in its place.
+        fix: the code to write in its place.
         origins: of a prompt, where the texts in it come from.
     """
 
@@ -82,8 +82,8 @@ class Audit:
     """Records what was retrieved, and finds prompts that hold texts of two groups. Thread-safe.
 
     Args:
-        on: what to do about a finding besides keeping it: `"log"` a warning, or `"raise"` an `UndefendedError`.
-        fix: what to write in place of an undefended component.
+        on: the reaction to a finding, besides keeping it: `"log"` a warning, or `"raise"` an `UndefendedError`.
+        fix: the code to write in place of an undefended component.
     """
 
     def __init__(self, on: On, fix: str) -> None:

@@ -15,7 +15,6 @@ from langchain_robustrag import (
     IsolationAudit,
     RobustOptions,
     create_robust_documents_chain,
-    create_robust_node,
     create_robust_retrieval_chain,
 )
 from robustrag_integrations import RobustAnswer
@@ -84,7 +83,6 @@ def test_reprs_say_something_in_a_line(poisoned: ListRetriever) -> None:
     inner = "RobustDocuments(Reader, aggregation='keyword', prompt=ChatPromptTemplate, return_robustness=True)"
     assert repr(rag) == f"RobustRetrievalChain(ListRetriever, {inner}, supporting_only=True)"
     assert repr(answer).startswith("RobustAnswer('It is Paris indeed', radius=1 of 6 groups, citations=5, warnings=1;")
-    assert repr(create_robust_node(Reader(), PROMPT, aggregation="keyword")) == f"RobustNode({inner})"
     assert repr(IsolationAudit(on="raise")) == "IsolationAudit(on='raise', findings=0)"
     middleware = pytest.importorskip("langchain_robustrag.middleware", reason="needs langchain")
     shown = repr(middleware.RobustRetrievalMiddleware(Reader(), PROMPT, aggregation="keyword", tools=["search"]))
