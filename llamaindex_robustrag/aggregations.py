@@ -26,7 +26,7 @@ class SynthesizerOptions(MethodOptions, total=False):
 
 
 def method_and_settings(
-    aggregation: str | MethodSettings | None,
+    aggregation: str | None,
     given: Mapping[str, Any],
     others: Collection[str] = (),
     arguments: Collection[str] = (),
@@ -34,7 +34,7 @@ def method_and_settings(
     """Return the core's method and its settings.
 
     Args:
-        aggregation: a method's name, or finished settings; None for the one that takes all that is given.
+        aggregation: a method's name; None for the one that takes all that is given.
         given: the settings by name, `task` and `prompts` among them; None for the default.
         others: the names of what else was given that not every method takes.
         arguments: the names of all that a synthesizer takes.
@@ -42,13 +42,7 @@ def method_and_settings(
     Raises:
         ValueError, TypeError: an unknown method or argument, or an invalid one.
     """
-    if aggregation is None:
-        aggregation = default_method(given.get("task"), [*given, *others])
-    if not isinstance(aggregation, str):
-        if given:
-            raise TypeError(f"{', '.join(sorted(given))}: put these into the settings passed as aggregation=")
-        return _method_of_settings(aggregation), aggregation
-    method = method_of(aggregation)
+    method = method_of(default_method(given.get("task"), [*given, *others]) if aggregation is None else aggregation)
     known = [*(setting.name for setting in method.settings), "task", "prompts"]
     of_others = [setting.name for other in METHODS.values() for setting in other.settings]
     taker = f"{method.name} aggregation"
@@ -57,13 +51,3 @@ def method_and_settings(
     if isinstance(settings, ClaimSettings) and (idle := {*others} & {"keyword_prompt", "final_llm", "output_cls"}):
         raise ValueError(f"{', '.join(sorted(idle))}: task={given.get('task')!r} has no final call; leave it out")
     return method, settings
-
-
-def _method_of_settings(settings: MethodSettings) -> Method:
-    for method in METHODS.values():
-        if method.load().takes(settings):
-            return method
-    raise TypeError(
-        f"aggregation must be one of {', '.join(map(repr, METHODS))} or the settings of one, got "
-        f"{type(settings).__name__}"
-    )

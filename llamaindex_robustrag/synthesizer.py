@@ -64,7 +64,7 @@ from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTempla
 from robustrag_integrations._util.checks import check_flag, refuse_unknown
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.defenses.base import MethodSettings, PlanInput
+from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.grouping.votes import VoteRules, rules_of
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
@@ -96,7 +96,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             `LocalModel` of the core is accepted, too. None: `Settings.llm`.
         settings: a settings file (`robustrag tune` writes one), or what `load_settings` gives: method, settings and
             vote rules, for what is not given here.
-        aggregation: `"consensus"`, `"keyword"`, `"decoding"`, `"voting"`, or finished settings of the core. None: the
+        aggregation: `"consensus"`, `"keyword"`, `"decoding"`, or `"voting"`. None: the
             first of these that does the task and takes what is given here.
         streaming: True if `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
         text_qa_template: your own prompt, of any kind that LlamaIndex has (text, messages, selector,
@@ -141,7 +141,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         llm: LLM | TextModel | None = None,
         *,
         settings: SettingsLike | None = None,
-        aggregation: str | MethodSettings | None = None,
+        aggregation: str | None = None,
         streaming: bool = False,
         text_qa_template: BasePromptTemplate | None = None,
         keyword_prompt: BasePromptTemplate | None = None,
