@@ -67,7 +67,7 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.grouping.votes import VoteRules, rules_of
-from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
+from robustrag_integrations.models.base import TextModel, repeats_of
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import for_prompts
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer
@@ -121,7 +121,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             that nobody is shown what was outvoted; of a streamed response when the last piece is out. `positions` in
             the report are places among these.
         choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
-        local_model: the model of `"decoding"`; None: the model inside a `HuggingFaceLLM`.
         options: the settings of the method, such as `share` of consensus or `alpha` of keyword aggregation, `task` and
             `prompts`; `help(robustrag_integrations.ConsensusAggregation)` and the like describe them.
 
@@ -155,7 +154,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         citation_markers: bool = False,
         supporting_only: bool = False,
         choices: Sequence[str] | None = None,
-        local_model: DecodingModel | None = None,
         **options: Unpack[SynthesizerOptions],
     ) -> None:
         check_flag(streaming=streaming, citation_markers=citation_markers, supporting_only=supporting_only)
@@ -208,12 +206,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
                         "aggregation='keyword'"
                     )
         if self._method.needs_probabilities:
-            self._local = local_model or local_model_of(self._plain)
-        elif local_model is not None:
-            raise ValueError(
-                f"local_model is for aggregation='decoding', not {self._method.name!r}; leave it out, or pass the "
-                "model as llm="
-            )
+            self._local = local_model_of(self._plain)
         self._converse(())
         doubt = "" if self._policy.accept_sampling else self._repeats().caveat
         for warning in (*self._caveats(), *([doubt] if doubt else [])):

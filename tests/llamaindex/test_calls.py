@@ -291,11 +291,6 @@ def test_something_else_as_llm_is_refused() -> None:
         ({"citation_markers": "no"}, TypeError, "citation_markers='no' must be True or False"),
         ({"output_cls": dict}, TypeError, "output_cls must be a pydantic class, got <class 'dict'>"),
         ({"callback_manager": 3}, TypeError, "callback_manager must be a CallbackManager, got 3"),
-        (
-            {"local_model": object()},
-            ValueError,
-            "local_model is for aggregation='decoding', not 'keyword'; leave it out",
-        ),
     ],
 )
 def test_bad_arguments_are_named(

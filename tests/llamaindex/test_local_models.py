@@ -76,7 +76,7 @@ async def test_keyword_aggregation_through_huggingface(reader: HuggingFaceLLM, s
 async def test_decoding_aggregation_works_in_every_style(reader: HuggingFaceLLM, style: str) -> None:
     local = local_model_of(reader, max_context_tokens=48)
     streaming = "stream" in style
-    synthesizer = RobustRAGSynthesizer(llm=reader, aggregation="decoding", local_model=local, streaming=streaming)
+    synthesizer = RobustRAGSynthesizer(llm=local, aggregation="decoding", streaming=streaming)
     text, report = await answer(synthesizer, style)
     assert text == "Tarsk"
     assert report["defense"] == "decoding"
@@ -86,15 +86,13 @@ async def test_decoding_aggregation_works_in_every_style(reader: HuggingFaceLLM,
 def test_decoding_aggregation_takes_the_model_out_of_huggingface(reader: HuggingFaceLLM) -> None:
     synthesizer = RobustRAGSynthesizer(llm=reader, aggregation="decoding")
     assert str(synthesizer.synthesize(ASKED, nodes_of(TEXTS[:3]))) == "Tarsk"
-    with pytest.raises(TypeError, match="use a HuggingFaceLLM, pass local_model="):
+    with pytest.raises(TypeError, match="use a HuggingFaceLLM or llm=LocalModel"):
         local_model_of(FactReader())
 
 
-@pytest.mark.parametrize("as_llm", [True, False], ids=["llm", "local_model"])
-def test_decoding_aggregation_takes_a_local_model(loaded: tuple[Any, Any], as_llm: bool) -> None:
+def test_decoding_aggregation_takes_a_local_model(loaded: tuple[Any, Any]) -> None:
     local = LocalModel(*loaded, max_context_tokens=48)
-    given: dict[str, Any] = {"llm": local} if as_llm else {"llm": FactReader(), "local_model": local}
-    response = RobustRAGSynthesizer(aggregation="decoding", gamma=0.9, **given).synthesize(ASKED, nodes_of(TEXTS))
+    response = RobustRAGSynthesizer(local, aggregation="decoding", gamma=0.9).synthesize(ASKED, nodes_of(TEXTS))
     assert str(response) == "Tarsk"
     assert response.metadata["robustrag"]["settings"]["gamma"] == 0.9
 
