@@ -16,11 +16,7 @@ from langchain_core.runnables import (
     ConfigurableFieldSpec,
     Runnable,
     RunnableConfig,
-    RunnableSequence,
-    RunnableWithFallbacks,
 )
-from langchain_core.runnables.base import RunnableBindingBase
-from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, Field
@@ -135,7 +131,7 @@ class _Turn:
     @property
     def query(self) -> Any:
         """The input of the retriever: the question, or all inputs where it is another Runnable."""
-        if _takes_text(self.chain.retriever):
+        if self.chain.retriever.InputType is str:
             return asked_question(self.inputs, self.chain.answering.question)
         return self._under_every_name(self.inputs)
 
@@ -244,19 +240,3 @@ def _checked(given: dict[str, Any]) -> dict[str, Any]:
         return given
     fix = f"{{'input': {given!r:.60}}}" if isinstance(given, str) else "{'input': question}"
     raise TypeError(f"the input must be a dict with the question, got {type(given).__name__}; give {fix}")
-
-
-def _takes_text(retriever: Runnable[Any, Any]) -> bool:
-    """True if the first step is a retriever, with retries, fallbacks, settings or further steps around or behind it."""
-    while not isinstance(retriever, BaseRetriever):
-        if isinstance(retriever, RunnableBindingBase):
-            retriever = retriever.bound
-        elif isinstance(retriever, RunnableWithFallbacks):
-            retriever = retriever.runnable
-        elif isinstance(retriever, DynamicRunnable):
-            retriever = retriever.default
-        elif isinstance(retriever, RunnableSequence):
-            retriever = retriever.first
-        else:
-            return False
-    return True
