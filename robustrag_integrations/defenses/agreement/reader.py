@@ -138,8 +138,13 @@ class ReplyReader:
         if self.task not in CLAIM_TASKS:
             stands = self.runs.stands_in(said.rest, group.text)
             return reading if stands else replace(reading, found=said.without_grounds)
-        words_of = {key: self.runs.new_words(key.replace("`", " ").split()) for key in said.forms}
-        forms = {key: form for key, form in said.forms.items() if self.runs.stands_in(words_of[key], group.text)}
+        forms = {}
+        for key, form in said.forms.items():
+            words = (
+                self.runs.tokens(form.replace("`", " ")) if "`" in key else key.split()
+            )  # code is read as passages are
+            if self.runs.stands_in(self.runs.new_words(words), group.text):
+                forms[key] = form
         if len(forms) == len(said.forms):
             return reading
         response = replace(reading.response, note=reading.response.note or _INVENTED)

@@ -343,6 +343,13 @@ def test_a_claim_of_which_no_word_stands_in_its_groups_passages_does_not_count(m
     assert (answer.sole_source, [c.support for c in answer.claims]) == ("0.example", [1])
 
 
+@pytest.mark.parametrize("code", ['["Kelford"]', "brezar --north=5", "Install `brezar`"])
+def test_code_that_stands_in_the_passages_counts(code: str) -> None:
+    passages = [Passage(f"Page {i}: to see the weather of the north, run `{code}` twice.") for i in range(3)]
+    model = CallableModel(lambda prompt: f"```\n{code}\n```", samples=False)
+    assert not ConsensusAggregation(model, task="long_form").answer("How do I see it?", passages).abstained
+
+
 def test_too_many_contested_claims_are_given_up_or_sampled() -> None:
     replies = ["\n".join(f"- Town{i}" for i in range(20))] + ["Kelford"] * 4
     defense, _, passages = asked(ConsensusAggregation, "Which?", replies, task="list")
