@@ -65,14 +65,14 @@ class CausalLM:
 
     def fingerprint(self) -> tuple[object, ...]:
         """Return a value that changes when weights are replaced, moved, cast or written in place, and on `forget`."""
-        written = ((w.data_ptr(), -1 if w.is_inference() else w._version) for w in weights_of(self.model))
+        written = ((w.data_ptr(), -1 if w.is_inference() else w._version) for w in self.model.parameters())
         return (self._forgotten, *written)
 
     @torch.inference_mode()
     def sample_of_weights(self) -> str:
         """Hash some numbers of every weight: this shows changes that torch does not count, such as a merged adapter."""
         digest = hashlib.blake2b(digest_size=16)
-        for weight in weights_of(self.model):
+        for weight in self.model.parameters():
             flat = weight.reshape(-1)
             some = flat[:: max(1, len(flat) // _SAMPLED)][:_SAMPLED]
             digest.update(some.float().cpu().numpy().tobytes())
@@ -128,23 +128,6 @@ def memory_explained() -> Iterator[None]:
                 "max_new_tokens or prefill_tokens"
             ) from error
         raise
-
-
-def weights_of(model: Any) -> list[torch.Tensor]:
-    """List the weights like torch's `parameters`, in a third of the time: every question asks for them."""
-    kept = (weight for module in modules_of(model) for weight in module._parameters.values())
-    return [weight for weight in kept if weight is not None]
-
-
-def modules_of(model: Any) -> list[Any]:
-    """List the modules like torch's `modules`, in another order."""
-    modules, seen = [model], {None, model}
-    for module in modules:
-        for inner in module._modules.values():
-            if inner not in seen:
-                seen.add(inner)
-                modules.append(inner)
-    return modules
 
 
 def _rope_parameters(config: Any) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from robustrag_integrations.models.local.causal_lm import CausalLM, modules_of
+from robustrag_integrations.models.local.causal_lm import CausalLM
 
 _DYNAMIC_QUANTISATION = ("torch.ao.nn.quantized.dynamic", "torch.ao.nn.intrinsic.quantized.dynamic")
 _EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
@@ -16,7 +16,7 @@ def why_coupled(lm: CausalLM) -> str | None:
     The isolation probe may miss such coupling: its neighbours need not hold the largest activation of a batch, nor send
     their tokens to the target's experts.
     """
-    for module in modules_of(lm.model):
+    for module in lm.model.modules():
         kind = type(module)
         if kind.__module__.startswith(_DYNAMIC_QUANTISATION):
             return f"{_name_of(module, lm.model)} quantises activations with a scale taken over all rows"

@@ -248,10 +248,6 @@ class LocalModel(TextModel, DecodingModel):
         options = self._encoder.frame.options if self._encoder.frame else {}
         return {"chat_template": ", ".join(f"{k}={v!r}" for k, v in sorted(options.items()))} if options else {}
 
-    def count_tokens(self, text: str) -> int:
-        """Return the number of a text's tokens, special ones apart."""
-        return self._counts([text])[0]
-
     @property
     def why_not_shared(self) -> str | None:
         """The reason why common prefixes are computed for each prompt; None if they are computed once."""

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 
 from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
-from robustrag_integrations.models.local.causal_lm import CausalLM, weights_of
+from robustrag_integrations.models.local.causal_lm import CausalLM
 from robustrag_integrations.models.local.coupling import why_coupled
 from robustrag_integrations.models.local.masks import MaskRules
 
@@ -31,7 +31,7 @@ def known_noise(lm: CausalLM) -> bool:
     """
     return (
         torch.get_float32_matmul_precision() == "highest"
-        and all(weight.dtype == torch.float32 for weight in weights_of(lm.model))
+        and all(weight.dtype == torch.float32 for weight in lm.model.parameters())
         and why_coupled(lm) is None
     )
 
