@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
+from typing import Any, cast
 
 LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets no other try
 
@@ -96,7 +96,11 @@ def pause_before_retry(error: BaseException, tries: int, wait: float, max_wait: 
     """
     asked = retry_after(error)
     if asked is None:
-        return random.uniform(0.0, min(max_wait, wait * 2.0 ** (min(tries, 64) - 1)))
+        from tenacity import RetryCallState, wait_random_exponential
+
+        state = RetryCallState(cast(Any, None), None, (), {})  # the number of tries decides
+        state.attempt_number = min(tries, 64)
+        return float(wait_random_exponential(multiplier=wait, max=max_wait)(state))
     return asked if asked <= LONGEST_WAIT else None
 
 
