@@ -139,12 +139,17 @@ class ToolResults:
         sent = [s.arg for s in _listed(getattr(command, "goto", ())) if hasattr(s, "arg")]
         if documents_in(sent) or (retrieved and sent):
             return _refused(call, "it sends what it retrieved to another node")
-        if isinstance(update, Mapping) and "messages" in update:
-            read = yield from self._messages(call, update["messages"])
-            return replace(command, update={**update, "messages": read})
-        if (retrieved and update) or documents_in(update):
-            return _refused(call, "its command has no messages; let it return documents as its artifact")
-        return self._through(call, command)
+        pairs, rebuild = _pairs(update)
+        if pairs is None:
+            if retrieved or documents_in(update):
+                return _refused(call, f"its command's update is a {type(update).__name__}, which cannot be read")
+            return self._through(call, command)
+        changed = []
+        for key, value in pairs:
+            if key == "messages" or _is_messages(value):
+                value = yield from self._messages(call, value)
+            changed.append((key, value))
+        return replace(command, update=rebuild(changed))
 
     def _messages(self, call: ToolCall, value: Any) -> Asking:
         read = []
@@ -244,6 +249,23 @@ def _refused(call: ToolCall, why: str, message: Any = None) -> Any:
     kept = {"id": message.id} if isinstance(message, ToolMessage) else {}
     call_id = message.tool_call_id if isinstance(message, ToolMessage) else call.id
     return ToolMessage(text, tool_call_id=call_id, name=call.name, status="error", **kept)
+
+
+def _pairs(update: Any) -> tuple[list[tuple[Any, Any]] | None, Any]:
+    """Return a command's update as pairs of key and value, and a function that rebuilds it; None for other kinds."""
+    if update is None:
+        return [], lambda pairs: None
+    if isinstance(update, Mapping):
+        return list(update.items()), dict
+    if isinstance(update, (list, tuple)):
+        if update and all(isinstance(u, tuple) and len(u) == 2 and isinstance(u[0], str) for u in update):
+            return list(update), list
+        return [("messages", update)], lambda pairs: pairs[0][1]
+    return None, None
+
+
+def _is_messages(value: Any) -> bool:
+    return any(isinstance(item, BaseMessage) for item in _listed(value))
 
 
 def _listed(value: Any) -> list[Any]:

@@ -28,6 +28,7 @@ from langchain_core.runnables import (
     RunnableWithFallbacks,
 )
 from langchain_core.runnables.base import RunnableBindingBase, RunnableEachBase
+from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.tools import BaseTool
 from langchain_core.tools.retriever import RetrieverInput
 
@@ -126,6 +127,10 @@ class _Walk:
                 return self.flow(thing.bound, given, f"{path}.bound")
             self._raw_prompt(thing, "the documents that it is given", path)
             return {}
+        if isinstance(thing, DynamicRunnable):
+            steps = [thing.default, *getattr(thing, "alternatives", {}).values()]
+            steps = [step for step in steps if isinstance(step, Runnable)]
+            return {k: s for at, step in enumerate(steps) for k, s in self.flow(step, given, f"{path}[{at}]").items()}
         if isinstance(thing, (RunnableWithFallbacks, RunnableBranch)):
             steps = [*getattr(thing, "runnables", ()), *(step for _, step in getattr(thing, "branches", ()))]
             steps += [thing.default] if isinstance(thing, RunnableBranch) else []

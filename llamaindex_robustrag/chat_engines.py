@@ -178,6 +178,8 @@ class ReportingChatEngine(BaseChatEngine):
             TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
         check_retriever(retriever)
+        if hasattr(node_postprocessors, "postprocess_nodes"):
+            raise TypeError("node_postprocessors must be a list; wrap it: node_postprocessors=[...]")
         theirs = {name: settings.pop(name) for name in cls._THEIRS if name in settings}
         chosen = synthesizer_of(response_synthesizer, llm, None, **settings)
         made: Any = super().from_defaults(  # type: ignore[misc]

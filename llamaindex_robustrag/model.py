@@ -148,10 +148,6 @@ class LlamaIndexPerformer:
         """`stream_final` for `async for`."""
         return self._streamed.astream(prompt)
 
-    def truncates(self, prompt: Prompt) -> bool:
-        """Return False: no final prompt here holds passages."""
-        return False
-
     def _for(self, request: Ask) -> LLMCalls:
         if any(prompt.structured for prompt in request.prompts):
             return self._objects

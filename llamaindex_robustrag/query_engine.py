@@ -75,6 +75,8 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         Raises:
             TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
+        if hasattr(node_postprocessors, "postprocess_nodes"):
+            raise TypeError("node_postprocessors must be a list; wrap it: node_postprocessors=[...]")
         check_retriever(retriever)
         return cls(
             retriever,

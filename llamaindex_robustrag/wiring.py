@@ -58,6 +58,11 @@ _OUTER = (
     "each sub-answer is unique, so aggregation drops them all as unsupported",
     "give the RobustRAGSynthesizer to the inner engines, and leave the outer one as it was",
 )
+_RETRIEVED_TOOLS = (
+    "tool-retriever",
+    "its tools are found as it runs, so they cannot be checked here",
+    "pass tools=[...], or check the tools by themselves and watch it with audit_isolation()",
+)
 _ROUTER = (
     "multi-select-router",
     "it may choose several engines and merge their answers with TreeSummarize: all of them in one prompt, and the "
@@ -148,6 +153,8 @@ def _visit(thing: Any, path: str, findings: list[Finding], seen: set[int]) -> No
         wrong = _ROUTER
     if wrong is not None:
         findings.append(Finding(wrong[0], path, type(thing).__name__, *wrong[1:]))
+    if getattr(thing, "tool_retriever", None) is not None:
+        findings.append(Finding(_RETRIEVED_TOOLS[0], path, type(thing).__name__, *_RETRIEVED_TOOLS[1:]))
     for name in _PARTS:
         if not (composed and name == "_response_synthesizer"):
             _visit(getattr(thing, name, None), f"{path}.{name}", findings, seen)

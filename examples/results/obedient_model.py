@@ -100,10 +100,6 @@ class ObedientModel(AroundModel):
         for piece in _pieces((await self.agenerate([prompt], "final"))[0]):
             yield piece
 
-    def truncates(self, prompt: Prompt) -> bool:
-        """Whether the other model cuts this prompt."""
-        return self._model.truncates(prompt)
-
     @property
     def warnings(self) -> tuple[str, ...]:
         """That it is a simulation, and what the other model warns of."""

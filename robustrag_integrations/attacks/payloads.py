@@ -60,6 +60,8 @@ def _read(path: str, changed: int) -> tuple[str, ...]:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
         raise ValueError(f"more than {LARGEST >> 20} MiB; split the file")
+    if path.lower().endswith((".yaml", ".yml", ".jsonl")):
+        raise ValueError("write a JSON list (.json), or one text per line")
     text = data.decode("utf-8-sig")
     listed = _texts(json.loads(text)) if path.lower().endswith(".json") else text.splitlines()
     found = tuple(dict.fromkeys(payload.strip()[:LONGEST] for payload in listed if payload.strip()))

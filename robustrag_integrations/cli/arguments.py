@@ -4,21 +4,51 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
+from robustrag_integrations._util.checks import nearest_of
+from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.settings import Setting
 from robustrag_integrations.cli.output import EXIT_USAGE
 from robustrag_integrations.models.providers import DTYPES, check_name, described, forms_that_take
 
+_NUMBER = re.compile(r"-\d+|-\d*\.\d+")
+
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are short."""
+    """A parser that reports an unknown option first, with the nearest known one.
+
+    argparse alone reads `--limt 5` as an unknown option and a file called 5, and complains about the file.
+    """
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Raise a usage error for an unknown option; otherwise do as argparse does."""
+        known = [*self._option_string_actions]
+        for text in args or ():
+            if text == "--" or (self._subparsers is not None and not text.startswith("-")):
+                break  # the arguments after a command belong to its own parser
+            if not _is_option(text, known):
+                name = text.split("=")[0]
+                near = nearest_of(name, known)
+                hint = f"; did you mean {near}?" if near else f"; {self.prog} --help lists them"
+                self.error(f"there is no option {printable(name, 60)}{hint}")
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
         """Exit with the error and a hint; argparse would print dozens of lines of options first."""
         self.exit(EXIT_USAGE, f"{self.prog}: error: {message}\n{self.prog}: try: {self.prog} --help\n")
+
+
+def _is_option(text: str, known: Sequence[str]) -> bool:
+    """True if argparse can make sense of this: an option, the beginning of one, or a value."""
+    if len(text) < 2 or not text.startswith("-") or " " in text or _NUMBER.match(text):
+        return True
+    name = text.split("=")[0]
+    joined = not text.startswith("--") and text[:2] in known  # -oFILE
+    return joined or any(option.startswith(name) for option in known)
 
 
 def some_text(text: str) -> str:
@@ -82,21 +112,34 @@ class Given(argparse.Action):
 class Named(argparse.Action):
     """Stores NAME=VALUE pairs as a mapping, and a single word as it is; a name may hold `=` itself."""
 
+    read = staticmethod(lambda text: _number_or_text(text))
+
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
     ) -> None:
         """Set the word, or add to the mapping."""
-        if len(values) == 1 and "=" not in values[0]:
-            setattr(namespace, self.dest, _number_or_text(values[0]))
+        values = values.split(",") if isinstance(values, str) else values
+        before = getattr(namespace, self.dest)
+        is_word = len(values) == 1 and "=" not in values[0]
+        if before is not None and (is_word or not isinstance(before, dict)):
+            raise argparse.ArgumentError(self, f"{values[0][:60]!r} comes beside another value; give one, or pairs")
+        if is_word:
+            setattr(namespace, self.dest, self.read(values[0]))
             return
-        found = dict(getattr(namespace, self.dest) or {})
+        found = dict(before or {})
         for text in values:
             name, _, value = text.rpartition("=")
             if not name.strip() or not value.strip():
                 raise argparse.ArgumentError(self, f"{text[:60]!r} is not of the form NAME=VALUE, such as wiki/=3")
-            if found.setdefault(name, _number_or_text(value)) != _number_or_text(value):
+            if found.setdefault(name, self.read(value)) != self.read(value):
                 raise argparse.ArgumentError(self, f"{name[:60]!r} is given twice; name it once")
         setattr(namespace, self.dest, found)
+
+
+class Labels(Named):
+    """Stores NAME=LABEL pairs; labels are words, though they be digits."""
+
+    read = staticmethod(valid_text)
 
 
 def _number_or_text(text: str) -> int | str:
@@ -116,8 +159,11 @@ def add_setting(group: Any, setting: Setting, about: str | None = None, **more: 
     given: dict[str, Any] = {"dest": setting.name, "default": None, "help": about or f"{setting.help}{default}"}
     if setting.kind is bool:
         given["action"] = "store_true"
+    elif setting.is_mapping and setting.default is not None:  # a number, or one for each name
+        given |= {"action": Named, "type": some_text, "metavar": "N|NAME=N,..."}
     elif setting.is_mapping:
-        given |= {"action": Named, "nargs": "+", "type": some_text, "metavar": "NAME=VALUE"}
+        action = Labels if setting.name == "tiers" else Named
+        given |= {"action": action, "nargs": "+", "type": some_text, "metavar": "NAME=VALUE"}
     else:
         given |= value_of(setting)
     group.add_argument(f"--{setting.name.replace('_', '-')}", **{**given, **more})

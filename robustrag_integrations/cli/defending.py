@@ -225,7 +225,7 @@ class Documents:
 
     Raises:
         CorpusError: a path or a named file cannot be read, or there is no text at all.
-        UsageError: the model, or the finding of --probe, cannot be used.
+        UsageError: the model cannot be used.
         ModelError: the model cannot be loaded.
         ImportError: an extra is missing.
     """

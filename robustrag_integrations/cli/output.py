@@ -85,6 +85,8 @@ def check_result(flag: str, path: str | None) -> None:
     """Raise UsageError if the file of a flag could not be written, before anything is asked."""
     if path not in (None, "-") and (Path(path).is_dir() or not Path(path).parent.is_dir()):
         raise UsageError(f"{flag} {path!r}: name a file in a folder that exists")
+    if path not in (None, "-") and not os.access(path if Path(path).exists() else Path(path).parent, os.W_OK):
+        raise UsageError(f"cannot write {flag} {path!r}: Permission denied")
 
 
 def write_result(flag: str, path: str, text: str) -> None:

@@ -49,6 +49,16 @@ exit codes: 2 wrong usage, 1 failure, 130 interrupted
 """
 
 
+def web_origin(text: str) -> str:
+    """Return a web origin, checked."""
+    from robustrag_integrations.serve.access import checked_origin
+
+    try:
+        return checked_origin(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_answering(parser, {name: m for name, m in {**open_methods(), **BASELINES}.items() if name != VANILLA.name})
@@ -69,7 +79,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--cors-origins",
         nargs="+",
-        type=some_text,
+        type=web_origin,
         default=[],
         metavar="URL",
         help="web pages that may call it from a browser, such as http://localhost:3000 (default: none)",

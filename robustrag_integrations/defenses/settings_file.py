@@ -231,7 +231,7 @@ def _mapping(text: str) -> Mapping[str, Any]:
             depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
             if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
                 raise SettingsError("aliases (*name) and deep nesting are not read; write plain keys and values")
-        twice = next(_twice(yaml.compose(text, Loader=yaml.SafeLoader)), None)
+        twice = next(keys_given_twice(yaml.compose(text, Loader=yaml.SafeLoader)), None)
         found = yaml.safe_load(text)
     except SettingsError:
         raise
@@ -244,7 +244,7 @@ def _mapping(text: str) -> Mapping[str, Any]:
     return found
 
 
-def _twice(node: Any) -> Iterator[str]:
+def keys_given_twice(node: Any) -> Iterator[str]:
     """Return the keys that a mapping of a YAML document has twice."""
     pairs = node.value if node is not None and node.id == "mapping" else []
     seen: set[str] = set()
@@ -252,7 +252,7 @@ def _twice(node: Any) -> Iterator[str]:
         if key.id == "scalar" and key.value in seen:
             yield key.value
         seen.add(key.value if key.id == "scalar" else "")
-        yield from _twice(value)
+        yield from keys_given_twice(value)
 
 
 def _checked(given: Mapping[str, Any], name: str) -> SavedSettings:

@@ -15,9 +15,6 @@ _NAMES = {
     "ThrottlingException", "TooManyRequests", "TooManyRequestsError",
 }  # fmt: skip
 
-REFUSING = (400, 422)
-"""The HTTP statuses of an invalid request."""
-
 _DEEPEST = 5  # errors in a chain
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import logging
+import re
 import time
 from collections.abc import Iterable
 
@@ -19,6 +20,17 @@ _LOGGED = frozenset({HEALTH, "/v1/models", "/v1/chat/completions"})  # an unknow
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 # If sent twice, another program on the way may have checked the other one (RFC 9110, section 5.3).
 _ONCE = (b"authorization", b"content-encoding", b"content-length", b"content-type", b"host", b"transfer-encoding")
+
+
+def checked_origin(page: str) -> str:
+    """Return a web origin whose pages may ask.
+
+    Raises:
+        ValueError: it is none, such as `*` or `null`.
+    """
+    if not re.fullmatch(r"https?://[\w.:\[\]-]+", page):
+        raise ValueError(f"{page!r:.80} is no web origin; write it as https://app.example or http://localhost:3000")
+    return page
 
 
 class AccessMiddleware:

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations.serve.access import HEALTH, AccessMiddleware
+from robustrag_integrations.serve.access import HEALTH, AccessMiddleware, checked_origin
 from robustrag_integrations.serve.chat_request import chat_request
 from robustrag_integrations.serve.chat_response import ChatResponse, report_of
 from robustrag_integrations.serve.endpoint import Admission, Endpoint, JSONReply, Reply
@@ -95,7 +95,7 @@ def guarded(
 ) -> Starlette:
     """Wrap an application in the checks of every request; the server signals its stop to `state.admission`."""
     middleware = [Middleware(AccessMiddleware, key=key, hosts=hosts)]
-    if pages := list(origins):
+    if pages := [checked_origin(page) for page in ([origins] if isinstance(origins, str) else origins)]:
         # Outside of the checks: a browser asks for leave without a key.
         headers = ["authorization", "content-type"]
         middleware.insert(

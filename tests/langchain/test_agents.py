@@ -307,3 +307,25 @@ def test_artifacts_show_supporting_documents_alone_where_that_is_wanted(web: Lis
         message = last_tool_message(agent.invoke(QUESTION_MESSAGES))  # type: ignore[arg-type]
         assert message.content == "Paris"
         assert message.artifact["documents"] == web.documents[1:]
+
+
+def test_a_key_that_the_state_lacks_is_named(web: ListRetriever) -> None:
+    class NoReport(TypedDict, total=False):
+        input: str
+        context: list[Document]
+        answer: str
+
+    class NoAnswer(TypedDict, total=False):
+        input: str
+        context: list[Document]
+        robustness: dict[str, Any]
+
+    given: Any = {"input": QUESTION, "context": web.documents}
+    with pytest.raises(KeyError, match="no key 'robustness' for the node to write"):
+        graph_of(NoReport, create_robust_node(Reader())).invoke(given)
+    with pytest.raises(KeyError, match="no key 'answer' for the node to write"):
+        graph_of(NoAnswer, create_robust_node(Reader())).invoke(given)
+    with pytest.raises(KeyError, match="documents under 'context'"):
+        graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke({"input": QUESTION})
+    state = graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke(given)
+    assert state["answer"] == "Paris"

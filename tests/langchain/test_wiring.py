@@ -11,7 +11,13 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableBranch, RunnableLambda, RunnableParallel, RunnablePassthrough
+from langchain_core.runnables import (
+    ConfigurableField,
+    RunnableBranch,
+    RunnableLambda,
+    RunnableParallel,
+    RunnablePassthrough,
+)
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
 
@@ -64,6 +70,8 @@ RAW: dict[str, Any] = {
     "fallbacks": (RETRIEVER | joined).with_fallbacks([RunnableLambda(lambda q: "")]) | LLM,
     "branch": RunnableBranch((lambda x: bool(x), RETRIEVER | joined), RunnableLambda(str)) | LLM,
     "retry and config": (RETRIEVER | joined).with_retry().with_config(tags=["t"]) | LLM.with_retry(),
+    "configurable": (RETRIEVER | joined) | LLM.configurable_fields(answer=ConfigurableField("said")),
+    "alternatives": (RETRIEVER | joined) | LLM.configurable_alternatives(ConfigurableField("which"), other=LLM),
     "map": RETRIEVER | RunnableLambda(lambda d: d.page_content).map() | RunnableLambda("\n".join) | LLM,
     "the context of ours": RAG | ChatPromptTemplate.from_template("Rephrase {answer} with {context}") | LLM,
     "classic": RetrievalQA.from_chain_type(LLM, retriever=RETRIEVER),

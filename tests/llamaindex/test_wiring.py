@@ -12,6 +12,7 @@ from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.chat_engine import CondenseQuestionChatEngine, SimpleChatEngine
 from llama_index.core.evaluation import RelevancyEvaluator
 from llama_index.core.indices.list.retrievers import SummaryIndexLLMRetriever
+from llama_index.core.objects import ObjectRetriever, SimpleObjectNodeMapping
 from llama_index.core.postprocessor import LLMRerank, LongContextReorder
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import (
@@ -270,3 +271,8 @@ def test_a_finding_reads_as_one_line(stock: RetrieverQueryEngine) -> None:
 def test_what_answers_no_questions_cannot_be_checked(thing: object) -> None:
     with pytest.raises(TypeError, match="cannot check a"):
         assert_defended(thing)
+
+
+def test_tools_that_are_found_as_an_agent_runs_are_named(clean: VectorStoreIndex, llm: FactReader) -> None:
+    found: Any = ObjectRetriever(clean.as_retriever(), SimpleObjectNodeMapping.from_objects([]))
+    assert kinds(ReActAgent(tool_retriever=found, llm=llm)) == ["tool-retriever"]

@@ -147,7 +147,10 @@ class ConsensusRadius:
         stays[core] |= len(keys) == 1  # it is not said without itself
         away = self._least((p - q * self._outer) * row, p - q, most, pending) >= 0
         enough = self._least(row, 0, most, pending) >= self._rule.min_support
-        with_core = [all(any(self._comes_with(own, key) for own in others) for key in keys) for others in self._inside]
+        with_core = [
+            others is keys or all(any(self._comes_with(own, key) for own in others) for key in keys)
+            for others in self._inside
+        ]
         replaced = np.array(with_core, np.int64)[:, None] - 1
         first = np.array([own < self._ranks[core] for own in self._ranks])
         ahead = self._least(self._inner - row, replaced, most, pending) + first[:, None] > 0

@@ -78,11 +78,10 @@ def largest_shift(noise: float, groups: int) -> int:
 
 
 def rows_too_noisy(noise: float, settings: DecodingSettings) -> str:
-    """Explain why nothing is promised of a model whose rows move each other's probabilities by so much."""
+    """Explain why nothing is promised of a model whose probabilities move by so much for the same prompt."""
     return (
-        f"other groups' content can move each probability of this model by {noise:.1e}, and their sums by more than "
-        f"slack={settings.slack / ONE:.1e} allows for (`numerics` of the model says why); LocalModel(apart=True) reads "
-        "every prompt in a batch of its own"
+        f"each probability of this model can move by {noise:.1e} for the same prompt, and their sums by more than "
+        f"slack={settings.slack / ONE:.1e} allows for (`numerics` of the model says why)"
     )
 
 

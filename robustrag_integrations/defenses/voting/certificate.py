@@ -43,13 +43,12 @@ def voting_certification_plan(
     def vote_of(response: Response) -> Reading[int]:
         return settings.vote_of(response, choices)
 
-    certify_case = partial(_certify_case, choices, settings)
+    certify_case = partial(_certify_case, choices)
     return certify_sizes(question, settings.quorum, prompts_of, vote_of, certify_case, same_batches=same_batches)
 
 
 def _certify_case(
     choices: Sequence[str],
-    settings: VotingSettings,
     found: Findings,
     number: int,
     case: BenignCase,

@@ -35,6 +35,7 @@ from robustrag_integrations.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.attacks.planning import RANKS
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
+from robustrag_integrations.defenses.settings_file import keys_given_twice
 from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.rows import AttackSpec
@@ -472,11 +473,14 @@ def load_config(path: str) -> dict[str, Any]:
     try:
         text = Path(path).read_text(encoding="utf-8-sig")
         found = yaml.safe_load(text)
+        twice = next(keys_given_twice(yaml.compose(text, Loader=yaml.SafeLoader)), None)
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise ConfigError(f"cannot read the config {path!r}: {reason}") from error
     except Exception as error:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
         raise ConfigError(f"config {path!r} is not YAML: {' '.join(str(error).split())[:300]}") from error
+    if twice is not None:
+        raise ConfigError(f"config {path!r}: the key {shown(twice)} is there twice; leave one out")
     if not isinstance(found or {}, dict) or not all(isinstance(key, str) for key in found or ()):
         raise ConfigError(f"config {path!r} must hold keys and values, such as 'defenses: [vanilla, keyword]'")
     return found or {}

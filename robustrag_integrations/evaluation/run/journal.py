@@ -90,7 +90,8 @@ class Journal:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.close()
+        with contextlib.suppress(OSError) if error[0] else contextlib.nullcontext():  # a full disk has been told
+            self.close()
 
     def _read(self) -> list[dict[str, Any]]:
         """The rows, without a last line that was not written to its end; the first line of a run names its schema."""

@@ -31,6 +31,7 @@ _TOLERANCE = {torch.float64: 1e-3, torch.float32: 1e-3}  # of the spread of the 
 _HALF_TOLERANCE = 0.1
 _ERROR = 0.1  # of the spread: noise is smaller, even for logits that cancel
 _LENGTHS = (9, 12)  # of two prompts, in tokens
+_LONG = 160  # of a long one: some layers join tokens by fours, others by 128
 _INSTEAD = "Serve it, and ask it with OpenAIModel, or pass a function to CallableModel"
 
 
@@ -92,20 +93,25 @@ def check_steps(lm: CausalLM, readings: list[OwnReading]) -> bool:
     Raises:
         ModelError: the two differ by more than noise.
     """
-    repeatable = True
-    for reading in readings:
-        try:
-            steps, again = _steps(lm, reading), _steps(lm, reading)
-        except UNREADABLE as error:
-            raise _unreadable(lm, error) from error
-        repeatable = repeatable and torch.equal(steps, again)
+    try:
+        readings = [*readings, _long_reading(lm)]
+        first, again = ([_steps(lm, reading) for reading in readings] for _ in range(2))
+    except UNREADABLE as error:
+        raise _unreadable(lm, error) from error
+    for reading, steps in zip(readings, first, strict=True):
         gap, spread = reading.gap(steps)
         if not gap <= _ERROR * spread:
             raise ModelError(
                 f"{type(lm.model).__name__} reads a token behind its cache otherwise than in one pass (logits differ "
                 f"by {gap:.2g} of {spread:.2g}): its answers would be wrong. {_INSTEAD}"
             )
-    return repeatable
+    return all(map(torch.equal, first, again))
+
+
+def _long_reading(lm: CausalLM) -> OwnReading:
+    most = getattr(lm.config, "max_position_embeddings", None) or 2 * _LONG
+    *ids, following = _tokens(lm, min(_LONG, most // 2) + 1)
+    return OwnReading(ids, following, _logits(lm, [*ids, following])[-2:])
 
 
 def _steps(lm: CausalLM, reading: OwnReading) -> torch.Tensor:

@@ -72,9 +72,6 @@ class LocalModel(TextModel, DecodingModel):
             the most recently used ones; 0 shares within a call only.
         prefill_tokens: number of tokens that are read in one forward pass; more are read in several, which bounds the
             memory that activations take.
-        apart: True if decoding aggregation reads every prompt in a batch of its own, so that no other group can affect
-            its numbers whatever the model does, at the price of a forward pass per group and token. Otherwise only
-            where the isolation probe finds that the rows of a batch move each other.
         fixed_shapes: True if decoding steps attend to as many columns as the settings allow, as suits accelerators;
             otherwise each row attends by itself, at its own length. None: on every device but the CPU.
 
@@ -99,7 +96,6 @@ class LocalModel(TextModel, DecodingModel):
         share_prefixes: bool = True,
         prefix_cache_bytes: int = 2**28,
         prefill_tokens: int = 8192,
-        apart: bool = False,
         fixed_shapes: bool | None = None,
     ) -> None:
         if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
@@ -115,13 +111,10 @@ class LocalModel(TextModel, DecodingModel):
         check_at_least(1, **sizes, prefill_tokens=prefill_tokens)
         check_at_least(0, prefix_cache_bytes=prefix_cache_bytes)
         choices = {"chat": chat, "fixed_shapes": fixed_shapes}
-        check_flag(
-            share_prefixes=share_prefixes, apart=apart, **{k: flag for k, flag in choices.items() if flag is not None}
-        )
+        check_flag(share_prefixes=share_prefixes, **{k: flag for k, flag in choices.items() if flag is not None})
         self._model = model
         self._tokenizer = tokenizer
         self._max_new_tokens = max_new_tokens
-        self._apart = apart
         chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
         self._encoder = PromptEncoder(tokenizer, chat=chat, template_options=template_options)
         self._lm = CausalLM(model)
@@ -239,7 +232,7 @@ class LocalModel(TextModel, DecodingModel):
             "attention": str(getattr(self._model.config, "_attn_implementation", None)),
             "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
             "isolation": "every prompt in a batch of its own"
-            if self._apart or self.why_not_shared
+            if self.why_not_shared
             else in_words(self._reader.probe.results),
         }
 
@@ -309,13 +302,10 @@ class LocalModel(TextModel, DecodingModel):
 
     def _batch(self, encoded: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, float]:
         """Return the rows of a session, and how far other groups may move their probabilities."""
-        noise = 0.0
-        if not self._apart:
-            batch, isolation = self._reader.together(encoded, longest, room)
-            if isolation.exact:
-                return batch, 0.0
-            noise = 0.0 if isolation.repeatable else 1.0
-        return self._reader.apart(encoded, room), noise
+        batch, isolation = self._reader.together(encoded, longest, room)
+        if isolation.exact:
+            return batch, 0.0
+        return self._reader.apart(encoded, room), 0.0 if isolation.repeatable else 1.0
 
     def finals(self) -> FinalAnswers:
         """Return the answerer of a certification's final prompts, packed where float noise cannot change an answer."""

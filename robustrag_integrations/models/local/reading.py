@@ -34,6 +34,7 @@ from robustrag_integrations.models.local.decoder_check import (
 from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.isolation import Isolation, IsolationProbe, Text
 from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
+from robustrag_integrations.models.local.memo import ModelMemo
 from robustrag_integrations.models.local.plain import PlainPrompt
 from robustrag_integrations.models.local.prefixes import BatchPrefixes, PrefixStore
 from robustrag_integrations.models.local.prompt import Row, SinglePrompt, read_prefix
@@ -77,7 +78,7 @@ class PromptReader:
         self.prefixes = PrefixStore(lm, keep_bytes)
         self.probe = IsolationProbe(lm)
         self._examined: _Way | str | None = None if share else "switched off"
-        self._is_checked, self._is_repeatable = False, True
+        self._repeats = ModelMemo[bool](lm)  # whether prompts that share nothing give the same numbers again
         self._lock = threading.Lock()
 
     @property
@@ -89,13 +90,14 @@ class PromptReader:
     @property
     def is_repeatable(self) -> bool:
         """True unless a prompt was seen to give other numbers when it is read again."""
-        return self._is_repeatable and all(result.repeatable for result in self.probe.results)
+        return all(self._repeats.values) and all(result.repeatable for result in self.probe.results)
 
     def forget(self) -> None:
         """Drop the kept prefixes and all measurements."""
         self.lm.forget()
         self.prefixes.clear()
         self.probe.forget()
+        self._repeats.clear()
 
     def alone(self, prompt: Encoded, room: int) -> Batch:
         """Lay out one prompt, at its own length.
@@ -129,7 +131,7 @@ class PromptReader:
         way = self._checked_way()
         count = len(prompts)
         if isinstance(way, str):
-            repeatable = self._is_repeatable
+            repeatable = all(self._repeats.values)
             return self.apart(prompts, room), Isolation(count, count, repeatable, repeatable=repeatable)
         read = self.prefixes.of_one_batch()
         rows = [self._row(way.rules, p, read) for p in prompts]
@@ -191,11 +193,8 @@ class PromptReader:
             ModelError: it does not read prompts as decoders do.
         """
         way = self._way()
-        with self._lock:
-            if isinstance(way, str) and not self._is_checked:
-                with uncancelled():
-                    self._is_repeatable = check_steps(self.lm, own_readings(self.lm))
-            self._is_checked = True
+        if isinstance(way, str):
+            self._repeats.get("steps", lambda: check_steps(self.lm, own_readings(self.lm)))
         return way
 
     def _way(self) -> _Way | str:

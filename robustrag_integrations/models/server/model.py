@@ -130,8 +130,9 @@ class OpenAIModel(CalledModel):
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A warning about a seed that the model refuses."""
-        return ("the model refuses seed, which is left out",) if "seed" in self._refused else ()
+        """Warnings about a seed, and a limit of tokens, that the model refuses."""
+        left_out = ["seed"] * ("seed" in self._refused) + ["max_tokens"] * self._refused.issuperset(_OTHER_LIMIT)
+        return tuple(f"the model refuses {name}, which is left out" for name in left_out)
 
     @property
     def repeats(self) -> Repeats:

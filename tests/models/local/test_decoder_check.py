@@ -63,3 +63,38 @@ def test_layers_that_see_a_window_of_columns_are_not_read_with_shared_prefixes()
         for _ in range(4):
             ids.append(int(model._model(input_ids=torch.tensor([ids])).logits[0, -1].argmax()))
         assert reply.text == tiny_tokenizer().decode(ids[len(one.ids) :], skip_special_tokens=True).strip()
+
+
+def test_steps_behind_a_long_prompt_are_tried_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = of("Llama", shares=False, **BERT, initializer_range=0.3)
+    whole = transformers.LlamaForCausalLM.forward
+
+    def forward(self: object, input_ids: object = None, **options: object) -> object:
+        """A model whose cached steps are wrong behind more than 128 columns."""
+        found = whole(self, input_ids=input_ids, **options)
+        if input_ids.shape[-1] == 1 and options["attention_mask"].shape[-1] > 128:  # type: ignore[attr-defined]
+            found.logits = found.logits.roll(1, -1)
+        return found
+
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "forward", forward)
+    with pytest.raises(ModelError, match="reads a token behind its cache otherwise"):
+        KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
+
+
+def test_noise_in_long_passes_and_noise_that_begins_later_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = of("Llama", shares=False, **BERT, initializer_range=0.3)
+    whole, shortest = transformers.LlamaForCausalLM.forward, [1_000]
+
+    def forward(self: object, input_ids: object = None, **options: object) -> object:
+        found = whole(self, input_ids=input_ids, **options)
+        if input_ids.shape[-1] >= shortest[0]:  # type: ignore[attr-defined]
+            found.logits = found.logits + 1e-6 * torch.randn(found.logits.shape)
+        return found
+
+    monkeypatch.setattr(transformers.LlamaForCausalLM, "forward", forward)
+    model.generate([prompts_for("short_answer").isolated.render(context="x", query="y")] * 2, "isolated")
+    assert model.repeats.model == "deterministic"
+    shortest[0] = 100
+    model.forget_prefixes()
+    model.generate([prompts_for("short_answer").isolated.render(context="x", query="y")] * 2, "isolated")
+    assert model.repeats.model == "samples"

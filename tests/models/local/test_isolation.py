@@ -278,15 +278,15 @@ def test_what_was_found_holds_for_the_weights_and_threads_it_was_found_with() ->
 
 def test_numerics_say_so_before_anything_was_probed_and_when_prompts_are_read_apart() -> None:
     assert local(tiny_model("llama")).numerics["isolation"].startswith("not probed")
-    model = local(tiny_model("llama"), apart=True)
+    model = local(tiny_model("llama"), share_prefixes=False)
     assert moved(model, 4) == (0.0, 0.0)
     assert model.numerics["isolation"] == "every prompt in a batch of its own"
 
 
 def test_reading_apart_gives_the_answer_of_reading_together() -> None:
     answers = [
-        DecodingAggregation(local(tiny_model("llama"), apart=apart), max_new_tokens=4).answer(QUERY, BENIGN)
-        for apart in (False, True)
+        DecodingAggregation(local(tiny_model("llama"), share_prefixes=share), max_new_tokens=4).answer(QUERY, BENIGN)
+        for share in (False, True)
     ]
     assert len({(a.text, a.radius) for a in answers}) == 1
     words = KeywordAggregation(local(tiny_model("llama")), extractor=lambda t: set(t.split()))

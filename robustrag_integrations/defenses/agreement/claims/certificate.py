@@ -97,7 +97,7 @@ def _certify_case(
         scores = yield from ledger.scored([text])
         found.add(text, scores[0], "one untouched group alone answers", number)
     if len(contested) <= _MOST_CONTESTED:
-        yield from _score(found, number, ledger, whole, settings, always, list(_subsets(contested)))
+        yield from _score(found, number, ledger, whole, always, list(_subsets(contested)))
         return
     found.give_up(
         f"the attacker decides on {count_of(len(contested), 'claim')}, 2^{len(contested)} sets; raise min_support, or "
@@ -107,7 +107,7 @@ def _certify_case(
         random = Random(f"{question.seed}/{found.size}/{number}")
         drawn = [tuple(w for w in contested if random.random() < 0.5) for _ in range(question.sample)]
         sample = Findings(found.size, found.cases)
-        yield from _score(sample, number, ledger, whole, settings, always, [(), tuple(contested), *drawn])
+        yield from _score(sample, number, ledger, whole, always, [(), tuple(contested), *drawn])
         found.responses.update(sample.responses)
         value = min(r.score for r in found.responses.values())
         found.estimate = Estimate(value, len(drawn) + 2, question.seed)
@@ -125,7 +125,6 @@ def _score(
     number: int,
     ledger: Ledger,
     whole: ClaimAnswer,
-    settings: ClaimSettings,
     always: Sequence[str],
     chosen: Sequence[tuple[str, ...]],
 ) -> Asking[None]:

@@ -114,7 +114,7 @@ def _facts(run: Run, lines: Sequence[Line]) -> list[tuple[str, str]]:
         "Data": _names(line.dataset for line in lines),
         "Model": _names(line.model for line in lines),
         "Rows": f"{len(run.rows):,}, from {count_of(questions, 'question')}",
-        "Not finished": f"{missing:,} rows are missing; the same command goes on with them" if missing else "",
+        "Not finished": f"{count_of(missing, 'row')} missing; the same command goes on with them" if missing else "",
         "Repeats itself": one_line("; ".join(repeats), 400),
         "Failed": f"{count_of(failed, 'row')}, in no rate" if failed else "",
         "Left out": f"{count_of(left, 'line')} that cannot be read; see the end of this page" if left else "",
