@@ -109,6 +109,7 @@ class Line:
         repeats: the model's reproducibility, in words; empty where a file does not say.
         found: mean share of the right answers that stand in the answer or in what groups say otherwise, where none
             that is wrong does; over the questions with several right answers, empty without any.
+        moved: number of questions with so few passages that the planted ones stand higher than the attack's rank.
         warnings: warnings of answers and certificates, each with its number of questions; of warnings that
             differ in numbers or names alone, the first stands for all.
     """
@@ -150,6 +151,7 @@ class Line:
     expected: tuple[ExpectedAccuracy, ...] = ()
     repeats: str = ""
     found: Interval = EMPTY
+    moved: int = 0
     warnings: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -281,6 +283,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         both=_rate(s["both"] for s in scores),
         abstention=_rate(s["abstained"] for s in scores),
         found=_rate(s.get("found") for s in scores),
+        moved=sum(map(_moved, done)),
         radius=bootstrap_mean(radii["right"]),
         radius_wrong=bootstrap_mean(radii["wrong"]),
         radius_abstained=bootstrap_mean(radii["abstained"]),
@@ -312,6 +315,13 @@ def repeats_of_rows(rows: Iterable[Row]) -> str:
 
 def _usage(cost: Mapping[str, Any]) -> Usage:
     return Usage(cost.get("prompt_tokens"), cost.get("cached_tokens"), cost.get("completion_tokens"))
+
+
+def _moved(row: Row) -> bool:
+    """True if the planted passages stand elsewhere than at the rank that the attack names."""
+    rank = str(attack_of_row(row).rank)
+    at = [str(i) for i, passage in enumerate(row.get("passages") or (), 1) if passage.get("planted")]
+    return bool(at) and rank.isdecimal() and at[0] != rank
 
 
 def _certified(rows: Iterable[Row], limits: tuple[float, float]) -> tuple[CertifiedScore, ...]:

@@ -253,6 +253,11 @@ def _remarks(line: Line, several_models: bool) -> list[str]:
     if line.unreadable:
         who = "the judge's replies held no score" if line.task == "long" else f"the metric {line.metric} failed on them"
         found.append(f"{about}: {line.unreadable} of {line.n} scores are 0 because {who}")
+    if line.moved:
+        found.append(
+            f"{line.dataset}, {line.attack}: in {line.moved} of {line.n} questions the planted passages stand higher "
+            f"than rank {line.attack.rank}, since there were fewer passages"
+        )
     if 0 < line.told < line.n:
         found.append(f"{about}: tokens are means over the {line.told} of {line.n} answers whose calls all told them")
     for c in line.certified:

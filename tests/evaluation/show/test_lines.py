@@ -175,3 +175,15 @@ def test_remarks_name_the_model_where_there_are_several() -> None:
     assert "a, vanilla" in lines_table(lines)
     assert "b, vanilla" in lines_table(lines)
     assert "a, vanilla" not in lines_table(lines[:1])
+
+
+def test_a_rank_that_short_lists_do_not_have_is_labelled_by_what_became_of_it() -> None:
+    def listed(count: int, planted: int) -> list[dict[str, object]]:
+        return [{"text": "t", "planted": i == planted} for i in range(count)]
+
+    attack = {**PIA, "rank": 4}
+    rows = [row(1, attack=attack, passages=listed(5, 3)), row(2, attack=attack, passages=listed(3, 2))]
+    [line] = summarise(rows)
+    assert line.moved == 1
+    assert "in 1 of 2 questions the planted passages stand higher than rank 4" in lines_table([line])
+    assert summarise([row(1, attack=PIA, passages=listed(3, 0))])[0].moved == 0
