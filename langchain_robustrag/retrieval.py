@@ -47,7 +47,7 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
     It stays one step in a longer chain, so that a wiring check and a trace see it as a whole.
 
     Attributes:
-        retriever: where documents come from.
+        retriever: the source of documents.
         answering: the robust chain over them.
         supporting_only: True if those documents alone are given that support the answer.
     """

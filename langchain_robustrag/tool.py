@@ -48,7 +48,7 @@ def create_robust_retriever_tool(
     groups say the same.
 
     Args:
-        retriever: where documents come from.
+        retriever: the source of documents.
         llm: reads the documents; see `create_robust_documents_chain`. It needs no tools and may be a small model.
         name: the tool's name, for the agent.
         description: the tool's purpose, for the agent.

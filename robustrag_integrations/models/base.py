@@ -109,7 +109,7 @@ class Probed:
     """The result of probing, without passages, whether a model replies with objects.
 
     Attributes:
-        way: how the model is asked for objects (`replies.structured`); empty: it replies in text.
+        way: the way in which the model is asked for objects (`replies.structured`); empty: it replies in text.
         why: the reason for that.
     """
 

@@ -65,9 +65,9 @@ class ModelCaller:
     """Makes the calls of one client.
 
     Attributes:
-        limits: how many may be under way, and for how long; shared by all who call the client.
+        limits: the most calls under way, and their time; shared by all who call the client.
         attempts: tries in all.
-        worth_retrying: whether another try may help after an error.
+        worth_retrying: a function that is True if another try may help after an error.
         wait: the longest wait before the second try, in seconds; doubled each time, up to `max_wait`.
         max_wait: the longest wait before any try. A server's own Retry-After takes precedence.
     """
@@ -166,7 +166,7 @@ class ModelCaller:
             ask: asks about one item.
             items: one for each call.
             shown: words an error for a report; raises it if it is not a call's failure.
-            until: when the replies so far are enough: the other calls are given up, or not made. None: all are waited
+            until: the rule by which replies so far are enough: the other calls are given up, or not made. None: all are waited
                 for.
             cap: a lower limit on calls under way.
         """

@@ -1,4 +1,4 @@
-"""Limits on a model's calls: how many may be under way, and how long each may take.
+"""Limits on a model's calls: the number that may be under way, and how long each may take.
 
 A synchronous function cannot be stopped from outside. So a call that may be given up runs in a thread of its own; its
 caller goes on without it after the time limit, and the thread ends when the function returns. Nothing can end such a

@@ -33,9 +33,9 @@ class Provider:
     """One kind of model.
 
     Attributes:
-        form: how its names are written, such as `openai:NAME`; what stands before the first capital is the prefix.
+        form: the form of its names, such as `openai:NAME`; what stands before the first capital is the prefix.
         help: a description for the command line.
-        takes: which of `SETTINGS` go with it.
+        takes: those of `SETTINGS` that go with it.
         gives_probabilities: True if it may serve decoding aggregation; true where that is known only once it is loaded.
         in_process: True if it computes in this process, with torch.
         load: loads the model, from the name behind the prefix and the given settings.
@@ -318,10 +318,10 @@ class NamedModel:
             `python:MODULE:OBJECT`, where the object is a function from prompt to text or a `TextModel`: whatever
             `PROVIDERS` has an entry for.
         base_url: the server of a served model.
-        max_context_tokens: how many tokens of passages a group may have; local models only, None for their default.
+        max_context_tokens: the most tokens of passages of a group; local models only, None for their default.
         max_new_tokens: the longest text; local and served models only, None for their default.
         dtype: the precision of a local model, one of `DTYPES`; None for its default.
-        max_concurrency: how many calls may be under way; not for local models, None for the default of the others.
+        max_concurrency: the most calls under way; not for local models, None for the default of the others.
 
     Raises:
         ValueError: there is no such model, or a setting does not go with it; the message says what does.

@@ -23,7 +23,7 @@ class Task(Future[Result]):
     """A function's future result. It can be cancelled at any time, which drops the result; the function goes on.
 
     Attributes:
-        ended: whether the function has returned.
+        ended: True once the function has returned.
     """
 
     ended = False

@@ -162,7 +162,7 @@ def ask_groups(
         prompts: one per group.
         quorum: number of calls that must succeed; those that were not waited for did not.
         read: reads a response.
-        early: when to stop before all have answered; None for never.
+        early: the rule for stopping before all have answered; None for never.
         placed: holds what was read against the group's own passages.
         by_letter: True if the answer shows a group's own words, so that copies must agree to the letter.
 

@@ -201,8 +201,8 @@ def unsupported_links(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> t
     group that does not fail, abstain or lose counts as supporting.
 
     Args:
-        answer: what a defence gave.
-        groups: what it was made from.
+        answer: a defence's answer.
+        groups: the groups that it was made from.
     """
     links = links_in(answer.text)
     if not links:

@@ -39,7 +39,7 @@ class ReplyReader:
         question: the one whose words make no keys (`for_question`).
         replies: the form in which replies are asked for; `auto` until the model was probed.
         task: the kind of answer: `long_form` and `list` are read as claims where no extractor finds keywords.
-        ungrounded: what becomes of an answer that none of its groups has from its own passages, and of a claim that its
+        ungrounded: the fate of an answer that none of its groups has from its own passages, and of a claim that its
             group does not have from them.
     """
 

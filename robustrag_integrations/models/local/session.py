@@ -26,7 +26,7 @@ class LocalSession(DecodingSession):
         batch: the rows, not read yet.
         abstentions: the token sequences that spell an abstention.
         truncated: per group, whether its passages were cut.
-        noise: how far other groups may move a row's probabilities.
+        noise: a bound on how far a row's probabilities may move.
         lengths: per row, the tokens of its prompt.
     """
 

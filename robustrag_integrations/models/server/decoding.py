@@ -63,7 +63,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             where the template has a switch for it (`enable_thinking` and the like).
         template_options: variables of the chat template; these take precedence.
         top_logprobs: K, how many tokens each request asks for; vLLM allows 20 unless it was started with more.
-        max_top_logprobs: how many are asked for at most where K leave a choice open; None: until the server refuses.
+        max_top_logprobs: the most that are asked for where K leave a choice open; None: until the server refuses.
         max_context_tokens: number of tokens of passages that each group may have; longer ones are cut, with a warning.
         settings: further arguments of `OpenAIModel`: `seed`, `max_tokens`, `options`, `timeout`, `attempts`,
             `max_concurrency` (at least the number of groups and one more lets all rows run at once), `name`.

@@ -75,7 +75,7 @@ class Events:
         largest: the most bytes of one event.
 
     Attributes:
-        ended: whether the stream's final event has come.
+        ended: True once the stream's final event has come.
     """
 
     def __init__(self, largest: int) -> None:
