@@ -166,8 +166,8 @@ class ModelCaller:
             ask: asks about one item.
             items: one for each call.
             shown: words an error for a report; raises it if it is not a call's failure.
-            until: the rule by which replies so far are enough: the other calls are given up, or not made. None: all are waited
-                for.
+            until: the rule by which replies so far are enough: the other calls are given up, or not made. None: all are
+                waited for.
             cap: a lower limit on calls under way.
         """
         stop = Stop(gives_up=until is not None)
