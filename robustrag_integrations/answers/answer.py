@@ -265,8 +265,10 @@ class RobustAnswer(_Record):
         Where a tier has fewer groups, all of them are meant.
 
         Raises:
-            ValueError: the answer has no such tier, or the number is none.
+            TypeError, ValueError: no mapping; the answer has no such tier, or the number is none.
         """
+        if not isinstance(budget, Mapping):
+            raise TypeError(f"holds({budget!r:.60}): name the tiers, such as {{'other': 1}}; without tiers, see radius")
         sizes = self.tier_sizes
         if wrong := [tier for tier, count in budget.items() if not is_whole_number(count, 0)]:
             raise ValueError(f"{budget[wrong[0]]!r:.60} for {wrong[0]!r:.60} must be a whole number of groups")

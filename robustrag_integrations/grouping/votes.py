@@ -15,7 +15,7 @@ from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.copies import first_of_same
 from robustrag_integrations.grouping.newest import Newest
 from robustrag_integrations.grouping.passages import ORIGIN, GroupBy, Passage, PassageGroup, grouping_of, isolate
-from robustrag_integrations.grouping.trust import ByOrigin, TierRule, Tiers
+from robustrag_integrations.grouping.trust import OTHER, ByOrigin, TierRule, Tiers
 
 Copies = Literal["report", "one_vote"]
 Below = Literal["abstain", "raise"]
@@ -204,6 +204,10 @@ class VoteRules:
         if (newest := self._newest) is not None:
             kept = [replace(g, dated=None if (day := newest.day_of(g)) is None else day.isoformat()) for g in kept]
         notes = [] if self._given is None else [self._given]
+        if newest is not None and kept and all(g.dated is None for g in kept):
+            notes.append("no passage here has a date that can be read, so that none is newer than others")
+        elif tiers is not None and kept and all(g.tier == OTHER for g in kept):
+            notes.append(f"tiers name none of the sources here, so that all are {OTHER!r}")
         if failed:
             causes = ", ".join(f"{count} {reason}" for reason, count in failed.most_common(5))
             notes.append(f"weights= fails over {count_of(failed.total(), 'passage')}, which have no vote: {causes}")

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import (
+    CallableModel,
     ConsensusAggregation,
     DecodingAggregation,
     KeywordAggregation,
@@ -294,3 +295,20 @@ def test_a_group_is_as_old_as_its_oldest_passage() -> None:
 def test_an_invalid_rule_of_dates_is_named(given: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(given))):
         Newest(**given)
+
+
+def test_tiers_and_dates_that_meet_nothing_are_told() -> None:
+    model = CallableModel(lambda prompt: "Paris", samples=False)
+    passages = [
+        Passage("Paris.", source=f"site-{n}.example", metadata={"day": "2024-05-0" + str(n + 1)}) for n in range(3)
+    ]
+    told: dict[str, Any] = {"tiers name none": {"handbok.pdf": "in"}, "no passage here has a date": "newest:dya"}
+    known: tuple[Any, ...] = ({"site-1.example": "in"}, "newest:day")
+    for words, tiers in told.items():
+        answer = ConsensusAggregation(model, tiers=tiers).answer("Where?", passages)
+        assert any(words in warning for warning in answer.warnings)
+    for tiers in known:
+        answer = ConsensusAggregation(model, tiers=tiers).answer("Where?", passages)
+        assert not any(words in warning for warning in answer.warnings for words in told)
+    with pytest.raises(TypeError, match="name the tiers"):
+        answer.holds(1)  # type: ignore[arg-type]
