@@ -104,7 +104,7 @@ def passes_after_cancelling(model: LocalModel, work: Work, at: int) -> list[int]
         (isolated, {"share_prefixes": False, "prefill_tokens": 200}),
         (session, {}),
         (session, {"fixed_shapes": True, "prefill_tokens": 100}),
-        (session, {"share_prefixes": False, "apart": True}),
+        (session, {"share_prefixes": False}),
     ],
 )
 def test_cancelling_stops_between_two_prompts_and_the_model_goes_on_as_before(
