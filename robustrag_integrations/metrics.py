@@ -232,10 +232,7 @@ def metric_of(name: str | Metric) -> Metric:
             return METRICS[name]
         if ":" not in name:
             raise ValueError(f"metric {name!r:.80} is unknown; use one of {', '.join(METRICS)}, or module:function")
-        try:
-            found = load_object(name)
-        except ValueError as error:
-            raise ValueError(f"metric {name!r:.200}: {error}") from error
+        found = load_object(name, f"metric {name!r:.200}")
     if not callable(found):
         raise TypeError(f"metric {name!r:.80} must be a function of (response, references), got {type(found).__name__}")
     metric: Metric = found

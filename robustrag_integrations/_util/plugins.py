@@ -16,26 +16,30 @@ from types import ModuleType
 from typing import Any
 
 
-def load_object(name: str) -> Any:
+def load_object(name: str, what: str = "") -> Any:
     """Return the object of a name.
 
     Args:
         name: `module:function` or `path/to/file.py:function`; the part after the colon may be dotted. Modules in the
             working folder are found.
+        what: the beginning of an error's message.
 
     Raises:
         ValueError: it cannot be imported, or the module has no such object.
     """
+    about = f"{what}: " if what else ""
     place, _, path = name.rpartition(":")
     try:
         found: Any = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
     except Exception as error:  # the module is the user's: importing it may raise anything
-        raise ValueError(f"cannot import {place!r} ({error}); use module:function or file.py:function") from error
+        raise ValueError(
+            f"{about}cannot import {place!r} ({error}); use module:function or file.py:function"
+        ) from error
     try:
         for part in path.split("."):
             found = getattr(found, part)
     except AttributeError as error:
-        raise ValueError(str(error)) from error
+        raise ValueError(f"{about}{error}") from error
     return found
 
 

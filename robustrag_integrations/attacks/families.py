@@ -147,10 +147,7 @@ def attack_of(name: str | Writer) -> Attack:
             return payload_attack(name.removeprefix(PREFIX))
         if ":" not in name:
             raise ValueError(f"attack {name!r} is unknown; use one of {', '.join(ATTACKS)}, or module:function")
-        try:
-            write = load_object(name)
-        except ValueError as error:
-            raise ValueError(f"attack {name!r}: {error}") from error
+        write = load_object(name, f"attack {name!r}")
     else:
         write = name
         name = f"{getattr(write, '__module__', '')}:{getattr(write, '__qualname__', type(write).__name__)}"

@@ -109,10 +109,14 @@ class Given(argparse.Action):
         setattr(namespace, self.dest, values)
 
 
+def _number_or_text(text: str) -> int | str:
+    return int(text) if text.isdecimal() and len(text) < 10 else valid_text(text)
+
+
 class Named(argparse.Action):
     """Stores NAME=VALUE pairs as a mapping, and a single word as it is; a name may hold `=` itself."""
 
-    read = staticmethod(lambda text: _number_or_text(text))
+    read = staticmethod(_number_or_text)
 
     def __call__(
         self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option_string: Any = None
@@ -140,10 +144,6 @@ class Labels(Named):
     """Stores NAME=LABEL pairs; labels are words, though they be digits."""
 
     read = staticmethod(valid_text)
-
-
-def _number_or_text(text: str) -> int | str:
-    return int(text) if text.isdecimal() and len(text) < 10 else valid_text(text)
 
 
 def add_setting(group: Any, setting: Setting, about: str | None = None, **more: Any) -> None:

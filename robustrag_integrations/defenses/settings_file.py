@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
@@ -244,15 +245,20 @@ def _mapping(text: str) -> Mapping[str, Any]:
     return found
 
 
-def keys_given_twice(node: Any) -> Iterator[str]:
-    """Return the keys that a mapping of a YAML document has twice."""
-    pairs = node.value if node is not None and node.id == "mapping" else []
-    seen: set[str] = set()
-    for key, value in pairs:
-        if key.id == "scalar" and key.value in seen:
-            yield key.value
-        seen.add(key.value if key.id == "scalar" else "")
-        yield from keys_given_twice(value)
+def keys_given_twice(root: Any) -> Iterator[str]:
+    """Yield the keys that a mapping of a YAML document has twice; a node that aliases share is looked at once."""
+    nodes, known = [root], set[int]()
+    while nodes:
+        node = nodes.pop()
+        if node is None or id(node) in known or node.id == "scalar":
+            continue
+        known.add(id(node))
+        if node.id == "sequence":
+            nodes += node.value
+            continue
+        keys = Counter(key.value for key, _ in node.value if key.id == "scalar")
+        yield from (key for key, count in keys.items() if count > 1)
+        nodes += [value for _, value in node.value]
 
 
 def _checked(given: Mapping[str, Any], name: str) -> SavedSettings:

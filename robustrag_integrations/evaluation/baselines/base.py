@@ -125,13 +125,7 @@ def function_of(name: str, given: Any, default: Callable[..., Any]) -> Callable[
     """
     if given is None:
         return default
-    if isinstance(given, str):
-        try:
-            found = load_object(given)
-        except ValueError as error:
-            raise ValueError(f"{name}={given!r:.200}: {error}") from error
-    else:
-        found = given
+    found = load_object(given, f"{name}={given!r:.200}") if isinstance(given, str) else given
     if not callable(found):
         raise TypeError(f"{name} must be a function or module:function, got {type(found).__name__}")
     function: Callable[..., Any] = found

@@ -167,3 +167,15 @@ def test_what_cannot_be_certified_is_refused_before_the_first_row(more, top_k) -
     with pytest.raises(ConfigError, match=f"defenses: keyword: {next(iter(more))}=.*: certificates are about one vote"):
         read_config({**given, "certify": {"corruption_sizes": [1]}})
     assert read_config(given).certify is None
+
+
+def test_a_key_that_is_there_twice_is_refused_also_in_lists_and_behind_aliases(tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
+    path = tmp_path / "eval.yaml"
+    for text in ("limit: 1\nlimit: 2\n", "defenses:\n  - {name: voting, name: keyword}\n"):
+        path.write_text(text)
+        with pytest.raises(ConfigError, match="is there twice; leave one out"):
+            load_config(str(path))
+    doubled = ["a0: &a0 [x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 40))]
+    path.write_text("\n".join(doubled))
+    assert len(load_config(str(path))) == 40
