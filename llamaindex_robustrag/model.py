@@ -22,7 +22,7 @@ from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.client_errors import checked_errors, is_busy
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
-from robustrag_integrations.plans.requests import Ask, ProbeReplies, Reply, Request
+from robustrag_integrations.plans.requests import Ask, ProbeReplies, Reply, Request, Score
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.replies.structured import PROBE, ReplyMode
@@ -122,6 +122,8 @@ class LlamaIndexPerformer:
         if isinstance(request, ProbeReplies):
             ask = partial(self._objects.caller.call, partial(self._objects.ask, Prompt(PROBE)))
             return self._mode.settled(self._ways, lambda way: ask())
+        if isinstance(request, Score):
+            return self._isolated.score([self._fitter.fit(prompt)[0] for prompt in request.prompts], request.texts)
         if not isinstance(request, Ask):
             return None
         calls, fitted = self._for(request), [self._fitter.fit(prompt) for prompt in request.prompts]
@@ -133,6 +135,9 @@ class LlamaIndexPerformer:
         if isinstance(request, ProbeReplies):
             ask = partial(self._objects.caller.acall, partial(self._objects.aask, Prompt(PROBE)))
             return await self._mode.asettled(self._ways, lambda way: ask())
+        if isinstance(request, Score):
+            prompts = await asyncio.to_thread(lambda: [self._fitter.fit(prompt)[0] for prompt in request.prompts])
+            return await self._isolated.ascore(prompts, request.texts)
         if not isinstance(request, Ask):
             return None
         calls = self._for(request)
