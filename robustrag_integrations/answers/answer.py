@@ -170,8 +170,9 @@ class RobustAnswer(_Record):
         radius: the largest r such that replacing the content of any r groups cannot change `text` (attacker:
             substitution(r); groups, not passages; each keeps its source) up to case, spacing and the punctuation at
             its ends. 0 means no guarantee.
-            With `min_radius` set: `text` stays as it is or becomes an abstention. For long answers and lists it is
-            about the set of `claims`; their order and wording are for eyes.
+            With `min_radius` set: `text` stays as it is or becomes an abstention. Of an answer that a prompt of the
+            user's worded, it is about the agreed answer in it (`evidence["agreed"]`); of a list, about the set of
+            `claims`; their order and wording are for eyes.
         abstained: no group could answer, nothing they said was agreed on, or the radius was below `min_radius`.
         query: the question.
         defense: the defence's name.

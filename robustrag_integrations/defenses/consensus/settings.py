@@ -12,6 +12,7 @@ from robustrag_integrations.defenses.agreement.rules import Disagreement
 from robustrag_integrations.defenses.consensus import CONSENSUS, ConsensusOptions
 from robustrag_integrations.defenses.consensus.reading import AnswerReader
 from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.keywords.questions import asks_yes_or_no
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import CLAIM_TASKS, Prompt, PromptSet, Task, chosen_prompts
 
@@ -30,6 +31,7 @@ class ConsensusSettings:
         quorum: number of groups that must have been asked with success.
         disagreement: the text where there is no answer.
         runoff: True if a tie may be settled by how likely the other groups find the tied answers.
+        words: True if the user's prompt words the agreed answer.
     """
 
     rule: Rule
@@ -38,6 +40,7 @@ class ConsensusSettings:
     quorum: Quorum
     disagreement: Disagreement = "tell"
     runoff: bool = True
+    words: bool = True
 
     @classmethod
     def of(
@@ -59,12 +62,20 @@ class ConsensusSettings:
             Quorum(given["quorum"]),
             given["disagreement"],
             given["runoff"],
+            given["wording"] == "model",
         )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
-        """One prompt per group."""
-        isolated = self.prompts.isolated
+        """One prompt per group; a question of yes or no is asked as a choice."""
+        choice = self.prompts.choice if asks_yes_or_no(query) else None
+        isolated = choice or self.prompts.isolated
         return [isolated.render(context=g.text, query=query) for g in groups]
+
+    def wording_prompt(self, query: str, agreed: str) -> Prompt | None:
+        """The prompt that words an agreed answer; None for one that is shown as it is: a yes, a no, and code."""
+        if not self.words or self.prompts.wording is None or asks_yes_or_no(query) or "`" in agreed:
+            return None
+        return self.prompts.wording.render(agreed=agreed, query=query)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""
@@ -75,5 +86,6 @@ class ConsensusSettings:
             "quorum": self.quorum.share,
             "disagreement": self.disagreement,
             "runoff": self.runoff,
+            "wording": "model" if self.words and self.prompts.wording is not None else "source",
             **self.reader.as_dict(),
         }
