@@ -60,6 +60,11 @@ class TokenizerCodec:
         """The number of tokens; a model may have room for more."""
         return len(self._tokenizer)
 
+    @property
+    def ends(self) -> frozenset[int]:
+        """The tokens that end a text."""
+        return self._ends
+
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of generated tokens, special tokens left out."""
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)

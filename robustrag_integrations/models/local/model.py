@@ -23,6 +23,7 @@ from robustrag_integrations.models.base import (
     FinalAnswers,
     Response,
     Role,
+    Scores,
     TextModel,
     TokenCodec,
 )
@@ -36,7 +37,7 @@ try:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from robustrag_integrations.models.local.batch import Batch
-    from robustrag_integrations.models.local.cancellation import in_cancellable_thread
+    from robustrag_integrations.models.local.cancellation import in_cancellable_thread, stop_if_cancelled
     from robustrag_integrations.models.local.causal_lm import CausalLM
     from robustrag_integrations.models.local.coupling import adapts_as_it_runs
     from robustrag_integrations.models.local.final_answers import PackedFinals
@@ -44,6 +45,7 @@ try:
     from robustrag_integrations.models.local.isolation import in_words
     from robustrag_integrations.models.local.layout import PromptLayout
     from robustrag_integrations.models.local.reading import PromptReader
+    from robustrag_integrations.models.local.scoring import reply_scores
     from robustrag_integrations.models.local.session import LocalSession
     from robustrag_integrations.models.local.token_tree import known_noise
 except ImportError as error:
@@ -268,6 +270,40 @@ class LocalModel(TextModel, DecodingModel):
         """
         return await in_cancellable_thread(call, *args)
 
+    @property
+    def can_score(self) -> bool:
+        """True unless the chat template begins replies with reasoning, or nothing ends one."""
+        frame = self._encoder.frame
+        return (frame is None or frame.reasons is None) and bool(self._codec.ends or self._writer.stop)
+
+    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """Read each text behind each prompt, in batches of one prompt.
+
+        What `generate` has read of these prompts just before is not read again, as far as `prefix_cache_bytes` go. A
+        text of more tokens than `max_new_tokens`, or of none, is no whole reply: it gets the lowest score.
+
+        Returns:
+            Per prompt, a log-probability of at least -10,000 per text; None where a weight is NaN.
+        """
+        if not self.can_score:
+            return [None] * len(prompts)
+        if not prompts or not texts:
+            return [[] for _ in prompts]
+        encoded, _ = self._layout.encode(prompts, "isolated", self._max_new_tokens)
+        spelled = [self._encoder.spellings(text) for text in texts]
+        readable = [[s for s in ways if len(s) < self._max_new_tokens] for ways in spelled]
+        ends = (*sorted(self._codec.ends), *self._encoder.first_tokens(self._writer.stop))
+        found: dict[tuple[int, ...], Scores | None] = {}
+        for prompt in encoded:
+            if prompt.ids not in found:
+                stop_if_cancelled()
+                found[prompt.ids] = reply_scores(self._reader.behind(prompt), readable, ends)
+        return [found[prompt.ids] for prompt in encoded]
+
+    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """`score` in a thread; cancelling it stops it at the next prompt."""
+        return await self.in_thread(self.score, prompts, texts)
+
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the greedy answer to one prompt, token by token, then its usage and whether it was cut."""
         encoded = self._encode_final(prompt)
@@ -332,10 +368,16 @@ class LocalModel(TextModel, DecodingModel):
             return []
         encoded, longest = self._layout.encode(prompts, role, self._max_new_tokens)
         texts = self._writer.together(encoded, longest, watch)
-        used = self._usage(encoded, [text for text, _ in texts])
+        used = self._usage(encoded, [written.text for written in texts])
         return [
-            Response(self._encoder.opened + text, truncated=e.truncated, finish=finish, usage=usage)
-            for (text, finish), e, usage in zip(texts, encoded, used, strict=True)
+            Response(
+                self._encoder.opened + written.text,
+                truncated=e.truncated,
+                finish=written.finish,
+                usage=usage,
+                logprobs=written.logprobs,
+            )
+            for written, e, usage in zip(texts, encoded, used, strict=True)
         ]
 
     def _usage(self, prompts: Sequence[Encoded], texts: Sequence[str]) -> list[Usage]:
