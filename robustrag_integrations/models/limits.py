@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 from robustrag_integrations._util.closing import closed_after
 from robustrag_integrations.models.event_loops import PerLoop
+from robustrag_integrations.models.exits import called
 from robustrag_integrations.models.thread_pool import POOL, Task
 
 if sys.version_info >= (3, 11):
@@ -214,7 +215,7 @@ class CallLimits:
                 f"{left} calls that ran out of time are still running, and no more than {maximum} may: give the client "
                 "of the model a time limit of its own"
             )
-        return POOL.submit(fn, *args)
+        return POOL.submit(called, fn, *args)
 
     def _dismiss(self, task: Task[Any]) -> None:
         """Abandon a task; if it still runs, it counts among those given up."""

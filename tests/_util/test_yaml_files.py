@@ -80,6 +80,8 @@ def test_the_package_reads_yaml_in_one_place() -> None:
         str(path.relative_to(root))
         for folder in folders
         for path in (root / folder).rglob("*.py")
-        if any(f"yaml.{name}" in path.read_text() for name in ("safe_load", "load(", "parse(", "compose(", "SafeLoader"))
+        if any(
+            f"yaml.{name}" in path.read_text() for name in ("safe_load", "load(", "parse(", "compose(", "SafeLoader")
+        )
     }
     assert loads == {"robustrag_integrations/_util/yaml_files.py"}
