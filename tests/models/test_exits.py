@@ -1,4 +1,4 @@
-"""A model's function that exits has failed like any other: it costs its group, and neither the answer nor the program."""
+"""A model's function that exits has failed like any other: it costs its group, not the answer or the program."""
 
 from __future__ import annotations
 
