@@ -34,7 +34,7 @@ documents, and its report (radius, sources, warnings) in the field "robustrag".
 EPILOG = f"""\
 models that clients ask for:
   robustrag-NAME  the defence of --defense, such as robustrag-consensus; others' baselines have no prefix
-  vanilla         the same documents and model without a defence, to compare with
+  vanilla         with --vanilla: the same documents and model without a defence, to compare with
 
 who may ask:
   Only this machine by default. With {KEY} in the environment, clients must send it as
@@ -62,7 +62,9 @@ def web_origin(text: str) -> str:
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_answering(parser, {name: m for name, m in {**open_methods(), **BASELINES}.items() if name != VANILLA.name})
-    parser.add_argument("--no-vanilla", action="store_true", help="do not serve the undefended model next to it")
+    parser.add_argument(
+        "--vanilla", action="store_true", help="serve the model without a defence next to it, to compare with"
+    )
     group = parser.add_argument_group("address")
     group.add_argument("--host", default="127.0.0.1", type=some_text, help="where to listen (default 127.0.0.1)")
     group.add_argument(
@@ -166,7 +168,7 @@ def _service(args: argparse.Namespace) -> Service:
 
     documents = Documents(args, Progress())
     prefix = "robustrag-" if args.defense in METHODS else ""  # a baseline of others goes by its own name
-    names = {f"{prefix}{args.defense}": args.defense, **({} if args.no_vanilla else {"vanilla": VANILLA.name})}
+    names = {f"{prefix}{args.defense}": args.defense, **({"vanilla": VANILLA.name} if args.vanilla else {})}
     return Service(
         library=documents.library,
         models={
