@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import secrets
 import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations.audit.findings import Finding
+from robustrag_integrations.audit.findings import WITHOUT_RADIUS, Finding
 from robustrag_integrations.errors import UndefendedError
 
 _LETTERS = "bcdfghjklmnpqrstvwxz"
@@ -90,23 +90,32 @@ class Canaries:
         with self._lock:
             self._ran[name] = None
 
-    def unseen(self, name: str, why: str) -> None:
-        """Note a part of the program that ran and could not be given a canary, unless it once had one."""
+    def unseen(self, name: str, why: str, order: str = "") -> None:
+        """Note a part of the program that ran and could not be given a canary, unless it once had one.
+
+        Args:
+            name: the part.
+            why: the reason.
+            order: the text that could not be planted.
+        """
         with self._lock:
+            self._words.pop(order.rpartition(" ")[2], None)
             if name not in self._words.values():
                 self._unseen[name] = why
 
-    def checked(self, findings: Iterable[Finding]) -> CheckedRun:
+    def checked(self, findings: Sequence[Finding]) -> CheckedRun:
         """Return what was seen.
 
         Args:
-            findings: those of the audit of this run.
+            findings: those of the audit of this run. An answer without a radius and without a canary withstood the
+                planted text, which cost it its radius; it is not vouched for.
 
         Raises:
-            UndefendedError: there are findings; or no canary was planted, so that nothing was checked.
+            UndefendedError: there are other findings; or no canary was planted, so that nothing was checked.
             ValueError: a name in `trusted` or `stubs` is no part of the program.
         """
-        if found := list(findings):
+        weak = {f.path: f.problem for f in findings if f.kind == WITHOUT_RADIUS}
+        if found := [f for f in findings if f.kind != WITHOUT_RADIUS]:
             raise UndefendedError(found)
         known = [*self._offered, *self._ran, *self._words.values()]
         if wrong := sorted((self.trusted | set(self.stubs)) - set(known)):
@@ -121,7 +130,7 @@ class Canaries:
             trusted=tuple(name for name in self._ran if name in self.trusted),
             stubs=tuple(name for name in self._ran if name in self.stubs),
             not_vouched_for=tuple(
-                f"{printable(name, 80)} ({why})" for name, why in {**idle, **self._unseen, **replaced}.items()
+                f"{printable(name, 80)} ({why})" for name, why in {**idle, **self._unseen, **replaced, **weak}.items()
             ),
         )
 
