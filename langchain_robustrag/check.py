@@ -40,11 +40,11 @@ def assert_defended(
 ) -> CheckedRun:
     """Ask a program one question, and raise if a single planted text reaches a prompt that is not isolated.
 
-    The question is really asked, and costs what it costs. While it is, the first document of every retriever is another
-    one, and a text that a tool returns ends with one sentence more: it orders the model to repeat a canary. The
-    run-time audit looks for these canaries and for texts of several sources in every prompt but the isolated ones, and
-    for tools that the model's provider runs. Where a model's answer is passed on, a model that obeys every text makes
-    the check sharper.
+    The question is really asked, twice: every retriever returns a planted document, which orders the model to repeat a
+    canary, the first time alone, then in front of those that it found, each of which ends with a canary. So does the
+    text of every tool. The run-time audit looks for these canaries, for texts of several sources and for answers
+    without a radius in every prompt but the isolated ones, and for tools that the model's provider runs. A model that
+    obeys every text makes the check sharper.
 
     Nothing is vouched for but what ran for this question, by way of LangChain's retrievers, tools and models. One check
     runs at a time in a process, and others that use LangChain meanwhile are given canaries, too.
@@ -61,8 +61,8 @@ def assert_defended(
         What had canaries, and what did not run or could not be seen: nothing is known of that.
 
     Raises:
-        UndefendedError: a prompt that holds a canary or texts of several sources, or a model with hosted tools; each
-            with the runs that led there. Also if no canary could be planted.
+        UndefendedError: a prompt that holds a canary, texts of several sources or an answer without a radius, or a
+            model with hosted tools; each with the runs that led there. Also if no canary could be planted.
         ValueError: a name in `trusted` or `stubs` that the program showed no tool of.
         RuntimeError: another check is running.
 
@@ -73,12 +73,8 @@ def assert_defended(
         ```
     """
     with _checking(app, question, trusted, stubs) as (canaries, audit, given):
-        try:
+        for audit.alone in (True, False):
             app.invoke(given, config) if isinstance(app, Runnable) else app(given)
-        except Exception as error:
-            if audit.findings:  # which may be why it failed
-                raise UndefendedError(audit.findings) from error
-            raise
     return canaries.checked(audit.findings)
 
 
@@ -92,14 +88,10 @@ async def aassert_defended(
 ) -> CheckedRun:
     """`assert_defended` in an event loop; a function as `app` may be asynchronous."""
     with _checking(app, question, trusted, stubs) as (canaries, audit, given):
-        try:
+        for audit.alone in (True, False):
             running = app.ainvoke(given, config) if isinstance(app, Runnable) else app(given)
             if isawaitable(running):
                 await running
-        except Exception as error:
-            if audit.findings:  # which may be why it failed
-                raise UndefendedError(audit.findings) from error
-            raise
     return canaries.checked(audit.findings)
 
 
@@ -110,16 +102,19 @@ class _CanaryAudit(IsolationAudit):
         super().__init__()
         self._canaries, self._audit = canaries, Audit("log", FIX, canaries)
         self._given: list[tuple[list[Any], list[Any]]] = []
+        self.alone = True
 
     def plant(self, run_id: UUID, documents: Any) -> None:
-        """Replace a document of a retriever's run by one with a canary."""
+        """Put a document with an order in front of a retriever's, or alone, and a mark into the others."""
         name = self._path(run_id)[1]
         self._canaries.ran(name)
         if not isinstance(documents, list):
             self._canaries.unseen(name, f"no canary could be planted in the {type(documents).__name__} it returned")
             return
         self._given.append((documents, list(documents)))
-        documents[:] = _one_replaced(documents, self._canaries.order(name))
+        others = [] if self.alone else documents
+        marked = [_with_text(d, f"{d.page_content} {self._canaries.mark(name)}") for d in others]
+        documents[:] = [_planted_document(documents, self._canaries.order(name)), *marked]
 
     def clean_up(self) -> None:
         """Give the lists back what was in them: retrievers may keep them."""
@@ -165,6 +160,10 @@ def _checking(
             setattr(cls, name, method)
         with listening(audit):
             yield canaries, audit, _input_of(app, question)
+    except Exception as error:
+        if audit.findings:  # which may be why it failed
+            raise UndefendedError(audit.findings) from error
+        raise
     finally:
         for cls, name, method in stock:
             setattr(cls, name, method)
@@ -231,15 +230,15 @@ def _planted(tool: BaseTool, value: Any, canaries: Canaries) -> Any:
 
 
 def _with_order(value: Any, order: str, depth: int = 0) -> tuple[Any, bool]:
-    """Return a value with the order in one of its texts, or in place of a document; and whether there was a place."""
+    """Return a value with the order in one of its texts, or as one more document; and whether there was a place."""
     if isinstance(value, str):
         return _in_text(value, order, depth), True
     if isinstance(value, Document):
-        return value.model_copy(update={"page_content": f"{value.page_content}\n\n{order}"}), True
+        return _with_text(value, f"{value.page_content}\n\n{order}"), True
     if depth > _DEEPEST:
         return value, False
     if isinstance(value, list) and value and all(isinstance(item, Document) for item in value):
-        return _one_replaced(value, order), True
+        return [_planted_document(value, order), *value], True
     if isinstance(value, tuple) and len(value) == 2:  # content and artifact, or a document with its score
         pair = [_with_order(item, order, depth + 1) for item in value]
         return tuple(item for item, _ in pair), any(done for _, done in pair)
@@ -287,12 +286,15 @@ def _likeliest(mapping: Mapping[Any, Any]) -> list[Any]:
     return sorted(shown, key=lambda key: -len(shown[key]) if isinstance(shown[key], str) else -sys.maxsize)
 
 
-def _one_replaced(documents: list[Document], order: str) -> list[Document]:
-    """Return the documents with the order in place of the first, or alone where there are none."""
+def _planted_document(documents: list[Document], order: str) -> Document:
+    """Return a document like these, with the order as its text."""
     like = documents[0] if documents else Document("")
     named = {key: _SOURCE for key in ("source", "url") if key in like.metadata or key == "source"}
-    update = {"page_content": order, "metadata": {**like.metadata, **named}, "id": None}
-    return [like.model_copy(update=update), *documents[1:]]
+    return like.model_copy(update={"page_content": order, "metadata": {**like.metadata, **named}, "id": None})
+
+
+def _with_text(document: Document, text: str) -> Document:
+    return document.model_copy(update={"page_content": text})
 
 
 def _text_of(question: Any) -> str:

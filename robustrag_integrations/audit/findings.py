@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from robustrag_integrations._util.display import printable
 
-WITHOUT_RADIUS = "answer-without-radius"
-
 
 @dataclass(frozen=True)
 class Finding:

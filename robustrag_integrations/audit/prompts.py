@@ -26,7 +26,7 @@ from typing import Literal, TypeAlias
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.audit.canaries import Canaries
-from robustrag_integrations.audit.findings import WITHOUT_RADIUS, Finding
+from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.passages import Passage, readable_origin
 
@@ -174,7 +174,7 @@ class Audit:
     def _answer_without_radius(self, answer: str, path: str, component: str) -> Finding:
         problem = f"the prompt holds an answer of {len(answer)} characters without a radius: one document may decide it"
         fix = "pass on answers with a radius alone: votes=VoteRules(min_radius=1)"
-        return Finding(WITHOUT_RADIUS, path, component, problem, fix)
+        return Finding("answer-without-radius", path, component, problem, fix)
 
     def _unproved_in(self, pieces: Sequence[str], prompt: str) -> str | None:
         """Return an answer without a radius that a prompt holds: a short one only where it is a piece by itself."""

@@ -144,17 +144,6 @@ def test_what_did_not_run_is_not_vouched_for() -> None:
     assert "not vouched for: never (did not run)" in str(checked)
 
 
-def test_an_answer_that_lost_its_radius_to_a_canary_is_not_vouched_for() -> None:
-    canaries = Canaries("Who?")
-    audit = Audit("log", "isolate", canaries)
-    canaries.order("search")
-    audit.release("Brezar", 0)
-    assert kinds(audit, "Brezar") == ["answer-without-radius"]
-    assert canaries.checked(audit.findings).not_vouched_for == (
-        "chain > Model (the prompt holds an answer of 6 characters without a radius: one document may decide it)",
-    )
-
-
 def test_names_that_no_tool_has_are_refused() -> None:
     canaries = Canaries("Who?", trusted=["ad"])
     canaries.offered(["add"])

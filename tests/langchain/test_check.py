@@ -29,6 +29,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_robustrag import (
     UndefendedError,
+    VoteRules,
     aassert_defended,
     assert_defended,
     create_robust_documents_chain,
@@ -87,7 +88,7 @@ STORE = InMemoryVectorStore(DeterministicFakeEmbedding(size=4))
 STORE.add_documents(DOCUMENTS)
 STOCK = create_retriever_tool(RETRIEVER, "search", "S.")
 STUFF = create_stuff_documents_chain(LLM, PROMPT)
-ROBUST = create_robust_retrieval_chain(RETRIEVER, Reader(), PROMPT)
+ROBUST = create_robust_retrieval_chain(RETRIEVER, Reader(), PROMPT, votes=VoteRules(min_radius=1))
 ROWS = [{"url": d.metadata["source"], "content": d.page_content} for d in DOCUMENTS]
 
 
@@ -218,6 +219,7 @@ LEAKING: dict[str, Callable[[], Any]] = {
     ),
     "lcel": lambda: {"context": RETRIEVER | joined, "input": RunnablePassthrough()} | PROMPT | LLM | StrOutputParser(),
     "one document alone": lambda: RETRIEVER | (lambda found: found[0].page_content) | LLM,
+    "the third document": lambda: RETRIEVER | (lambda found: found[-3:][0].page_content) | LLM,
     "bound method": lambda: RunnableLambda(RETRIEVER.invoke) | joined | LLM,
     "assign": lambda: RunnablePassthrough.assign(context=itemgetter("input") | RETRIEVER | joined) | PROMPT | LLM,
     "branch": lambda: RunnableBranch((lambda q: True, RETRIEVER | joined), RunnableLambda(str)) | LLM,
@@ -334,19 +336,22 @@ async def test_a_tool_of_the_providers_is_found(asynchronously: bool) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("silent", [0, 3])
-async def test_an_answer_that_one_document_decides_is_found(silent: int, asynchronously: bool) -> None:
-    others = [Document("A river flows through it.", metadata={"source": f"{n}"}) for n in range(silent)]
-    rag = create_robust_retrieval_chain(ListRetriever(documents=[DOCUMENTS[0], *others]), Reader(), PROMPT)
+async def test_an_answer_that_one_document_decides_is_found(asynchronously: bool) -> None:
+    others = [Document("A river flows through it.", metadata={"source": f"{n}"}) for n in range(3)]
+    rag = create_robust_retrieval_chain(ListRetriever(documents=[*others, DOCUMENTS[0]]), Reader(), PROMPT)
     with pytest.raises(UndefendedError, match="holds a canary"):
         await checked(rag | itemgetter("answer") | LLM, asynchronously)
 
 
 @BOTH
-async def test_an_answer_that_withstood_and_has_no_radius_left_is_not_vouched_for(asynchronously: bool) -> None:
-    rag = create_robust_retrieval_chain(ListRetriever(documents=DOCUMENTS[:3]), Reader(), PROMPT)
-    found = await checked(rag | itemgetter("answer") | LLM, asynchronously)
-    assert "holds an answer of 5 characters without a radius" in found.not_vouched_for[-1]
+async def test_an_answer_without_a_radius_is_found_in_another_prompt(asynchronously: bool) -> None:
+    one = ListRetriever(documents=DOCUMENTS[:1])
+    honest = Reader(answer=lambda prompt: "Paris")  # obeys no order
+    rag = create_robust_retrieval_chain(one, honest, PROMPT)
+    with pytest.raises(UndefendedError, match="holds an answer of 5 characters without a radius"):
+        await checked(rag | itemgetter("answer") | LLM, asynchronously)
+    rag = create_robust_retrieval_chain(one, honest, PROMPT, votes=VoteRules(min_radius=1))
+    assert (await checked(rag | itemgetter("answer") | LLM, asynchronously)).planted
 
 
 @BOTH
