@@ -24,6 +24,7 @@ from llamaindex_robustrag.model import CallOptions
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
+from llamaindex_robustrag.tools import RobustQueryEngineTool, ToolFailedError
 from llamaindex_robustrag.wiring import assert_defended, find_undefended
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.audit.prompts import Finding
@@ -39,9 +40,11 @@ __all__ = [
     "RobustAnswerEvent",
     "RobustCondensePlusContextChatEngine",
     "RobustContextChatEngine",
+    "RobustQueryEngineTool",
     "RobustRAGQueryEngine",
     "RobustRAGSynthesizer",
     "TextModelLLM",
+    "ToolFailedError",
     "UndefendedError",
     "VoteRules",
     "assert_defended",

@@ -85,13 +85,15 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             callback_manager,
         )
 
-    def for_prompts(self) -> RobustRAGQueryEngine:
-        """Return the same engine with `RobustRAGSynthesizer.for_prompts`, for tools, agents and sub-questions.
+    def for_downstream_prompts(self) -> RobustRAGQueryEngine:
+        """Return the same engine for responses that another model reads (`RobustRAGSynthesizer.for_downstream_prompts`).
+
+        `RobustQueryEngineTool` does this by itself; other engines that ask this one need it.
 
         Examples:
-            >>> QueryEngineTool.from_defaults(engine.for_prompts(), name="facts", description="Answers about ...")
+            >>> chat = CondenseQuestionChatEngine.from_defaults(query_engine=engine.for_downstream_prompts(), llm=llm)
         """
-        told = self._robust.for_prompts()
+        told = self._robust.for_downstream_prompts()
         return type(self)(self._retriever, told, self._node_postprocessors, self.callback_manager)
 
     def with_retriever(self, retriever: BaseRetriever) -> RobustRAGQueryEngine:
