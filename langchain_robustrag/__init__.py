@@ -27,7 +27,7 @@ from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.tool import create_robust_retriever_tool
 from langchain_robustrag.wiring import assert_defended, find_undefended
 from robustrag_integrations.answers.abstained import Abstained
-from robustrag_integrations.audit.prompts import Finding
+from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.votes import VoteRules
 

@@ -18,7 +18,8 @@ from langchain_core.tracers.context import register_configure_hook
 from langchain_robustrag.callbacks import REPORT_EVENT
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in
-from robustrag_integrations.audit.prompts import Audit, Finding, On, texts_in
+from robustrag_integrations.audit.findings import Finding
+from robustrag_integrations.audit.prompts import Audit, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import Prompt
 
@@ -118,8 +119,8 @@ class IsolationAudit(BaseCallbackHandler):
 
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
         """Release the text of a robust answer."""
-        if name == REPORT_EVENT and isinstance(data, Mapping):
-            self._audit.release(str(data.get("text") or ""))
+        if name == REPORT_EVENT and isinstance(data, Mapping) and not data.get("abstained"):
+            self._audit.release(str(data.get("text") or ""), int(data.get("radius") or 0))
 
     def _begin(self, serialized: Any, known: Mapping[str, Any]) -> str:
         """Note a run, and return its name."""

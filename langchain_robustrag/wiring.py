@@ -36,7 +36,7 @@ from langchain_robustrag.prompts import shown_names
 from langchain_robustrag.retrieval import RobustRetrievalChain
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.tool import RobustRetrieverTool
-from robustrag_integrations.audit.prompts import Finding
+from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 
 Flow: TypeAlias = Mapping[str | None, str]

@@ -27,7 +27,7 @@ from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from llamaindex_robustrag.tools import RobustQueryEngineTool, ToolFailedError
 from llamaindex_robustrag.wiring import assert_defended, find_undefended
 from robustrag_integrations.answers.abstained import Abstained
-from robustrag_integrations.audit.prompts import Finding
+from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.votes import VoteRules
 

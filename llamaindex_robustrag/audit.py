@@ -21,7 +21,8 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llamaindex_robustrag.grouping import source_of
 from llamaindex_robustrag.message_text import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
-from robustrag_integrations.audit.prompts import Audit, Finding, On, texts_in
+from robustrag_integrations.audit.findings import Finding
+from robustrag_integrations.audit.prompts import Audit, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 
 _MOST_SPANS = 10_000
@@ -105,7 +106,8 @@ class IsolationAudit(BaseCallbackHandler):
         elif isinstance(event, LLMCompletionStartEvent):
             self._look([event.prompt], event.span_id, event.model_dict)
         elif isinstance(event, RobustAnswerEvent):
-            self._audit.release(str(event.report.get("text") or ""))
+            if not event.report.get("abstained"):
+                self._audit.release(str(event.report.get("text") or ""), int(event.report.get("radius") or 0))
         else:
             self.learn(_nodes_in([getattr(event, name, None) for name in ("nodes", "response")]))
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from llamaindex_robustrag.chat_engines import ReportingChatEngine
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
-from robustrag_integrations.audit.prompts import Finding
+from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 
 _ENGINE = "RobustRAGQueryEngine.from_args(retriever, llm=llm)"
