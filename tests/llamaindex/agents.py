@@ -49,9 +49,10 @@ class Obeying(FunctionCallingLLM):
     def said(self, prompt: str) -> str:
         """Return the reply to a prompt without tools."""
         self._seen.append(prompt)
-        if '"choice"' in prompt:
-            return json.dumps([{"choice": number, "reason": "fits"} for number in (1, 2)][: 1 + ("multi" in prompt)])
-        if "sub question" in prompt.lower() and "<Tools>" in prompt:
+        if "Using only the choices above" in prompt:
+            several = "return the top choices" in prompt
+            return json.dumps([{"choice": number, "reason": "fits"} for number in (1, 2)][: 1 + several])
+        if "<Tools>" in prompt:
             tools = json.loads(prompt.rsplit("<Tools>", 1)[1].split("```json")[1].split("```")[0])
             return json.dumps({"items": [{"sub_question": QUESTION, "tool_name": name} for name in tools]})
         if orders := _ORDER.findall(prompt):
@@ -67,7 +68,10 @@ class Obeying(FunctionCallingLLM):
         if called < len(self.plan):
             self._seen.append(prompt)
             return self._call(called)
-        return ChatMessage(role="assistant", content=self.said(prompt))
+        said = self.said(prompt)
+        if said == "I don't know" and called:
+            said = str(messages[-1].content)
+        return ChatMessage(role="assistant", content=said)
 
     def _call(self, number: int) -> ChatMessage:
         call = {"id": f"call-{number}", "name": self.plan[number], "input": dict(self.tool_input)}
@@ -151,5 +155,8 @@ class ObeyingReAct(Obeying):
             text = f"Thought: I look.\nAction: {self.plan[called]}\nAction Input: {json.dumps(self.tool_input)}"
         else:
             self._seen.pop()
-            text = f"Thought: I can answer.\nAnswer: {self.said(observed)}"
+            said = self.said(observed)
+            if said == "I don't know" and called:
+                said = observed.rpartition("Observation:")[2].strip().split("\n")[0]
+            text = f"Thought: I can answer.\nAnswer: {said}"
         return ChatResponse(message=ChatMessage(role="assistant", content=text))
