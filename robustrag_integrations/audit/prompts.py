@@ -40,11 +40,14 @@ MOST_CHARACTERS = 4_000_000  # of texts that are known at a time; the oldest are
 _WINDOW, _STRIDE = 15, 16
 _PLACES = 8  # of one window within one text
 _ANSWERS = 1_000
+_PROMPTS = 20  # before an answer
+_WORD = 3
 _FINDINGS = 1_000
 
 _UNICODE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _ESCAPED = re.compile(r"\\+[ntrfb]?")
 _SPACE = re.compile(r"\s+")
+_LABEL = re.compile(r"[:>]\s+")
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,8 @@ class Audit:
         self._known: dict[int, _Text] = {}
         self._index: dict[str, list[tuple[int, int]]] = {}
         self._answers: deque[str] = deque(maxlen=_ANSWERS)
-        self._unproved: deque[str] = deque(maxlen=_ANSWERS)
+        self._unproved: OrderedDict[str, bool] = OrderedDict()  # each with whether earlier prompts held its words
+        self._earlier: deque[str] = deque(maxlen=_PROMPTS)
         self._characters = self._number = 0
         self._lock = threading.RLock()
 
@@ -104,7 +108,10 @@ class Audit:
             if radius > 0 and len(text) >= SHORTEST and text not in self._answers:
                 self._answers.append(text)
             if radius <= 0 and text and text not in self._unproved:
-                self._unproved.append(text)
+                common = len(text) < _WORD or any(_words_in(text.casefold(), prompt) for prompt in self._earlier)
+                self._unproved[text] = common
+                if len(self._unproved) > _ANSWERS:
+                    self._unproved.popitem(last=False)
 
     def look(self, texts: Iterable[str], path: str, component: str, own: Sequence[str] | None = None) -> None:
         """Check a prompt.
@@ -119,14 +126,14 @@ class Audit:
             UndefendedError: there are texts of two groups in it, a canary or an answer without a radius, and the audit
                 raises.
         """
-        shown = list(map(folded, texts))
-        prompt = " \x00 ".join(shown)
+        texts = list(texts)
+        prompt = " \x00 ".join(map(folded, texts))
         pieces = sorted({p for p in map(folded, own or ()) if len(p) >= _WINDOW}, key=len, reverse=True)
         for piece in pieces:
             prompt = prompt.replace(piece, " \x00 ")
         for where in self.canaries.planted_in([prompt]) if self.canaries else ():
             self.add(self._canary(where, path, component))
-        if own is None and (answer := self._unproved_in(shown, prompt)):
+        if own is None and (answer := self._unproved_in(texts, prompt)):
             self.add(self._answer_without_radius(answer, path, component))
         with self._lock:
             spans = self._spans(prompt)
@@ -176,10 +183,23 @@ class Audit:
         fix = "pass on answers with a radius alone: votes=VoteRules(min_radius=1)"
         return Finding("answer-without-radius", path, component, problem, fix)
 
-    def _unproved_in(self, pieces: Sequence[str], prompt: str) -> str | None:
-        """Return an answer without a radius that a prompt holds: a short one only where it is a piece by itself."""
+    def _unproved_in(self, texts: Sequence[str], prompt: str) -> str | None:
+        """Return an answer without a radius that a prompt holds.
+
+        A short one counts between word boundaries; where a prompt held its words before it was given, or they are less
+        than three characters, only at the end of a line, by itself or after a label such as "Answer: ".
+        """
         with self._lock:
-            return next((a for a in self._unproved if a in (prompt if len(a) >= SHORTEST else pieces)), None)
+            self._earlier.append(prompt.casefold())
+            lines = {folded(part) for text in texts for line in text.splitlines() for part in _labelled(line)}
+            for answer, common in self._unproved.items():
+                if (
+                    answer in prompt
+                    if len(answer) >= SHORTEST
+                    else answer in lines or (not common and _words_in(answer, prompt))
+                ):
+                    return answer
+            return None
 
     def _add(self, text: _Text) -> None:
         self._number += 1
@@ -242,6 +262,22 @@ def texts_in(value: object) -> Iterator[str]:
             waiting = [*part.values(), *waiting]
         elif isinstance(part, (list, tuple)):
             waiting = [*part, *waiting]
+
+
+def _labelled(line: str) -> Iterator[str]:
+    """Yield a line, and what follows each label in it: "b" and "a: b"."""
+    yield line
+    for mark in _LABEL.finditer(line):
+        yield line[mark.end() :]
+
+
+def _words_in(words: str, text: str) -> bool:
+    """True if a text holds these words, between word boundaries."""
+    return any(
+        not (words[0].isalnum() and text[max(at.start() - 1, 0) : at.start()].isalnum())
+        and not (words[-1].isalnum() and text[at.end() : at.end() + 1].isalnum())
+        for at in re.finditer(re.escape(words), text)
+    )
 
 
 def _windows(text: str) -> dict[str, list[int]]:

@@ -8,6 +8,7 @@ from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
+from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Promise, Repeats
 from robustrag_integrations.answers.links import links_in
@@ -140,10 +141,26 @@ def with_retellings(plan: Plan, groups: Sequence[PassageGroup]) -> Plan:
 
 
 def for_prompts(plan: Plan) -> Plan:
-    """Wrap a plan: its answer is one that other prompts may hold (`RobustAnswer.for_prompt`); it comes in one piece."""
-    answer = (yield from _held_back(plan)).for_prompt()
+    """Wrap a plan: its answer is one that other prompts may hold (`fit_for_prompts`); it comes in one piece."""
+    answer = fit_for_prompts((yield from _held_back(plan)))
     yield Emit(answer.text)
     return answer
+
+
+def fit_for_prompts(answer: RobustAnswer) -> RobustAnswer:
+    """Return the answer as another prompt may hold it (`RobustAnswer.for_prompt`), and an abstention without a radius.
+
+    An abstention is bare: its text may name what sources say.
+    """
+    told = answer.for_prompt()
+    if told.abstained:
+        return told if is_abstention(told.text) else told.changed(text=ABSTENTION)
+    if told.radius or told.settings.get("allow_sole_source"):
+        return told
+    return told.withheld(
+        "withheld from the next prompt: the answer's radius is 0, so that one source may have decided it; "
+        "allow_sole_source=True lets such answers through"
+    )
 
 
 def with_rules(plan: Plan, rules: VoteRules) -> Plan:

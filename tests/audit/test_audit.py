@@ -106,10 +106,25 @@ def test_an_answer_without_a_radius_may_stand_in_no_other_prompt() -> None:
     long = "The treaty was signed by nobody but a minister."
     audit.release("Brezar", 0)
     audit.release(long, 0)
-    assert kinds(audit, "Translate this.", " Brezar ") == ["answer-without-radius"]
-    assert kinds(audit, "Is Brezar a town?") == []
+    for text in (
+        " Brezar ",
+        "Sub question: where?\nResponse: Brezar\n",
+        "Write a line about Brezar.",
+        '{"a": "Brezar"}',
+    ):
+        assert kinds(audit, "Translate this.", text) == ["answer-without-radius"]
+    assert kinds(audit, "Are Brezarians tall?") == []
     assert kinds(audit, f"Translate: {long}") == ["answer-without-radius"]
     assert kinds(audit, long, own=[long]) == []
+
+
+@pytest.mark.parametrize("answer", ["Brezar", "7"])
+def test_a_word_that_prompts_held_before_it_was_an_answer_counts_only_as_a_line_of_its_own(answer: str) -> None:
+    audit = audit_of()
+    assert kinds(audit, "Find 7 towns like brezar.") == []
+    audit.release(answer, 0)
+    assert kinds(audit, f"Is {answer} right?") == []
+    assert kinds(audit, f"Observation: {answer}\nThought:") == ["answer-without-radius"]
 
 
 def test_a_canary_may_stand_among_the_pieces_of_a_prompt_of_ours_alone() -> None:
