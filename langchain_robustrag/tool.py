@@ -25,6 +25,7 @@ from langchain_robustrag.questions import question_inputs
 from langchain_robustrag.retrieval import check_retriever
 from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.plans.endings import fit_for_prompts
 
 _LOG = logging.getLogger(__name__)
 GO_ON = "Go on without it: use another tool, ask in other words, or say that this could not be confirmed."
@@ -69,8 +70,8 @@ def create_robust_retriever_tool(
 
     Returns:
         A tool with the argument `query`. Its content is the answer, its artifact a dict with `documents` and
-        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. An answer that rests on one source
-        alone is withheld, and documents that cannot be read (the model fails, say) are not answered from: both are a
+        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. An answer with
+        radius 0 is withheld, as one source may have decided it, and documents that cannot be read (the model fails, say) are not answered from: both are a
         tool error, which names no text of theirs. The retriever's own errors are raised.
 
     Raises:
@@ -140,7 +141,7 @@ def content_and_artifact(
 ) -> tuple[str, dict[str, Any]]:
     """Return the parts of a tool message: the answer, and the artifact, which never reaches the agent's model."""
     report: RobustAnswer = answered["robustness"]
-    answer = report.for_prompt()
+    answer = fit_for_prompts(report)
     told = isinstance(answered["answer"], str) and answer is report
     shown = answered["answer"] if told else answer.text
     if supporting_only:
