@@ -77,5 +77,13 @@ def _parsed(key: object, value: object) -> object:
         return None
 
 
+def is_origin_field(key: str) -> bool:
+    """True if an entry of this name, in any spelling, may name an origin."""
+    return _plain(key) in _PLAIN_FIELDS
+
+
 def _plain(key: object) -> str | None:
     return key.lower().replace("_", "").replace("-", "").replace(" ", "") if isinstance(key, str) else None
+
+
+_PLAIN_FIELDS = frozenset(map(_plain, FIELDS))
