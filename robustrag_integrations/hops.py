@@ -42,10 +42,10 @@ from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer, as_answer
 from robustrag_integrations.defenses.agreement.agreed import folded
+from robustrag_integrations.defenses.agreement.lists import items_of
 from robustrag_integrations.defenses.base import check_query
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.origins import origin_named
-from robustrag_integrations.keywords.statements import lines_of
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.prompts import DECOMPOSITION
 from robustrag_integrations.replies.reading import counted
@@ -277,9 +277,7 @@ def decomposed_by(model: TextModel, *, most: int = 4) -> Decompose:
             return (question,)
         rows = [row for row in (reply.text or "").replace("**", "").splitlines() if not row.lstrip().startswith("```")]
         try:
-            found = checked_templates(
-                line.text for line in lines_of("\n".join(rows), as_list=True) if not line.is_title
-            )
+            found = checked_templates(item for _, item in items_of("\n".join(rows)))
         except ValueError:
             return (question,)
         return found if len(found) <= most else (question,)

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Protocol
 
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, TextModel, TokenCodec
-from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, ProbeReplies, Reply, Request, Sharpen
+from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Reply, Request, Sharpen
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -39,8 +39,6 @@ class TextPerformer:
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""
-        if isinstance(request, ProbeReplies):
-            return self._model.probe_replies()
         if not isinstance(request, Ask):
             return None
         if request.until is not None:
@@ -49,8 +47,6 @@ class TextPerformer:
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop."""
-        if isinstance(request, ProbeReplies):
-            return await self._model.aprobe_replies()
         if not isinstance(request, Ask):
             return None
         if request.until is not None:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import replace
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords.runs import ReplyKeys
-from robustrag_integrations.models.base import Probed
 from robustrag_integrations.plans.asking import Early, Quorum, Reading, ask_groups
-from robustrag_integrations.plans.requests import ProbeReplies, Reply, Request
+from robustrag_integrations.plans.requests import Reply, Request
 from robustrag_integrations.prompts import Prompt
 
 
@@ -32,29 +29,6 @@ class KeyAsking(Protocol):
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
         ...
-
-
-Asking = TypeVar("Asking", bound=KeyAsking)
-
-
-def settled(settings: Asking) -> Generator[Request, Reply, Asking]:
-    """Return the settings, with a reader that knows whether this model's replies are objects or text.
-
-    Raises:
-        ModelError: they must be objects, and are not.
-    """
-    reader = settings.reader
-    if reader.replies == "text":
-        return settings
-    reply = yield ProbeReplies()
-    found = reply if isinstance(reply, Probed) else Probed()
-    if reader.replies == "structured" and not found.way:
-        raise ModelError(
-            f"replies='structured' needs a model or a server that enforces a JSON schema, and this one replies in text "
-            f"({found.why}); use replies='auto' or replies='text', or a server with response_format"
-        )
-    known = replace(reader, replies="structured" if found.way else "text")
-    return replace(settings, reader=known)  # type: ignore[type-var]
 
 
 def ask_for_keys(
@@ -77,7 +51,6 @@ def ask_for_keys(
             settings.quorum,
             reader.read,
             early,
-            placed=reader.with_grounds,
             by_letter=True,
         )
     )

@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Literal
 
+from robustrag_integrations._util.settings import Setting
 from robustrag_integrations.defenses.registry import Method, register
 from robustrag_integrations.defenses.shared_options import (
     SHARE,
+    AbstentionOptions,
     CutReplyOptions,
-    KeywordReplyOptions,
     QuorumOptions,
     ShareOptions,
 )
+from robustrag_integrations.keywords.protocol import KeywordExtractor
 
 
-class ConsensusOptions(ShareOptions, KeywordReplyOptions, QuorumOptions, CutReplyOptions, total=False):
+class ConsensusOptions(ShareOptions, AbstentionOptions, QuorumOptions, CutReplyOptions, total=False):
     """The settings of consensus aggregation."""
 
     share: Annotated[float | Fraction | None, replace(SHARE, least=0.5)]
+    extractor: Annotated[
+        KeywordExtractor | Literal["runs", "spacy"] | None,
+        Setting("runs", "what finds a reply's keywords: whole answers and runs of words, or the paper's spaCy"),
+    ]
 
 
 CONSENSUS = register(

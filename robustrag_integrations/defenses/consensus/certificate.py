@@ -26,7 +26,6 @@ from robustrag_integrations.defenses.agreement.agreed import (
     possible_forms,
     text_of,
 )
-from robustrag_integrations.defenses.agreement.asking import settled
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.sole import ANY_REPLY
 from robustrag_integrations.defenses.agreement.tally import votes_for
@@ -52,7 +51,6 @@ def consensus_certification_plan(
     question: Question, settings: ConsensusSettings, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first."""
-    settings = yield from settled(settings)
     reader = settings.reader.for_question(question.query)
     prompts_of = partial(settings.isolated_prompts, question.query)
     certify_case = partial(_certify_case, settings, reader)
@@ -63,7 +61,6 @@ def consensus_certification_plan(
             prompts_of,
             reader.read,
             certify_case,
-            placed=reader.with_grounds,
             same_batches=same_batches,
         )
     )

@@ -15,7 +15,7 @@ from typing import Any
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import Dissent, RobustAnswer
 from robustrag_integrations.defenses.agreement.agreed import Worded, are_invented, deciding_keys, text_of
-from robustrag_integrations.defenses.agreement.asking import ask_for_keys, settled
+from robustrag_integrations.defenses.agreement.asking import ask_for_keys
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes, largest_radius
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.agreement.reports import (
@@ -57,7 +57,6 @@ def consensus_plan(
     model_warnings: Sequence[str] = (),
 ) -> Plan:
     """Ask every group alone; the answer is what most of the strongest support says, in words that most share."""
-    settings = yield from settled(settings)
     reader = settings.reader.for_question(query)
 
     def counted(readings: Sequence[Reading[ReplyKeys]]) -> tuple[Consensus, int, int]:

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
+from robustrag_integrations.abstention import abstention_of
+from robustrag_integrations.defenses.agreement.lists import ListSettings
 from robustrag_integrations.defenses.agreement.numbers import exact_number
 from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.consensus import CONSENSUS, ConsensusOptions
 from robustrag_integrations.defenses.consensus.counting import ConsensusRule
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import CLAIM_TASKS, Prompt, PromptSet, Task, chosen_prompts, structured_prompts
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -38,16 +40,30 @@ class ConsensusSettings:
     @classmethod
     def of(
         cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[ConsensusOptions]
-    ) -> ConsensusSettings | ClaimSettings:
+    ) -> ConsensusSettings | KeywordSettings | ListSettings:
         """Build the settings from user arguments; None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
         chosen_task = CONSENSUS.check_task(task)
-        if chosen_task in CLAIM_TASKS:
-            return ClaimSettings.of(CONSENSUS, chosen_task, prompts, options)
         given = CONSENSUS.checked(options)
+        if chosen_task == "long_form":
+            return KeywordSettings.of_majority(
+                given["min_support"],
+                prompts,
+                quorum=given["quorum"],
+                abstention=given["abstention"],
+                cut_replies=given["cut_replies"],
+            )
+        if chosen_task == "list":
+            return ListSettings(
+                given["min_support"],
+                chosen_prompts(prompts, "list"),
+                Quorum(given["quorum"]),
+                abstention_of(given["abstention"]),
+                given["cut_replies"],
+            )
         return cls(
             ConsensusRule(exact_number(given["share"]), given["min_support"]),
             ReplyReader.of(given),
@@ -57,8 +73,6 @@ class ConsensusSettings:
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
-        if self.reader.replies == "structured":
-            return structured_prompts(self.prompts.isolated, query, [g.text for g in groups])
         isolated = self.prompts.isolated
         return [isolated.render(context=g.text, query=query) for g in groups]
 
