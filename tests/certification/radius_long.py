@@ -1,6 +1,6 @@
 """The long run of attacks on radii: `python -m tests.certification.radius_long --help`.
 
-A million attacks by default on each of keyword aggregation with a relative threshold and consensus. Fails at the first
+A million attacks by default on each of the threshold of keyword aggregation and consensus. Fails at the first
 violation.
 """
 

@@ -11,13 +11,13 @@ import random
 from collections import Counter
 
 import pytest
+from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
+from robustrag_integrations.defenses.keyword.spans import retained_sets
 
 from robustrag_integrations import DecodingAggregation, MajorityVoting
 from robustrag_integrations.defenses.decoding.attacked_step import possible_tokens
 from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
-from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.certificate import keyword_span
-from robustrag_integrations.defenses.keyword.spans import retained_sets
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, keyword_defense
 from tests.helpers.worlds import graded
 

@@ -26,6 +26,10 @@ from robustrag_integrations.prompts import ABSTENTION
 _MOST_TEXTS = 1 << 14
 
 
+class Unbounded(Exception):
+    """Raised when corrupted groups alone can cause any text; the message says what they can do."""
+
+
 def list_certification_plan(
     question: Question, settings: ListSettings, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
@@ -39,6 +43,36 @@ def list_certification_plan(
     )
 
 
+def possible_items(made: CountedList, corrupted: int) -> dict[str, list[str | None]]:
+    """Return the items that can be shown next to so many corrupted groups, in their order.
+
+    Args:
+        made: the lists of the untouched groups.
+        corrupted: m'.
+
+    Returns:
+        The wordings in which each can stand; None among them where the item may be missing.
+
+    Raises:
+        Unbounded: the corrupted groups alone can bring about any text.
+    """
+    if corrupted > made.answering and corrupted >= made.min_support:
+        raise Unbounded("can have any item shown")
+    found: dict[str, list[str | None]] = {}
+    for key, count in sorted(made.counts.items()):
+        most, listing = count + corrupted, made.answering + corrupted
+        if 2 * most <= listing or most < made.min_support:
+            continue
+        votes = made.wordings(key)
+        ahead = max(votes.values())
+        if corrupted >= ahead:
+            raise Unbounded("can decide how an item is written")
+        is_shown = 2 * count > listing and count >= made.min_support
+        wordings = [form for form in votes if votes[form] + corrupted >= ahead] if corrupted else [made.wording(key)]
+        found[key] = [*wordings, *([] if is_shown else [None])]
+    return found
+
+
 def _certify_case(
     min_support: int,
     found: Findings,
@@ -48,37 +82,28 @@ def _certify_case(
     ledger: Ledger,
 ) -> Asking[None]:
     made = CountedList(tuple(reading.found for reading in readings), (1,) * len(readings), min_support)
-    corrupted = case.corrupted
-    if corrupted > made.answering and corrupted >= min_support:
-        found.open_ended(f"{count_of(corrupted, 'corrupted group')} alone can have any item shown")
+    try:
+        choices = possible_items(made, case.corrupted)
+    except Unbounded as why:
+        found.open_ended(f"{count_of(case.corrupted, 'corrupted group')} alone {why}")
         return
-    choices: dict[str, list[str | None]] = {}
-    for key, count in sorted(made.counts.items()):
-        if 2 * (count + corrupted) <= made.answering + corrupted or count + corrupted < min_support:
-            continue
-        votes = made.wordings(key)
-        most = max(votes.values())
-        if corrupted and corrupted >= most:
-            found.open_ended(f"{count_of(corrupted, 'corrupted group')} alone can decide how an item is written")
-            return
-        is_shown = 2 * count > made.answering + corrupted and count >= min_support
-        choices[key] = [form for form in votes if votes[form] + corrupted >= most] + ([] if is_shown else [None])
     if not found.evidence:
         found.evidence = {
-            "threshold": (made.answering + corrupted) // 2 + 1,
-            "corrupted_groups": corrupted,
+            "threshold": max((made.answering + case.corrupted) // 2 + 1, min_support),
+            "corrupted_groups": case.corrupted,
             "untouched_groups": len(case.groups),
-            "always_kept": [made.wording(key) for key, forms in choices.items() if None not in forms],
-            "contested": [made.wording(key) for key, forms in choices.items() if None in forms],
+            "always_kept": [made.wording(key) for key, wordings in choices.items() if None not in wordings],
+            "contested": [made.wording(key) for key, wordings in choices.items() if None in wordings],
         }
-    if corrupted == 0:
-        choices = {key: [form] for key, form in made.shown.items()}
     if prod(map(len, choices.values())) > _MOST_TEXTS:
-        found.give_up(f"the attacker decides on {count_of(len(choices), 'item')}, too many texts to look at each")
+        found.give_up(
+            f"the attacker decides on {count_of(len(choices), 'item')}, which make more than {_MOST_TEXTS:,} texts; raise "
+            "min_support, or ask a narrower question"
+        )
         return
     texts = list(dict.fromkeys(_texts(choices.values())))
     for text, score in zip(texts, (yield from ledger.scored(texts)), strict=True):
-        found.add(text, score, "a set of items that enough groups can give", number)
+        found.add(text, score, "items that enough groups can give", number)
 
 
 def _texts(choices: Iterable[list[str | None]]) -> Iterator[str]:

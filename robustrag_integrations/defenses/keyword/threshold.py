@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from robustrag_integrations.defenses.agreement.numbers import among_counts, exact_number
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes
+
+    Rows: TypeAlias = NDArray[np.int64]  # [keywords, groups], or [groups]
 
 Said = Sequence[Collection[str] | None]  # per group its keywords; None for one that abstained or failed
 
@@ -78,22 +80,38 @@ class Threshold:
         for group, keywords in enumerate(said):
             for keyword in keywords or ():
                 sayers.setdefault(keyword, []).append(group)
-        stays = _rows({tuple(sayers[keyword]) for keyword in kept}, len(said))
-        away = _rows({(), *(tuple(groups) for keyword, groups in sayers.items() if keyword not in kept)}, len(said))
-        share = among_counts(self.alpha, max(1, votes.total + pending))
-        p, q = share.numerator, share.denominator
+        own = {tuple(sayers[keyword]) for keyword in kept}
+        others = {(), *(tuple(groups) for keyword, groups in sayers.items() if keyword not in kept)}
         answering = np.array([keywords is not None for keywords in said], np.int64)
-        reached = votes.leasts(q * stays - p * answering, -p, most, pending) >= self.is_strict
-        missed = votes.leasts(p * answering - q * away, p - q, most, pending) >= (not self.is_strict)
-        count, largest = votes.leasts(stays, 0, most, pending), -votes.leasts(-away, -1, most, pending)
-        if self.beta is not None:
-            reached |= count >= self.beta
-            missed &= largest < self.beta
-        holds: Holding = np.all(
-            np.concatenate([reached & (count >= self.least), missed | (largest < self.least)]), axis=0
-        )
+        holds: Holding = self._stay(_rows(own, len(said)), answering, votes, most, pending)
+        holds &= self._stay_away(_rows(others, len(said)), answering, votes, most, pending)
         holds[0] |= pending == 0
         return holds
+
+    def _stay(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> Holding:
+        """Tell for each r whether all of these kept keywords stay."""
+        p, q = self._share(votes, pending)
+        reached = votes.leasts(q * rows - p * answering, -p, most, pending) >= self.is_strict
+        count = votes.leasts(rows, 0, most, pending)
+        if self.beta is not None:
+            reached |= count >= self.beta
+        holds: Holding = (reached & (count >= self.least)).all(axis=0)
+        return holds
+
+    def _stay_away(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> Holding:
+        """Tell for each r whether all of these other keywords stay away."""
+        p, q = self._share(votes, pending)
+        missed = votes.leasts(p * answering - q * rows, p - q, most, pending) >= (not self.is_strict)
+        count = -votes.leasts(-rows, -1, most, pending)
+        if self.beta is not None:
+            missed &= count < self.beta
+        holds: Holding = (missed | (count < self.least)).all(axis=0)
+        return holds
+
+    def _share(self, votes: Votes, pending: int) -> tuple[int, int]:
+        """Return `alpha` as p and q, small enough for machine words."""
+        share = among_counts(self.alpha, max(1, votes.total + pending))
+        return share.numerator, share.denominator
 
 
 @dataclass(frozen=True)
@@ -159,7 +177,7 @@ class Tally:
         return largest_radius(lambda most: self.holding(votes, most, pending), votes.total)
 
 
-def _rows(sayers: Collection[tuple[int, ...]], groups: int) -> NDArray[np.int64]:
+def _rows(sayers: Collection[tuple[int, ...]], groups: int) -> Rows:
     """Return [keywords, groups]: 1 for each group that says the keyword."""
     import numpy as np
 
