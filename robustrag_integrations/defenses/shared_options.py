@@ -3,42 +3,36 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from fractions import Fraction
 from typing import Annotated, TypedDict
 
 from robustrag_integrations._util.settings import Setting
+from robustrag_integrations.defenses.agreement.rules import Disagreement
 from robustrag_integrations.prompts import Options
 from robustrag_integrations.replies.reading import CutReplies
 
-SHARE = Setting(
-    0.5,
-    "share of the strongest keyword's groups that must agree: more than it is enough",
-    least=0,
-    below=1,
-    threshold=True,
-    tries=(0.5, 0.6, 0.7),
-)
-
-
-class ShareOptions(TypedDict, total=False):
-    """Of methods that hold keywords against the strongest one."""
-
-    share: Annotated[float | Fraction | None, SHARE]
-    min_support: Annotated[
-        int | None,
-        Setting(2, "number of groups that must say a keyword", least=1, threshold=True, tries=(1, 2, 3)),
-    ]
-
 
 class AbstentionOptions(TypedDict, total=False):
-    """Of methods that read replies as text, of which some abstain."""
+    """Of methods that read replies which may abstain."""
 
     abstention: Annotated[
         Callable[[str], bool] | Sequence[str] | None,
         Setting(
             None,
             "a function from a reply to whether it abstains, or phrases that abstain besides what is_abstention "
-            "recognises; one that raises over a reply costs its group",
+            "recognises; one that raises over a reply costs its source",
+        ),
+    ]
+
+
+class DisagreementOptions(TypedDict, total=False):
+    """Of methods that may find no answer although sources give some."""
+
+    disagreement: Annotated[
+        Disagreement | None,
+        Setting(
+            "tell",
+            "the text where sources agree on nothing: tell people who says what, or abstain; other prompts get the "
+            "abstention either way",
         ),
     ]
 

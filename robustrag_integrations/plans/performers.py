@@ -6,7 +6,16 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Protocol
 
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, TextModel, TokenCodec
-from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Reply, Request, Sharpen
+from robustrag_integrations.plans.requests import (
+    Append,
+    Ask,
+    Emit,
+    OpenSession,
+    Reply,
+    Request,
+    Score,
+    Sharpen,
+)
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -39,6 +48,8 @@ class TextPerformer:
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""
+        if isinstance(request, Score):
+            return self._model.score(request.prompts, request.texts) if self._model.can_score else None
         if not isinstance(request, Ask):
             return None
         if request.until is not None:
@@ -47,6 +58,8 @@ class TextPerformer:
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop."""
+        if isinstance(request, Score):
+            return await self._model.ascore(request.prompts, request.texts) if self._model.can_score else None
         if not isinstance(request, Ask):
             return None
         if request.until is not None:

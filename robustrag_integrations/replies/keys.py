@@ -3,9 +3,9 @@
 A vote is a whole answer. Nothing is cut out of a reply, so that no "not", no unit and no surname is lost.
 
 1. `whole_answer` takes off what wraps an answer: reasoning, JSON, LaTeX, "The answer is", paired quotation marks.
-2. `key_of` folds what surely means nothing. **Two meanings never share a key**; two wordings of one meaning may have two
-   keys, which costs a vote and no truth. So signs, units, digits and short words stay as they are, and code stays as
-   it is altogether.
+2. `key_of` folds what surely means nothing. **Two meanings never share a key**; two wordings of one meaning may have
+   two keys, which costs a vote and no truth. So signs, units, digits and short words stay as they are, and code stays
+   as it is altogether.
 3. `is_echo` finds replies that only repeat the question, which answer nothing.
 
 Every function is one of a single reply, linear in its length.
@@ -33,6 +33,7 @@ _ARTICLES = frozenset({"a", "an", "the", "An", "The"})  # "A" is a letter, a gra
 _LAST = re.compile(r"(?<=[^\W_])[.,;。，、]+\Z")
 _CODE = re.compile(r"(?:\A|\s)-{1,2}\w|[_/\\=|<>{}\[\]$#@~^`*]|\w\(")  # case means something there
 _SHORTEST_FOLDED = 4  # letters; of shorter words case may be all: mW and MW, US and us
+_LONGEST_SCORED = 200  # characters
 _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 
 
@@ -89,6 +90,14 @@ def is_echo(answer: str, question: str) -> bool:
     if not said or any(character.isdecimal() for character in answer) or not asks_for_something_else(question):
         return False
     return set(said) <= set(plain_words(question).split())
+
+
+def scored_text(key: str) -> str | None:
+    """Return the text by which a key is scored, a function of the key alone; None for one that is too long.
+
+    No group's wording enters, so that no group decides how likely the others find an answer.
+    """
+    return key[:1].upper() + key[1:] if len(key) <= _LONGEST_SCORED else None
 
 
 def visible(text: str) -> str:

@@ -221,6 +221,7 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
     if agreeing:
         final = Memo(lambda text: text)
     more: dict[str, Any] = {"extractor": split, "prompts": BARE, "quorum": rng.choice([0.0, 0.3, 0.5, 0.7])}
+    more["disagreement"] = "abstain"
     more["final"] = rng.choice(["always", "always", "always", "never"])
     if rng.random() < 0.3:
         settings = KeywordSettings.of_majority(rng.choice([1, 2, 2, 3]), min_words=1, **more)
@@ -274,7 +275,7 @@ def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
     )
     said = Memo(lambda _: rng.choice(replies))
     quorum = rng.choice([0.0, 0.3, 0.5, 0.7])
-    settings = ListSettings(rng.choice([1, 2, 2, 3]), BARE, Quorum(quorum), is_abstention, "abstain")
+    settings = ListSettings(rng.choice([1, 2, 2, 3]), BARE, Quorum(quorum), is_abstention, "abstain", "abstain")
     quick: Any = _Quick(settings, read=settings.read)
     references = ("x",)
 

@@ -97,7 +97,7 @@ def _certify_case(
         }
     if prod(map(len, choices.values())) > _MOST_TEXTS:
         found.give_up(
-            f"the attacker decides on {count_of(len(choices), 'item')}, which make more than {_MOST_TEXTS:,} texts; raise "
+            f"the attacker decides on {count_of(len(choices), 'item')}, more than {_MOST_TEXTS:,} texts; raise "
             "min_support, or ask a narrower question"
         )
         return

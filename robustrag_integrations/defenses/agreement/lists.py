@@ -23,9 +23,10 @@ from typing import Any
 import numpy as np
 
 from robustrag_integrations._util.json_values import plain
-from robustrag_integrations.abstention import Abstains
+from robustrag_integrations.abstention import Abstains, abstention_of
 from robustrag_integrations.answers.answer import Claim, GroupReport, RobustAnswer
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, Row, Votes, largest_radius
+from robustrag_integrations.defenses.agreement.rules import Disagreement
 from robustrag_integrations.defenses.agreement.tiers import proven_budgets
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
@@ -46,7 +47,7 @@ from robustrag_integrations.plans.asking import (
     votes_counted,
 )
 from robustrag_integrations.plans.requests import Emit, Plan
-from robustrag_integrations.prompts import ABSTENTION, Prompt, PromptSet
+from robustrag_integrations.prompts import ABSTENTION, Prompt, PromptSet, chosen_prompts
 from robustrag_integrations.replies.keys import key_of, whole_answer
 from robustrag_integrations.replies.reading import CutReplies, reply_warnings
 from robustrag_integrations.reply_text import answer_text
@@ -69,6 +70,7 @@ class ListSettings:
         quorum: number of groups that must have been asked with success.
         abstention: a function that is True if a reply abstains.
         cut_replies: the fate of a reply that was cut.
+        disagreement: the text where no item is shown.
     """
 
     min_support: int
@@ -76,6 +78,23 @@ class ListSettings:
     quorum: Quorum
     abstention: Abstains
     cut_replies: CutReplies
+    disagreement: Disagreement = "tell"
+
+    @classmethod
+    def of(cls, min_support: int, prompts: PromptSet | None, given: Mapping[str, Any]) -> ListSettings:
+        """Build the settings from checked ones.
+
+        Raises:
+            TypeError: `abstention` is no function and no list of phrases.
+        """
+        return cls(
+            min_support,
+            chosen_prompts(prompts, "list"),
+            Quorum(given["quorum"]),
+            abstention_of(given["abstention"]),
+            given["cut_replies"],
+            given["disagreement"],
+        )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
@@ -98,6 +117,7 @@ class ListSettings:
             "quorum": self.quorum.share,
             "abstention": extractor_fingerprint(self.abstention),
             "cut_replies": self.cut_replies,
+            "disagreement": self.disagreement,
         }
 
 
@@ -252,10 +272,16 @@ def list_plan(
 ) -> Plan:
     """Ask every group alone; the answer is the items that more than half of the groups give."""
 
+    def tells(made: CountedList) -> bool:
+        """True if the text is what sources say, which each of them may change."""
+        return settings.disagreement == "tell" and not made.shown
+
     def counted(readings: Sequence[Reading[Items]]) -> tuple[CountedList, int, int]:
         """Return the items of all groups, and two radii: of the set, and of the letters."""
         weights, pending = votes_counted(groups, readings)
         made = CountedList(tuple(reading.found for reading in readings), tuple(weights), settings.min_support)
+        if tells(made):
+            return made, -(pending > 0), -(pending > 0)
         radius, verbatim = (made.radius(pending, verbatim=letters) for letters in (False, True))
         quorum = settings.quorum.radius([r.response for r in readings], [g.weight for g in groups])
         return made, min(radius, quorum), min(verbatim, quorum)
@@ -273,12 +299,10 @@ def list_plan(
     responses = [reading.response for reading in readings]
     made, radius, verbatim = counted(readings)
     weights, pending = votes_counted(groups, readings)
-    text = text_of(made.shown.values()) or ABSTENTION
-    yield Emit(text)
     others = sorted(made.counts.keys() - made.shown.keys(), key=lambda key: (-made.counts[key], key))
     quorum = settings.quorum.radius(responses, [g.weight for g in groups])
     answer = RobustAnswer(
-        text=text,
+        text=text_of(made.shown.values()) or ABSTENTION,
         radius=max(0, radius),
         radius_verbatim=max(0, min(radius, verbatim)),
         tier_budgets=proven_budgets(
@@ -286,7 +310,7 @@ def list_plan(
             weights,
             responses,
             settings.quorum,
-            lambda by_tier: by_tier.nothing if pending else made.holding(by_tier, by_tier.last),
+            lambda by_tier: by_tier.nothing if pending or tells(made) else made.holding(by_tier, by_tier.last),
         ),
         abstained=not made.shown,
         query=query,
@@ -315,7 +339,10 @@ def list_plan(
         *truncation_warnings([r.truncated for r in responses]),
         *reply_warnings(responses),
     )
-    return answer.changed(warnings=warnings)
+    answer = answer.changed(warnings=warnings)
+    answer = answer.telling("Sources agree on no item") if tells(made) else answer
+    yield Emit(answer.text)
+    return answer
 
 
 def _report(group: PassageGroup, reading: Reading[Items], made: CountedList) -> GroupReport:

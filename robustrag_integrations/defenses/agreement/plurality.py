@@ -10,14 +10,16 @@ Confidence never counts: a tie-break by confidence gives ties to attackers, whos
 
 **The radius.** The winner w stays ahead of a rival k, one that nobody has given yet among them, if
 
-    B * sum over groups of ([g says w] - [g says k])  +  sum over groups that say neither of ([g prefers w] - [g prefers k])
+    B * sum over all groups of ([g says w] - [g says k])
+      + sum over the groups that say neither of ([g prefers w] - [g prefers k])
 
-is above 0, where B is more than all votes: a lead, or no lead and more preferences. A replaced group takes back its term
-and adds at worst a vote for k, -B, which no preference outweighs, so that the worst r votes are those with the largest
-loss (`linear_forms.py`), and no set of groups is enumerated. Preferences are functions of a key and of a group's own
-passages alone, so that those of the untouched groups stand. Of a rival that nobody has given, or that was not scored,
-no preference is known: it ties as lost. The winner keeps `min_support` votes if its votes less the replaced ones do, and
-a majority if sum of ([g says w] - [g says another]) stays above 0, where a replaced group adds at worst -1.
+is above 0, where B is more than all votes: a lead, or no lead and more preferences. A replaced group takes back its
+term and adds at worst a vote for k, -B, which no preference outweighs, so that the worst r votes are those with the
+largest loss (`linear_forms.py`), and no set of groups is enumerated. Preferences are functions of a key and of a
+group's own passages alone, so that those of the untouched groups stand. Of a rival that nobody has given, or that was
+not scored, no preference is known: it ties as lost. The winner keeps `min_support` votes if its votes less the replaced
+ones do, and a majority if sum of ([g says w] - [g says another]) stays above 0, where a replaced group adds at worst
+-1.
 """
 
 from __future__ import annotations

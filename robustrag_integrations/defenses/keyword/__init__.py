@@ -7,13 +7,18 @@ from typing import Annotated, Literal
 
 from robustrag_integrations._util.settings import Setting
 from robustrag_integrations.defenses.registry import Method, register
-from robustrag_integrations.defenses.shared_options import AbstentionOptions, CutReplyOptions, QuorumOptions
+from robustrag_integrations.defenses.shared_options import (
+    AbstentionOptions,
+    CutReplyOptions,
+    DisagreementOptions,
+    QuorumOptions,
+)
 from robustrag_integrations.keywords.protocol import KeywordExtractor
 
 Final = Literal["always", "never"]
 
 
-class KeywordOptions(AbstentionOptions, QuorumOptions, CutReplyOptions, total=False):
+class KeywordOptions(AbstentionOptions, DisagreementOptions, QuorumOptions, CutReplyOptions, total=False):
     """The settings of keyword aggregation."""
 
     alpha: Annotated[

@@ -65,11 +65,17 @@ def keyword_plan(
     reader, quorum = settings.reader.for_question(query), settings.quorum
     votes = [group.weight for group in groups]
 
+    def tells(tally: Tally) -> bool:
+        """True if the text is what sources say, which each of them may change."""
+        return settings.disagreement == "tell" and not tally.kept
+
     def counted(readings: Sequence[Reading[frozenset[str]]]) -> tuple[Tally, int]:
         """Return the tally of the groups that are heard, and the radius."""
         weights, pending = votes_counted(groups, readings)
         heard = [(r.found, weight) for r, weight in zip(readings, weights, strict=True) if weight]
         tally = Tally.of([found for found, _ in heard], settings.threshold, [weight for _, weight in heard])
+        if tells(tally):
+            return tally, -(pending > 0)
         return tally, min(tally.radius(pending), quorum.radius([r.response for r in readings], votes))
 
     early = Early.of(rules, lambda readings: counted(readings)[1])
@@ -92,7 +98,6 @@ def keyword_plan(
         text = final.text or ABSTENTION
     else:
         text = ", ".join(tally.kept) or ABSTENTION
-        yield Emit(text)
     heard_aloud = [response.aloud for response, weight in zip(responses, weights, strict=True) if weight]
     abstained = not tally.kept or reader.abstains(text)
     reports = _reports(groups, readings, () if abstained else _in_answer(text, tally, reader), tally)
@@ -105,7 +110,9 @@ def keyword_plan(
             responses,
             quorum,
             lambda by_tier: (
-                tally.holding(by_tier, by_tier.last, pending) & (by_tier.some_left(heard_aloud) if aloud else True)
+                by_tier.nothing
+                if tells(tally)
+                else tally.holding(by_tier, by_tier.last, pending) & (by_tier.some_left(heard_aloud) if aloud else True)
             ),
         ),
         abstained=abstained,
@@ -129,7 +136,11 @@ def keyword_plan(
         *(ending_warnings(final, responses) if final else ()),
         *filter(None, [final.note if final else None]),
     )
-    return answer.changed(warnings=warnings)
+    answer = answer.changed(warnings=warnings)
+    answer = answer.telling("Sources agree on nothing") if tells(tally) else answer
+    if not asks:
+        yield Emit(answer.text)
+    return answer
 
 
 def _in_answer(text: str, tally: Tally, reader: KeywordReader) -> tuple[str, ...]:
@@ -153,7 +164,7 @@ def _reports(
             found.append(report(group, reading.response, copy_of=reading.copy_of))
             continue
         words = tuple(keyword for keyword in answer if keyword in said)
-        status = ("supports" if len(words) == len(answer) else "mentions") if words else "differs"
+        status = ("supports" if len(words) == len(answer) else "variant") if words else "differs"
         own = max((tally.counts.get(keyword, 0) for keyword in said), default=0)
         found.append(
             report(

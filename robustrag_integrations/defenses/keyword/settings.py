@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations.defenses.agreement.rules import Disagreement
 from robustrag_integrations.defenses.keyword import KEYWORD, Final, KeywordOptions
 from robustrag_integrations.defenses.keyword.reader import KeywordReader
 from robustrag_integrations.defenses.keyword.threshold import Threshold
@@ -33,6 +34,7 @@ class KeywordSettings:
         prompts: the prompts for the model.
         quorum: number of groups that must have been asked with success.
         final: when the model words the kept keywords.
+        disagreement: the text where nothing is kept.
         has_beta: True if the user has given a number of groups that is enough in any case.
     """
 
@@ -42,6 +44,7 @@ class KeywordSettings:
     prompts: PromptSet
     quorum: Quorum
     final: Final = "always"
+    disagreement: Disagreement = "tell"
     has_beta: bool = False
 
     @classmethod
@@ -64,6 +67,7 @@ class KeywordSettings:
             _with_final_prompt(chosen_prompts(prompts, chosen_task), chosen_task),
             Quorum(given["quorum"]),
             given["final"],
+            given["disagreement"],
             given["beta"] is not None,
         )
 
@@ -111,6 +115,7 @@ class KeywordSettings:
             "task": self.task,
             "final": self.final,
             "quorum": self.quorum.share,
+            "disagreement": self.disagreement,
             **self.reader.as_dict(),
         }
 

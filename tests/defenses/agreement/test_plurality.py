@@ -124,7 +124,7 @@ def test_a_planted_error_is_caught(error: str, monkeypatch: pytest.MonkeyPatch) 
         lenient = lambda self, *a: real_holding(replace(self, rule=replace(self.rule, min_support=1)), *a)  # noqa: E731
         monkeypatch.setattr(Count, "holding", lenient)
     elif error == "fresh":  # a tie is taken for a win
-        monkeypatch.setattr(plurality, "_LOST_TIE", 1)
+        monkeypatch.setattr(plurality, "_LOST_TIE", -1)
     else:  # a replaced group is thought to lose its vote and to add nothing
         monkeypatch.setattr(plurality, "_REPLACED", 0)
     assert attack(300, "plurality")[1]
