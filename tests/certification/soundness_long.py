@@ -1,7 +1,8 @@
 """The long run of the brute-force soundness check, in shards: `python -m tests.certification.soundness_long --help`.
 
-Five million attacks by default, spread over keyword, list, voting, decoding and consensus worlds. Each shard has a seed of its own and becomes a line of the log, so that a run that was stopped
-goes on where it was. Fails at the first violation.
+Five million attacks by default, spread over keyword, list, voting, decoding and consensus worlds. Each shard has a seed
+of its own and becomes a line of the log, so that a run that was stopped goes on where it was. Fails at the first
+violation.
 """
 
 from __future__ import annotations

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 
 from robustrag_integrations.certification import findings
-from robustrag_integrations.defenses.agreement import agreed, list_certificate
+from robustrag_integrations.defenses.agreement import list_certificate
 from robustrag_integrations.defenses.agreement.lists import CountedList
+from robustrag_integrations.defenses.agreement.plurality import Count
 from robustrag_integrations.defenses.consensus import certificate as consensus
-from robustrag_integrations.defenses.consensus.counting import ConsensusRadius
+from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.decoding import attacked_step, token_choice
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
 from robustrag_integrations.defenses.keyword import certificate as keyword
-from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
+from robustrag_integrations.defenses.keyword import threshold
 from robustrag_integrations.defenses.voting import certificate as voting
-from robustrag_integrations.defenses.voting import plan as voting_plan
 from robustrag_integrations.plans.asking import Quorum
 from tests.helpers.brute_force import Tally, attack_certificates, attack_radius
 from tests.helpers.worlds import (
@@ -66,7 +66,9 @@ def only_the_first_case_is_looked_at(monkeypatch) -> None:
 
 def a_vote_less(monkeypatch) -> None:
     real = voting.possible_winners
-    monkeypatch.setattr(voting, "possible_winners", lambda votes, options, m: real(votes, options, m - 1))
+    monkeypatch.setattr(
+        voting, "possible_winners", lambda votes, rule, m, known: real(votes, rule, max(0, m - 1), known)
+    )
 
 
 def attackers_weigh_less_than_a_group(monkeypatch) -> None:
@@ -104,8 +106,8 @@ def items_are_never_contested(monkeypatch) -> None:
 
 
 def a_consensus_form_is_never_contested(monkeypatch) -> None:
-    real = consensus.possible_forms
-    monkeypatch.setattr(consensus, "possible_forms", lambda key, replies, m: real(key, replies, 0)[:1])
+    real = consensus._forms
+    monkeypatch.setattr(consensus, "_forms", lambda key, outcome, corrupted: real(key, outcome, 0))
 
 
 @pytest.mark.parametrize(
@@ -129,30 +131,26 @@ def test_an_error_planted_in_certificates_is_caught(make, plant, monkeypatch) ->
 
 
 def a_keyword_radius_too_many(monkeypatch) -> None:
-    real = Tally.radius
-    monkeypatch.setattr(Tally, "radius", lambda *a: real(*a) + 1)
+    real = threshold.Tally.radius
+    monkeypatch.setattr(threshold.Tally, "radius", lambda *a: real(*a) + 1)
 
 
 def forms_do_not_enter_the_radius(monkeypatch) -> None:
-    monkeypatch.setattr(agreed, "stays_ahead", lambda said, best, rank, votes, most, pending: np.ones(most + 1, bool))
+    monkeypatch.setattr(Outcome, "_wording_holds", lambda self, votes, most, pending: np.ones(most + 1, bool))
 
 
 def keys_do_not_enter_the_radius(monkeypatch) -> None:
-    monkeypatch.setattr(ConsensusRadius, "holding", lambda self, most, pending=0: np.ones(most + 1, bool))
-
-
-def only_the_core_is_held_against_others(monkeypatch) -> None:
-    monkeypatch.setattr(ConsensusRadius, "_holds_around", lambda self, core, most, pending: np.ones(most + 1, bool))
+    monkeypatch.setattr(Count, "holding", lambda self, votes, most, pending=0: np.ones(most + 1, bool))
 
 
 def other_keywords_are_not_looked_at(monkeypatch) -> None:
-    monkeypatch.setattr(
-        Threshold, "_stay_away", lambda self, rows, answering, votes, most, pending: np.ones(most + 1, bool)
-    )
+    always = np.ones(99, bool)
+    monkeypatch.setattr(threshold.Threshold, "_stay_away", lambda self, *rest: always[: rest[3] + 1])
 
 
 def kept_keywords_are_not_looked_at(monkeypatch) -> None:
-    monkeypatch.setattr(Threshold, "_stay", lambda self, rows, answering, votes, most, pending: np.ones(most + 1, bool))
+    always = np.ones(99, bool)
+    monkeypatch.setattr(threshold.Threshold, "_stay", lambda self, *rest: always[: rest[3] + 1])
 
 
 def items_need_only_stay(monkeypatch) -> None:
@@ -172,8 +170,8 @@ def groups_never_fail_on_purpose(monkeypatch) -> None:
 
 
 def a_voting_radius_too_many(monkeypatch) -> None:
-    real = voting_plan.vote_radius
-    monkeypatch.setattr(voting_plan, "vote_radius", lambda *a: real(*a) + 1)
+    real = Count.radius
+    monkeypatch.setattr(Count, "radius", lambda *a: real(*a) + 1)
 
 
 def a_decoding_radius_too_many(monkeypatch) -> None:
@@ -192,7 +190,6 @@ def replaced_groups_take_nothing_away(monkeypatch) -> None:
         (keyword_world, a_keyword_radius_too_many),
         (consensus_world, forms_do_not_enter_the_radius),
         (consensus_world, keys_do_not_enter_the_radius),
-        (consensus_world, only_the_core_is_held_against_others),
         (keyword_world, other_keywords_are_not_looked_at),
         (keyword_world, kept_keywords_are_not_looked_at),
         (list_world, items_need_only_stay),

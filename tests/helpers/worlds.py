@@ -21,7 +21,6 @@ from robustrag_integrations.certification.certify import CertificationRun, text_
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.agreement.list_certificate import list_certification_plan
 from robustrag_integrations.defenses.agreement.lists import ListSettings, list_plan
-from robustrag_integrations.defenses.agreement.reader import ReplyReader
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
@@ -159,7 +158,7 @@ class _Quick:
 class _QuickReader:
     """A reader of responses that reads each one once."""
 
-    def __init__(self, reader: ReplyReader) -> None:
+    def __init__(self, reader: Any) -> None:
         self._reader = reader.for_question("q")
         self.read = lru_cache(maxsize=None)(self._reader.read)
 
@@ -247,7 +246,7 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
     return World(**setting, references=references, certify=certify, answer=answer, moves=KEYWORD_MOVES)
 
 
-LIST_MOVES = [
+LIST_MOVES: list[object] = [
     "- x",
     "X",
     "x\ny",
@@ -260,10 +259,8 @@ LIST_MOVES = [
     "x\ny\nz",
     "wagon",
     "Wagon\nx",
-    "I don't know",
-    "",
-    None,
 ]
+LIST_MOVES += ["I don't know", "", None]
 
 
 def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
@@ -290,7 +287,13 @@ def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
         except ModelError:
             return None
 
-    return World(**setting, references=references, certify=certify, answer=answer, moves=LIST_MOVES)
+    def first(groups: Sequence[PassageGroup], evil: dict[str, object]) -> str | None:
+        try:
+            return first_text(list_plan("q", groups, quick, rules=VoteRules()), text_performer(evil, said, {}))
+        except ModelError:
+            return None
+
+    return World(**setting, references=references, certify=certify, answer=answer, moves=LIST_MOVES, first=first)
 
 
 CONSENSUS_MOVES = ["x", "y", "x y", "y x", "x z y", "X", "w", "z", "x z", "z x", "y w z", "q", "3 years", "three years"]
@@ -298,15 +301,15 @@ CONSENSUS_MOVES += ["I don't know", "", None]  # type: ignore[list-item]
 
 
 def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Consensus over runs of words, or a user's keywords; `agreeing`: most groups say the same."""
+    """Consensus; `agreeing`: most groups say the same."""
     setting = _setting(rng, agreeing)
     replies = [rng.choice(["x y", "x y", "X", "three years"])] * (50 if agreeing else 9) + ["x"] * 3
     replies += ["y x", "x z y", "X", "y", "w", "y w", "right", "q", "3 years", "three years", "I don't know", None, ""]
     said = Memo(lambda _: rng.choice(replies))
     settings = ConsensusSettings.of(
-        share=rng.choice([0.5, 0.6, 0.7]),
         min_support=rng.choice([1, 2, 2, 3]),
-        extractor=rng.choice([None, None, folded_words]),
+        agreement=rng.choice(["plurality", "plurality", "majority"]),
+        disagreement="abstain",
         prompts=BARE,
         quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
     )
@@ -333,12 +336,6 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
             return None
 
     return World(**setting, references=references, certify=certify, answer=answer, moves=CONSENSUS_MOVES, first=first)
-
-
-def folded_words(text: str) -> set[str]:
-    """An extractor: the words of a response, case-folded, and neighbours as phrases."""
-    words = text.casefold().split()
-    return {*words, *(f"{a} {b}" for a, b in itertools.pairwise(words))}
 
 
 CHOICES = ["right", "left", "up"]

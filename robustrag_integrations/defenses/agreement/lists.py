@@ -272,22 +272,25 @@ def list_plan(
 ) -> Plan:
     """Ask every group alone; the answer is the items that more than half of the groups give."""
 
+    def made_of(readings: Sequence[Reading[Items]]) -> CountedList:
+        weights, _ = votes_counted(groups, readings)
+        return CountedList(tuple(reading.found for reading in readings), tuple(weights), settings.min_support)
+
     def tells(made: CountedList) -> bool:
         """True if the text is what sources say, which each of them may change."""
         return settings.disagreement == "tell" and not made.shown
 
-    def counted(readings: Sequence[Reading[Items]]) -> tuple[CountedList, int, int]:
-        """Return the items of all groups, and two radii: of the set, and of the letters."""
-        weights, pending = votes_counted(groups, readings)
-        made = CountedList(tuple(reading.found for reading in readings), tuple(weights), settings.min_support)
+    def radii(made: CountedList, readings: Sequence[Reading[Items]]) -> tuple[int, int]:
+        """Return two radii: of the set of items, and of the letters."""
+        _, pending = votes_counted(groups, readings)
         if tells(made):
-            return made, -(pending > 0), -(pending > 0)
+            return -(pending > 0), -(pending > 0)
         radius, verbatim = (made.radius(pending, verbatim=letters) for letters in (False, True))
         quorum = settings.quorum.radius([r.response for r in readings], [g.weight for g in groups])
-        return made, min(radius, quorum), min(verbatim, quorum)
+        return min(radius, quorum), min(verbatim, quorum)
 
     def decided(readings: Sequence[Reading[Items]]) -> int:
-        _, radius, verbatim = counted(readings)
+        radius, verbatim = radii(made_of(readings), readings)
         return radius if verbatim >= 0 else -1
 
     def names(place: int) -> Sequence[str]:
@@ -297,12 +300,16 @@ def list_plan(
     prompts = settings.isolated_prompts(query, groups)
     readings = yield from ask_groups(groups, prompts, settings.quorum, settings.read, early, by_letter=True)
     responses = [reading.response for reading in readings]
-    made, radius, verbatim = counted(readings)
+    made = made_of(readings)
+    text = text_of(made.shown.values()) or ABSTENTION
+    if not tells(made):
+        yield Emit(text)
+    radius, verbatim = radii(made, readings)
     weights, pending = votes_counted(groups, readings)
     others = sorted(made.counts.keys() - made.shown.keys(), key=lambda key: (-made.counts[key], key))
     quorum = settings.quorum.radius(responses, [g.weight for g in groups])
     answer = RobustAnswer(
-        text=text_of(made.shown.values()) or ABSTENTION,
+        text=text,
         radius=max(0, radius),
         radius_verbatim=max(0, min(radius, verbatim)),
         tier_budgets=proven_budgets(
@@ -340,8 +347,9 @@ def list_plan(
         *reply_warnings(responses),
     )
     answer = answer.changed(warnings=warnings)
-    answer = answer.telling("Sources agree on no item") if tells(made) else answer
-    yield Emit(answer.text)
+    if tells(made):
+        answer = answer.telling("Sources agree on no item")
+        yield Emit(answer.text)
     return answer
 
 

@@ -130,7 +130,7 @@ def keyword_plan(
         *grouping_warnings(groups, rules.by),
         *early_warnings(readings),
         *_warnings(tally, len(groups), answer.margin_unit),
-        *dissent_warnings(answer.dissent, sum(keywords is not None for keywords in tally.said)),
+        *(() if abstained else dissent_warnings(answer.dissent, sum(found is not None for found in tally.said))),
         *truncation_warnings([r.truncated for r in responses]),
         *reply_warnings(responses),
         *(ending_warnings(final, responses) if final else ()),
@@ -197,8 +197,8 @@ def _warnings(tally: Tally, groups: int, unit: str) -> list[str]:
         likeliest = max(tally.counts, key=lambda w: (tally.counts[w], len(w), w), default="")
         most = tally.counts.get(likeliest, 0)
         found.append(
-            f"no keyword has the {tally.needed} {unit} that it takes: {likeliest[:60]!r} has {most}; lower alpha= or "
-            "beta=, or use aggregation='consensus'"
+            f"no keyword has the {tally.needed} {unit} that it takes ({tally.threshold.in_words}): {likeliest[:60]!r} "
+            f"has {most}"
             if most > 1
             else f"no two of the {tally.answering} answering {unit} share a keyword"
         )
