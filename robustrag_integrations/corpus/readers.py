@@ -11,7 +11,7 @@ from robustrag_integrations.corpus.documents import CorpusError, Document, Skipp
 from robustrag_integrations.corpus.files import SourceFile
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
 from robustrag_integrations.corpus.pdf_worker import text_in_process
-from robustrag_integrations.grouping.metadata import origin_in
+from robustrag_integrations.grouping.metadata import names_in
 
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
 MOST_ROWS = 500_000  # of one JSONL file
@@ -58,7 +58,7 @@ class FileReader:
         if name.endswith(".jsonl"):
             return _jsonl(_text(data, file), file)
         text = self._pdf(data, file) if name.endswith(".pdf") else _text(data, file)
-        return [Document(text, id=file.name, source=file.name)], []
+        return [Document(text, file.name, file.name, {"file_path": file.name}, "file_path")], []
 
     def _pdf(self, data: bytes, file: SourceFile) -> str:
         limits, began = self._limits(len(data)), time.monotonic()
@@ -137,7 +137,10 @@ def _row(line: str, number: int, file: SourceFile) -> Document:
     plain = {name: v for name, v in others.items() if isinstance(v, str | int | float)}
     metadata = {name: valid_text(v) if isinstance(v, str) else v for name, v in plain.items()}
     # A row that names no origin belongs to the file: leaving it out must not gain a vote.
-    source = valid_text(row.get("source") or "") or (None if origin_in(metadata) else file.name)
+    named = names_in(metadata)
+    source = valid_text(row.get("source") or "") or (None if named else file.name)
+    if not file.named:  # who wrote the file wrote its rows, and chose their names
+        source, metadata = source or named[0][1].given, {**metadata, "file_path": file.name}
     return Document(text, id=identity, source=source, metadata=metadata)
 
 
