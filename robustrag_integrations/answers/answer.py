@@ -171,8 +171,8 @@ class RobustAnswer(_Record):
         settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
         evidence: the numbers that decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
         margin_unit: the unit of a group's `margin`.
-        radius_unit: the unit of the radius: `groups`; `votes` where groups have several (`VoteRules.weights`); `passages`
-            where none names its origin, so that one author may have written several.
+        radius_unit: the unit of the radius: `groups`; `votes` where groups have several (`VoteRules.weights`);
+            `passages` where none names its origin, so that one author may have written several.
         reasoning_chars: characters of reasoning that came with the replies; they count for nothing and are shown
             nowhere.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).

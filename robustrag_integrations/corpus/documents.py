@@ -37,7 +37,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file of a folder, or a row of a file, that was not read, and the reason."""
+    """A file of a folder, a row of a file, or hidden text in it, that was not read, and the reason."""
 
     path: str
     reason: str

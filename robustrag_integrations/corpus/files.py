@@ -37,8 +37,8 @@ class SourceFile:
 
     Attributes:
         path: the place where it was found.
-        name: its path below the folder that was given, whatever else is in it; where several paths were given, below the
-            folder that they have in common. It names its origin.
+        name: its path below the folder that was given, whatever else is in it; where several paths were given, below
+            the folder that they have in common. It names its origin.
         size: bytes, when it was found.
         root: the descriptor of the folder that was searched; None for a file that the user named, which must be
             readable, while others may be skipped.

@@ -39,7 +39,11 @@ def _passages(document: Document, splitter: Any, chunk_size: int) -> list[Passag
     whole = document.text.strip()
     if not whole:
         return []
-    origin: dict[str, Any] = {"source": document.source, "metadata": document.metadata, "origin_entry": document.origin_entry}
+    origin: dict[str, Any] = {
+        "source": document.source,
+        "metadata": document.metadata,
+        "origin_entry": document.origin_entry,
+    }
     if len(whole) <= chunk_size:
         return [Passage(whole, id=document.id, **origin)]
     # The splitter cuts a word that is too long letter by letter, which is slow; it is cut here first. Blocks bound the

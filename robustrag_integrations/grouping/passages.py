@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.display import printable, without_selectors
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.copies import sketch_of
 from robustrag_integrations.grouping.keys import Keys, keys_of, label
@@ -111,9 +111,9 @@ class PassageGroup:
         key: the name that its passages share: of their origin, site or entry, or their key; None without one.
         weight: its votes (`VoteRules.weights`).
         tier: the trust in its passages (`VoteRules.tiers`); None where nothing says so.
-        dated: the oldest date of its passages, `2024-05-31`, in the entry by which votes or tiers go (`Newest`), else in
-            `date`; None where one has none.
-        copy_of: the first group with the same text, where such groups have one vote (`VoteRules.copies`).
+        dated: the oldest date of its passages, `2024-05-31`, in the entry by which votes or tiers go (`Newest`), else
+            in `date`; None where one has none.
+        copy_of: the first group with the same content, where such groups have one vote (`VoteRules.copies`).
         ranks: the places (0-based) of its passages among all that were given.
     """
 
@@ -160,7 +160,7 @@ class PassageGroup:
 
 def is_blank(text: str) -> bool:
     """True if a text has no character that can be seen."""
-    return all(c.isspace() or unicodedata.category(c) in ("Cc", "Cf") for c in text)
+    return all(c.isspace() or unicodedata.category(c) in ("Cc", "Cf") for c in without_selectors(text))
 
 
 def readable_origin(passage: Passage) -> Origin | None:
@@ -279,7 +279,9 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
         if None in keys.missing:
             _entries_met.add(by)
         elif passages and by not in _entries_met:
-            raise ValueError(f"group_by={by!r}: no passage has an entry of that name; there are {_entries_of(passages)}")
+            raise ValueError(
+                f"group_by={by!r}: no passage has an entry of that name; there are {_entries_of(passages)}"
+            )
     return keys
 
 

@@ -64,12 +64,14 @@ def _contradiction_warnings(groups: Sequence[PassageGroup]) -> list[str]:
         for other, another in (contradicted := passage.contradicted)[1:]:
             first, named = contradicted[0]
             alike.setdefault((first, other), []).append(f"{printable(named.given, 60)}, {printable(another.given, 60)}")
-    return [
-        f"{count_of(len(found), 'passage')} with {printable(first, 40)!r} and {printable(other, 40)!r} that name different "
-        f"origins ({found[0]}): {printable(first, 40)!r} counts, without weights and tiers of its own; "
-        f"group_by={printable(other, 40)!r} counts the other"
-        for (first, other), found in islice(alike.items(), _NAMED)
-    ]
+    said = []
+    for (first, other), found in islice(alike.items(), _NAMED):
+        one, another = printable(first, 40), printable(other, 40)
+        said.append(
+            f"{count_of(len(found), 'passage')} whose {one!r} and {another!r} name different origins ({found[0]}): "
+            f"{one!r} counts, and has no weight or tier of its own; group_by={another!r} goes by the other"
+        )
+    return said
 
 
 def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:

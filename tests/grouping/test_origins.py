@@ -135,7 +135,10 @@ def test_hostile_lengths_take_linear_time(text: str) -> None:
 @pytest.mark.parametrize(
     ("metadata", "name"),
     [
-        ({"file_path": "handbook.pdf", "source": "/uploads/b.pdf", "page": 3}, "/uploads/b.pdf"),  # LangChain's PyPDFLoader
+        (
+            {"file_path": "handbook.pdf", "source": "/uploads/b.pdf", "page": 3},
+            "/uploads/b.pdf",
+        ),  # LangChain's PyPDFLoader
         ({"page_label": "1", "file_name": "b.pdf"}, "b.pdf"),  # its PDFReader
         ({"URL": "https://x.com/a"}, "x.com/a"),  # its BeautifulSoupWebReader
         ({"title": "News", "link": "https://x.com/a"}, "x.com/a"),  # RSS

@@ -76,7 +76,7 @@ def test_copies_under_several_names_are_warned_of_and_may_have_one_vote() -> Non
 
 def test_weights_by_source_decide_and_count() -> None:
     documents = [*honest(2), Document(EVIL, metadata={"source": "https://forum.example/1"})]
-    found = answer(documents, votes=VoteRules(weights={"forum.example/1": 0}), alpha=0.5)
+    found = answer(documents, votes=VoteRules(weights={"https://forum.example/1": 0}), alpha=0.5)
     assert len(found.groups) == 2
     assert found.radius_unit == "votes"
 
