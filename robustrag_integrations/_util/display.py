@@ -6,7 +6,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 
-
 UNSEEN = "\U000e0000-\U000e007f\U000e0100-\U000e01ef"
 """Tag characters and variation selectors, in which any text can be written that nobody sees: a class for patterns."""
 

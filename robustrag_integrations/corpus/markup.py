@@ -16,7 +16,9 @@ _INVISIBLE = re.compile(f"[{UNSEEN}]+")
 _NEXT = re.compile(r"<(?=[A-Za-z/!])|(?P<block>^ {0,3}(?:`{3,}|~{3,}))|`+", re.M)
 _NAME = re.compile(r"</?([A-Za-z][^\s<>/]*)")
 _UNDRAWN = frozenset({"script", "style", "template"})
-_VOID = frozenset("area base br col embed hr img input link meta param source track wbr".split())  # without an end
+_VOID = frozenset(  # without an end
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
+)
 _HIDDEN = re.compile(r"""[\s"'/]hidden(?=[\s=/>])|[\s"'/]color\s*=\s*["']?(?:white|#f{3,6})\b""", re.I)
 _STYLE = re.compile(r"""[\s"'/]style\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]*))""", re.I)
 _WHITE = r"(?:#f{3}|#f{4}|#f{6}|#f{8}|white|transparent|rgba?\(255,255,255[^)]*\)|rgba\([^)]*,0?\.?0\))"

@@ -190,7 +190,7 @@ class _Sight:
 
     def _draw(self, name: str, operands: Any, cm: _Matrix) -> None:
         """Draw an image or a shading, which texts can be seen on, or enter a form."""
-        drawn = _of(_of(self._ink.resources, "/XObject"), operands[0]) if name == "Do" else None
+        drawn: Any = _of(_of(self._ink.resources, "/XObject"), operands[0]) if name == "Do" else None
         if name == "Do":
             self._around.append((self._ink, self._saved))
             self._saved = []
@@ -287,7 +287,7 @@ def _alike(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
 
 def _of(holder: Any, key: str) -> Any:
     """Return the entry of a PDF's dictionary, None if there is none."""
-    found = holder.get(key) if isinstance(holder, dict) else None
+    found: Any = holder.get(key) if isinstance(holder, dict) else None
     return found.get_object() if hasattr(found, "get_object") else found
 
 

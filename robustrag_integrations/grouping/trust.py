@@ -106,8 +106,8 @@ class ByOrigin(Generic[T]):
         if self.by not in (ORIGIN, SITE, PASSAGE):
             return [[("name", key)]]
         origin = readable_origin(passage)
-        origins = [other for _, other in passage.contradicted] if origin else []
-        return [list(_names_of(each, self.by)) for each in origins or [origin]]
+        named: list[Origin | None] = [other for _, other in passage.contradicted] if origin else []
+        return [list(_names_of(each, self.by)) for each in named or [origin]]
 
 
 def _names_meant(key: object, by: GroupBy) -> Iterator[_Name]:

@@ -328,7 +328,7 @@ class VoteRules:
         weighed = replace(group, weight=min(votes[place] for place in kept))
         if len(kept) == len(votes):
             return weighed
-        of_kept = {
+        of_kept: dict[str, Any] = {
             name: tuple(each[place] for place in kept if place < len(each))
             for name in ("passages", "ranks", "keyless")
             for each in [getattr(group, name)]

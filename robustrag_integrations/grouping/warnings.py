@@ -62,8 +62,9 @@ def _contradiction_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     alike: dict[tuple[str, str], list[str]] = {}
     for passage in (p for group in groups for p in group.passages if readable_origin(p) is not None):
         for other, another in (contradicted := passage.contradicted)[1:]:
-            first, named = contradicted[0]
-            alike.setdefault((first, other), []).append(f"{printable(named.given, 60)}, {printable(another.given, 60)}")
+            first, counted = contradicted[0]
+            given = f"{printable(counted.given, 60)}, {printable(another.given, 60)}"
+            alike.setdefault((first, other), []).append(given)
     said = []
     for (first, other), found in islice(alike.items(), _NAMED):
         one, another = printable(first, 40), printable(other, 40)

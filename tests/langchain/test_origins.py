@@ -48,6 +48,17 @@ def test_where_nobody_names_a_file_the_answer_says_so() -> None:
     assert any("names its origin" in w for w in answer(chunks(10)).warnings)
 
 
+@pytest.mark.parametrize("entry", ["file_path", "url", "Path", "document_name"])
+def test_an_author_chooses_no_weight_beside_the_loaders_source(entry: str) -> None:
+    planted = Document(EVIL, metadata={"title": "x", entry: "https://0.example/", "source": "/uploads/evil.pdf"})
+    found = answer(
+        [planted, *honest(3)], votes=VoteRules(weights={"https://0.example": 20}), aggregation="consensus", final=None
+    )
+    assert sorted(g.votes for g in found.groups) == [1, 1, 1, 20]
+    assert "Paris" in found.text
+    assert any("/uploads/evil.pdf" in w and "name different origins" in w for w in found.warnings)
+
+
 def test_one_document_that_fills_the_retrieval_is_said_to_decide_alone() -> None:
     found = answer(chunks(10, source="long.pdf"))
     assert found.radius == 0
