@@ -61,16 +61,16 @@ def _contradiction_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     """Warn of passages whose entries name different origins."""
     alike: dict[tuple[str, str], list[str]] = {}
     for passage in (p for group in groups for p in group.passages if readable_origin(p) is not None):
-        for other, another in (contradicted := passage.contradicted)[1:]:
-            first, counted = contradicted[0]
+        for other, another in passage.contradicted[1:]:
+            first, counted = passage.contradicted[0]
             given = f"{printable(counted.given, 60)}, {printable(another.given, 60)}"
             alike.setdefault((first, other), []).append(given)
     said = []
     for (first, other), found in islice(alike.items(), _NAMED):
-        one, another = printable(first, 40), printable(other, 40)
+        one, two = printable(first, 40), printable(other, 40)
         said.append(
-            f"{count_of(len(found), 'passage')} whose {one!r} and {another!r} name different origins ({found[0]}): "
-            f"{one!r} counts, and has no weight or tier of its own; group_by={another!r} goes by the other"
+            f"{count_of(len(found), 'passage')} whose {one!r} and {two!r} name different origins ({found[0]}): "
+            f"{one!r} counts, and has no weight or tier of its own; group_by={two!r} goes by the other"
         )
     return said
 

@@ -51,9 +51,8 @@ def test_where_nobody_names_a_file_the_answer_says_so() -> None:
 @pytest.mark.parametrize("entry", ["file_path", "url", "Path", "document_name"])
 def test_an_author_chooses_no_weight_beside_the_loaders_source(entry: str) -> None:
     planted = Document(EVIL, metadata={"title": "x", entry: "https://0.example/", "source": "/uploads/evil.pdf"})
-    found = answer(
-        [planted, *honest(3)], votes=VoteRules(weights={"https://0.example": 20}), aggregation="consensus", final=None
-    )
+    rules = VoteRules(weights={"https://0.example": 20})
+    found = answer([planted, *honest(3)], votes=rules, aggregation="consensus", final=None)
     assert sorted(g.votes for g in found.groups) == [1, 1, 1, 20]
     assert "Paris" in found.text
     assert any("/uploads/evil.pdf" in w and "name different origins" in w for w in found.warnings)
