@@ -28,7 +28,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.plans.endings import fit_for_prompts
 
 _LOG = logging.getLogger(__name__)
-GO_ON = "Go on without it: use another tool, ask in other words, or say that this could not be confirmed."
+GO_ON = "Go on without it: use another tool, ask in other words, or tell the user that this is not confirmed."
 _TOO_FEW = f"The answer was withheld: too few sources say it, and their words may be an attacker's. {GO_ON}"
 
 
@@ -70,9 +70,9 @@ def create_robust_retriever_tool(
 
     Returns:
         A tool with the argument `query`. Its content is the answer, its artifact a dict with `documents` and
-        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. An answer with
-        radius 0 is withheld, as one source may have decided it, and documents that cannot be read (the model fails, say) are not answered from: both are a
-        tool error, which names no text of theirs. The retriever's own errors are raised.
+        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. An answer with radius 0 is withheld,
+        since one source may have decided it, and documents that cannot be read (the model fails, say) are not answered
+        from: both are a tool error, which names no text of theirs. The retriever's own errors are raised.
 
     Raises:
         TypeError, ValueError: no retriever, or an invalid option.
