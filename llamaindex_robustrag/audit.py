@@ -20,6 +20,8 @@ from llama_index.core.instrumentation.events.llm import LLMChatStartEvent, LLMCo
 from llama_index.core.instrumentation.span import active_span_id
 from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.query_engine import MultiStepQueryEngine, SubQuestionQueryEngine
+from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
 from llamaindex_robustrag.grouping import source_of
@@ -77,6 +79,8 @@ class IsolationAudit(BaseCallbackHandler):
         super().__init__([], [])
         self._audit = Audit(on, FIX)
         self._spans: OrderedDict[str, str | None] = OrderedDict()  # open ones, each with the one around it
+        self._composing: OrderedDict[str, None] = OrderedDict()  # calls that make nodes of answers
+        self._composed: OrderedDict[str, None] = OrderedDict()  # the ids of these nodes
         self._managers: list[CallbackManager] = []
 
     def __repr__(self) -> str:
@@ -89,7 +93,8 @@ class IsolationAudit(BaseCallbackHandler):
 
     def learn(self, nodes: Iterable[NodeWithScore | BaseNode]) -> None:
         """Register nodes that no event shows."""
-        self._audit.learn(map(_passage, nodes))
+        found = [n.node if isinstance(n, NodeWithScore) else n for n in nodes]
+        self._audit.learn(_passage(node) for node in found if node.node_id not in self._composed)
 
     def attach(self) -> IsolationAudit:
         """Start listening to all of LlamaIndex in this process."""
@@ -132,6 +137,10 @@ class IsolationAudit(BaseCallbackHandler):
         self._spans[id_] = parent_id
         if len(self._spans) > _MOST_SPANS:
             self._spans.popitem(last=False)
+        if isinstance(instance, (SubQuestionQueryEngine, MultiStepQueryEngine)):
+            _keep(self._composing, [id_])
+        elif parent_id in self._composing and isinstance(instance, BaseSynthesizer):
+            _keep(self._composed, [node.node_id for node in _nodes_in(bound_args.arguments.get("nodes"))])
         self.learn(_nodes_in(list(bound_args.arguments.values())))
         if self._audit.on == "raise" and isinstance(instance, LLM):
             self._watch(instance)
@@ -320,8 +329,13 @@ def _root() -> Any:
     return instrumentation.get_dispatcher()  # type: ignore[attr-defined]
 
 
-def _passage(found: NodeWithScore | BaseNode) -> Passage:
-    node = found.node if isinstance(found, NodeWithScore) else found
+def _keep(known: OrderedDict[str, None], names: Iterable[str]) -> None:
+    known.update(dict.fromkeys(names))
+    while len(known) > _MOST_SPANS:
+        known.popitem(last=False)
+
+
+def _passage(node: BaseNode) -> Passage:
     return Passage(node.get_content(MetadataMode.LLM) or "", metadata=node.metadata, document_id=source_of(node))
 
 
