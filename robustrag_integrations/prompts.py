@@ -161,6 +161,10 @@ class PromptSet:
         phrases: the paper's long form only: asks one group for a list of short phrases; fields `context` and `query`.
         claims: long form only: asks one group for a list of short statements; fields `context` and `query`. None: the
             isolated prompt asks for them.
+        choice: short answers only: asks one group a question of yes or no, with "it depends" as a third answer; fields
+            `context` and `query`. None: the isolated prompt asks those, too.
+        wording: a prompt of your own that words the agreed answer, which stands in place of the passages; fields
+            `agreed` and `query`. None: the answer is shown as a source writes it.
         ours: True if the final prompt is the project's own, whose reply says nothing but agreed words.
         options: the form in which multiple choice is asked for: an option's words, or, as in the paper, its letter.
     """
@@ -170,9 +174,22 @@ class PromptSet:
     keyword: PromptTemplate | None = None
     phrases: PromptTemplate | None = None
     claims: PromptTemplate | None = None
+    choice: PromptTemplate | None = None
+    wording: PromptTemplate | None = None
     ours: bool = False
     options: Options = "words"
 
+
+SHORT_REQUEST = (
+    f'Reply with the answer alone, in a few words. If the text does not contain the answer, reply "{ABSTENTION}".'
+)
+"""What is added to a prompt of the user's when it is asked about one group: sentences agree on nothing."""
+
+CHOICE_REQUEST = f'Reply with one of these alone: Yes, No, It depends. If the text does not say, reply "{ABSTENTION}".'
+"""The same for a question of yes or no."""
+
+AGREED_CONTEXT = "Several sources were asked, and they agree on this answer: {agreed}"
+"""What stands in place of the passages where a prompt of the user's words the agreed answer."""
 
 _AGREED = {
     "short_answer": "Several sources were asked. These are the keywords on which their answers agree.\n"
@@ -261,6 +278,11 @@ _SETS = {
             "Answer the question with these keywords, as briefly as possible. Reply with the answer alone.\n\n",
             "Keywords: {keywords}\n\nQuestion: {query}\nAnswer:",
             ("keywords", "query"),
+        ),
+        choice=PromptTemplate(
+            f"Answer the question using only the text below. {CHOICE_REQUEST}\n\n",
+            "Text:\n{context}\n\nQuestion: {query}\nAnswer:",
+            ("context", "query"),
         ),
         ours=True,
     ),
@@ -394,7 +416,7 @@ def prompts_for(
     if query_first:
         moved: dict[str, Any] = {
             name: _query_first(t)
-            for name in ("isolated", "keyword", "phrases", "claims")
+            for name in ("isolated", "keyword", "phrases", "claims", "choice")
             if (t := getattr(chosen, name))
         }
         chosen = replace(chosen, **moved)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from robustrag_integrations._util.normalise import compatible
@@ -79,6 +79,24 @@ class Abstention:
     def fingerprint(self) -> str:
         """The name of this test in certificates and answers."""
         return "meaning" + (f" and {list(self.phrases)!r}" if self.phrases else "")
+
+
+def abstention_of(given: Callable[[str], bool] | Sequence[str] | None) -> Callable[[str], bool]:
+    """Return the test for abstentions that a setting asks for: a function as it is, phrases beside `is_abstention`.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    if given is None:
+        return is_abstention
+    if callable(given):
+        return given
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise TypeError(
+            "abstention must be a function from a reply to bool, or a list of phrases such as ['keine Ahnung'], got "
+            f"{given!r:.80}"
+        )
+    return Abstention(tuple(given))
 
 
 def is_abstention(response: str) -> bool:

@@ -94,9 +94,16 @@ class Canaries:
         with self._lock:
             self._ran[name] = None
 
-    def unseen(self, name: str, why: str) -> None:
-        """Note a part of the program that ran and could not be given a canary, unless it once had one."""
+    def unseen(self, name: str, why: str, order: str = "") -> None:
+        """Note a part of the program that ran and could not be given a canary, unless it once had one.
+
+        Args:
+            name: the part.
+            why: the reason.
+            order: the text that could not be planted.
+        """
         with self._lock:
+            self._words.pop(order.rpartition(" ")[2], None)
             if name not in self._words.values():
                 self._unseen[name] = why
 

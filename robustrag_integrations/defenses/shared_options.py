@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Annotated, Literal, TypedDict
 
 from robustrag_integrations._util.settings import Setting
+from robustrag_integrations.defenses.agreement.rules import Disagreement
 from robustrag_integrations.keywords.protocol import KeywordExtractor
 from robustrag_integrations.prompts import Options
 from robustrag_integrations.replies.reading import CutReplies
@@ -72,6 +73,32 @@ class KeywordReplyOptions(TypedDict, total=False):
             "invention of the model: abstain; count it, as where passages are in another language than the replies; "
             "with a function as extractor it always counts. In lists and long answers, each group's claims of which no "
             "word stands in its own passages",
+        ),
+    ]
+
+
+class AbstentionOptions(TypedDict, total=False):
+    """Of methods that read replies which may abstain."""
+
+    abstention: Annotated[
+        Callable[[str], bool] | Sequence[str] | None,
+        Setting(
+            None,
+            "a function from a reply to whether it abstains, or phrases that abstain besides what is_abstention "
+            "recognises; one that raises over a reply costs its source",
+        ),
+    ]
+
+
+class DisagreementOptions(TypedDict, total=False):
+    """Of methods that may find no answer although sources give some."""
+
+    disagreement: Annotated[
+        Disagreement | None,
+        Setting(
+            "tell",
+            "the text where sources agree on nothing: tell people who says what, or abstain; other prompts get the "
+            "abstention either way",
         ),
     ]
 

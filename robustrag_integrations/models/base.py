@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 Role = Literal["isolated", "final"]
 Unheard = Literal["not_asked", "cancelled"]
+Scores = Sequence[float]  # of one prompt: per text, the log-probability that it is the whole reply
 
 LEAST_NOISE = 2.0**-15  # the smallest bound on float noise, and the most that float32 explains
 SAFETY = 32  # the bound is this multiple of the measurement
@@ -72,6 +73,7 @@ class Response(Ending):
             refusal=ending.refusal,
             reasoning_chars=ending.reasoning_chars,
             usage=ending.usage,
+            logprobs=ending.logprobs,
         )
 
 
@@ -155,6 +157,28 @@ class TextModel(Model, ABC):
     @abstractmethod
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """`generate` without blocking the event loop; cancelling it cancels the calls."""
+
+    @property
+    def can_score(self) -> bool:
+        """True if it can tell how likely given replies are (`score`)."""
+        return False
+
+    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """Tell how likely each text is as the whole reply to each isolated prompt; nothing is generated.
+
+        Args:
+            prompts: independent ones; no prompt's numbers depend on another.
+            texts: candidates; each is a reply's own text and nothing in it is a prompt.
+
+        Returns:
+            Per prompt, one natural logarithm of a probability per text, that of the token that ends it included; None
+            for a prompt that could not be scored.
+        """
+        return [None] * len(prompts)
+
+    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """`score` without blocking the event loop; cancelling it cancels the calls."""
+        return await asyncio.to_thread(self.score, prompts, texts)
 
     def probe_replies(self) -> Probed:
         """Tell whether `structured` prompts get objects as replies; the first call probes for it, without passages."""

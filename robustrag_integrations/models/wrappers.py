@@ -6,7 +6,16 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.models.base import FinalAnswers, Probed, Response, Role, TextModel, Until, repeats_of
+from robustrag_integrations.models.base import (
+    FinalAnswers,
+    Probed,
+    Response,
+    Role,
+    Scores,
+    TextModel,
+    Until,
+    repeats_of,
+)
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -28,6 +37,19 @@ class AroundModel(TextModel):
     async def aprobe_replies(self) -> Probed:
         """The wrapped model's."""
         return await self._model.aprobe_replies()
+
+    @property
+    def can_score(self) -> bool:
+        """The wrapped model's."""
+        return self._model.can_score
+
+    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """The wrapped model's."""
+        return self._model.score(prompts, texts)
+
+    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """The wrapped model's."""
+        return await self._model.ascore(prompts, texts)
 
     @property
     def state(self) -> object:
@@ -98,6 +120,19 @@ class TwoModels(TextModel):
     async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
         """`generate_until` without blocking the event loop."""
         return await self._for(role).agenerate_until(prompts, role, until)
+
+    @property
+    def can_score(self) -> bool:
+        """The reader's."""
+        return self._reader.can_score
+
+    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """The reader's."""
+        return self._reader.score(prompts, texts)
+
+    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """The reader's."""
+        return await self._reader.ascore(prompts, texts)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the final prompt's answer in pieces."""

@@ -8,8 +8,7 @@ from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Promise, Repeats
 from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.errors import ModelError, TooFewVotesError
@@ -119,10 +118,12 @@ def with_sole_source(plan: Plan) -> Plan:
     if answer.sole_source is None or len(answer.groups) == 1:
         return answer
     copies = sum(group.status == "copy" for group in answer.groups)
-    silent = len(answer.groups) - 1 - copies
+    others = sum(group.status in ANSWERING for group in answer.groups) - 1
+    silent = len(answer.groups) - 1 - copies - others
     said = f"rests on {printable(answer.sole_source, 80)} alone"
     if silent:
-        said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent, none contradicts"
+        said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent"
+        said += ", none contradicts" * (not others)
     if copies:
         said += f"; {count_of(copies, 'other')} {'holds' if copies == 1 else 'hold'} the same text"
     return answer.changed(warnings=(*answer.warnings, said))
@@ -131,7 +132,7 @@ def with_sole_source(plan: Plan) -> Plan:
 def with_retellings(plan: Plan, groups: Sequence[PassageGroup]) -> Plan:
     """Wrap a plan: its answer says how many of the sources that say it tell it in nearly the same words."""
     answer = yield from plan
-    telling = {g.index for g in answer.groups if g.status in ("supports", "mentions") and g.words}
+    telling = {g.index for g in answer.groups if g.status in ("supports", "variant") and g.words}
     if answer.abstained or len(telling) < 2 or not tell_of_copies(answer.warnings):
         return answer
     alike = retold([group for group in groups if group.index in telling])
@@ -148,14 +149,9 @@ def for_prompts(plan: Plan) -> Plan:
 
 
 def fit_for_prompts(answer: RobustAnswer) -> RobustAnswer:
-    """Return the answer as another prompt may hold it (`RobustAnswer.for_prompt`), and an abstention without a radius.
-
-    An abstention is bare: its text may name what sources say.
-    """
+    """Return the answer as another prompt may hold it (`RobustAnswer.for_prompt`), and an abstention without a radius."""
     told = answer.for_prompt()
-    if told.abstained:
-        return told if is_abstention(told.text) else told.changed(text=ABSTENTION)
-    if told.radius or told.settings.get("allow_sole_source"):
+    if told.abstained or told.radius or told.settings.get("allow_sole_source"):
         return told
     return told.withheld(
         "withheld from the next prompt: the answer's radius is 0, so that one source may have decided it; "
@@ -221,7 +217,7 @@ def unsupported_links(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> t
         answer: a defence's answer.
         groups: the groups that it was made from.
     """
-    links = links_in(answer.text)
+    links = () if answer.abstained else links_in(answer.text)  # what an abstention tells has none but sources
     if not links:
         return ()
     by_place = {place: p.text for group in groups for place, p in zip(group.ranks, group.passages, strict=False)}
@@ -229,7 +225,7 @@ def unsupported_links(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> t
     cited = {citation.group for citation in answer.citations}
     known: set[str] = set()
     for group in answer.groups:
-        if group.index in cited if cited else group.status in ("supports", "mentions"):
+        if group.index in cited if cited else group.status in ("supports", "variant"):
             texts = [by_place[p] for p in group.positions if p in by_place] or [by_index.get(group.index, "")]
             known.update(link for text in texts for link in links_in(text))
     return tuple(link for link in links if link not in known)

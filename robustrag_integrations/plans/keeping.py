@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.grouping.passages import GroupBy, Passage
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.requests import Ask, Plan, Reply, Request, noted
+from robustrag_integrations.plans.requests import Ask, Plan, Reply, Request, noted, responses_of
 from robustrag_integrations.prompts import Prompt
 
 
@@ -67,8 +66,8 @@ class Kept:
 
     def note(self, request: Request, reply: Reply) -> None:
         """Keep a reply. Failures and replies that were not waited for are left out: a certificate asks again."""
-        if isinstance(request, Ask) and isinstance(reply, Sequence):
-            pairs = [(p, r) for p, r in zip(request.prompts, reply, strict=True) if r.text is not None]
+        if isinstance(request, Ask):
+            pairs = [(p, r) for p, r in zip(request.prompts, responses_of(reply), strict=True) if r.text is not None]
             if request.role == "final":
                 self.finals.update(pairs)
                 return

@@ -6,7 +6,17 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Protocol
 
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, TextModel, TokenCodec
-from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, ProbeReplies, Reply, Request, Sharpen
+from robustrag_integrations.plans.requests import (
+    Append,
+    Ask,
+    Emit,
+    OpenSession,
+    ProbeReplies,
+    Reply,
+    Request,
+    Score,
+    Sharpen,
+)
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -41,6 +51,8 @@ class TextPerformer:
         """Perform one request."""
         if isinstance(request, ProbeReplies):
             return self._model.probe_replies()
+        if isinstance(request, Score):
+            return self._model.score(request.prompts, request.texts) if self._model.can_score else None
         if not isinstance(request, Ask):
             return None
         if request.until is not None:
@@ -51,6 +63,8 @@ class TextPerformer:
         """Perform one request without blocking the event loop."""
         if isinstance(request, ProbeReplies):
             return await self._model.aprobe_replies()
+        if isinstance(request, Score):
+            return await self._model.ascore(request.prompts, request.texts) if self._model.can_score else None
         if not isinstance(request, Ask):
             return None
         if request.until is not None:

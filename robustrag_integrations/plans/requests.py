@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import Distributions, Opening, Probed, Response, Role, Until
+from robustrag_integrations.models.base import Distributions, Opening, Probed, Response, Role, Scores, Until
 from robustrag_integrations.prompts import Prompt
 
 
@@ -36,6 +36,17 @@ class Ask:
 @dataclass(frozen=True)
 class ProbeReplies:
     """Find out, with a probe without passages, whether the model gives objects; the reply is a `Probed`, None: no."""
+
+
+@dataclass(frozen=True)
+class Score:
+    """Tell how likely each text is as the whole reply to each isolated prompt (`TextModel.score`).
+
+    The reply is, per prompt, one log-probability per text, or None where it has none; None where the model cannot tell.
+    """
+
+    prompts: tuple[Prompt, ...]
+    texts: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -66,8 +77,8 @@ class Emit:
     text: str
 
 
-Request: TypeAlias = Ask | ProbeReplies | OpenSession | Append | Sharpen | Emit
-Reply: TypeAlias = Sequence[Response] | Probed | Opening | Distributions | None
+Request: TypeAlias = Ask | ProbeReplies | Score | OpenSession | Append | Sharpen | Emit
+Reply: TypeAlias = Sequence[Response] | Sequence[Scores | None] | Probed | Opening | Distributions | None
 Plan: TypeAlias = Generator[Request, Reply, RobustAnswer]
 Relay: TypeAlias = Generator[Request, Reply, Reply]
 
@@ -105,7 +116,16 @@ def noted(plan: Plan, note: Callable[[Request, Reply], None]) -> Plan:
 
 
 def responses_of(reply: Reply) -> Sequence[Response]:
-    """Return the reply to an `Ask`, checked to be a sequence."""
+    """Return the reply to an `Ask`, checked to be a sequence of responses."""
     if not isinstance(reply, Sequence):
         raise TypeError(f"the reply to an Ask must be a sequence of Response, got {type(reply).__name__}")
-    return reply
+    return cast("Sequence[Response]", reply)
+
+
+def scores_of(reply: Reply, request: Score) -> list[Scores | None]:
+    """Return the reply to a `Score`, one entry per prompt: None where the model cannot tell."""
+    if reply is None:
+        return [None] * len(request.prompts)
+    if not isinstance(reply, Sequence):
+        raise TypeError(f"the reply to a Score must be a sequence or None, got {type(reply).__name__}")
+    return list(cast("Sequence[Scores | None]", reply))

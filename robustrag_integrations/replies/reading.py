@@ -54,6 +54,8 @@ def counted(
 ) -> Response:
     """Return an isolated response as it counts: its text is the answer alone; `note` says what keeps it from counting.
 
+    Its `logprobs` stay those of the whole reply; they are dropped where its text held more than the answer.
+
     A cut reply abstains, unless what it cut off is no part of its answer. That is so where the answer stands in a form
     that was closed before: a JSON object, `<answer>...</answer>`, or LaTeX's `\\boxed{...}`; this form then counts.
 
@@ -68,7 +70,7 @@ def counted(
         return response
     answer, reason = _read(response)
     if len(answer.text or "") > LONGEST_RESPONSE or answer.text is None:
-        answer = replace(answer, text=(answer.text or "")[:LONGEST_RESPONSE])
+        answer = replace(answer, text=(answer.text or "")[:LONGEST_RESPONSE], logprobs=None)
     if reason is None:
         return answer
     if response.refusal is not None:
@@ -76,9 +78,9 @@ def counted(
     if cut_replies == "count" and (answer.text or "").strip():
         return replace(answer, note=f"{reason}; what is there counts")
     if by_lines and (lines := _whole_lines(response, answer.text or "")):
-        return replace(answer, text=lines, note=f"{reason}; the lines before count")
+        return replace(answer, text=lines, logprobs=None, note=f"{reason}; the lines before count")
     if (complete := _complete(response, answer.text or "", by_line)) is not None:
-        return replace(answer, text=complete, note=f"{reason}; its answer was complete and counts")
+        return replace(answer, text=complete, logprobs=None, note=f"{reason}; its answer was complete and counts")
     return replace(answer, abstains=True, note=reason)
 
 
@@ -141,7 +143,8 @@ def _read(response: Response) -> tuple[Response, str | None]:
     aloud = response.aloud or parts.reasoning_chars > 0
     answer = response
     if parts.answer != response.text or chars != response.reasoning_chars or aloud != response.aloud:
-        answer = replace(response, text=parts.answer, reasoning_chars=chars, aloud=aloud)
+        logprobs = None if parts.reasoning_chars else response.logprobs  # which of them are the answer's is not known
+        answer = replace(response, text=parts.answer, reasoning_chars=chars, aloud=aloud, logprobs=logprobs)
     if response.refusal is not None:
         said = printable(redacted(response.refusal), 200).strip()
         return answer, f"refused{f': {said}' if said else ''}"

@@ -26,7 +26,11 @@ class Ending:
             `tool_calls`: the model called a tool in place of answering; `unknown`: not said.
         refusal: the words of a refusal that the server marked as one; None where it marked none. "": no words.
         reasoning_chars: characters of reasoning that came apart from the text. The reasoning itself is dropped.
-        usage: tokens. Replies that differ in it alone are equal.
+        usage: tokens.
+        logprobs: the natural logarithms of the probabilities of the text's tokens, that of the token that ends it among
+            them where the model gives it, those of reasoning not; None: not known.
+
+    Replies that differ in `usage` and `logprobs` alone are equal.
 
     Raises:
         ValueError, TypeError: a field is something else; a reply that may have been cut must not pass for a whole one.
@@ -36,6 +40,7 @@ class Ending:
     refusal: str | None = None
     reasoning_chars: int = 0
     usage: Usage = field(default=UNTOLD, compare=False)
+    logprobs: tuple[float, ...] | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.finish not in _FINISHES:
@@ -43,6 +48,12 @@ class Ending:
         for name, kinds in _KINDS:
             if not isinstance(value := getattr(self, name), kinds):
                 raise TypeError(f"{name}={value!r:.60} must be {_NAMES[name]}")
+        if self.logprobs is not None and not _are_logprobs(self.logprobs):
+            raise ValueError(f"logprobs={self.logprobs!r:.60} must be a tuple of floats of at most 0, or None")
+
+
+def _are_logprobs(given: object) -> bool:
+    return isinstance(given, tuple) and all(isinstance(value, float) and value <= 0 for value in given)
 
 
 Piece: TypeAlias = str | Ending

@@ -431,3 +431,20 @@ def test_a_stream_that_fails_is_made_up_for_by_a_call(said: list[Piece], empty: 
     list(stream)
     assert stream.answer.text == defense.answer("Who won?", PASSAGES).text == "Hans Wolf"
     assert any(RETRACTED in warning for warning in stream.answer.warnings) is (said == ["Karl"])
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "stay"),
+    [
+        ("Paris", {}, True),
+        (" Paris. ", {}, True),
+        ("Paris", {"reasoning_chars": 9}, True),  # came apart: the model gave those of the answer
+        (THINKS + "Paris", {}, False),
+        ("Par", {"finish": "length"}, True),
+        ("<answer>Paris</answer> since it", {"finish": "length"}, False),
+        ("x" * 100_001, {}, False),
+    ],
+)
+def test_the_logprobs_of_an_answer_are_not_those_of_what_was_dropped(text: str, more: Any, stay: bool) -> None:
+    read = counted(Response(text, logprobs=(-0.1, -0.2), **more))
+    assert read.logprobs == ((-0.1, -0.2) if stay else None)

@@ -1,6 +1,10 @@
 """The data of a reply: what a function may return, and what it costs."""
 
 import asyncio
+import math
+from typing import Any
+
+import pytest
 
 from robustrag_integrations import CallableModel, Ending, Response, Usage
 from robustrag_integrations.prompts import Prompt
@@ -35,3 +39,19 @@ def test_a_stream_ends_in_how_it_ended() -> None:
     assert text == ["one"]
     assert isinstance(ending, Ending)
     assert ending.finish == "stop"
+
+
+def test_replies_that_differ_in_their_logprobs_alone_are_equal() -> None:
+    assert Response("a", logprobs=(-0.1,)) == Response("a")
+    assert hash(Response("a", logprobs=(-0.1,))) == hash(Response("a"))
+
+
+@pytest.mark.parametrize("given", [(0.1,), (math.nan,), [-0.1], ("-0.1",), (-1, -2.0), (True,), -0.1])
+def test_logprobs_that_are_none_are_refused(given: Any) -> None:
+    with pytest.raises(ValueError, match=r"logprobs=.* must be a tuple of floats of at most 0"):
+        Response("a", logprobs=given)
+
+
+def test_a_function_may_say_how_sure_it_was() -> None:
+    model = CallableModel(lambda prompt: Response("Paris", logprobs=(-0.25, -0.5)))
+    assert model.generate([Prompt("x")], "isolated")[0].logprobs == (-0.25, -0.5)

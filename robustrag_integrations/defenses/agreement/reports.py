@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.answer import Dissent
 from robustrag_integrations.defenses.agreement.agreed import Worded
+from robustrag_integrations.keywords.languages import language_of, stop_words
 from robustrag_integrations.keywords.runs import ReplyKeys, longest
 
 _MOST_COUNTS = 200
@@ -54,13 +55,33 @@ def invention_warning(words: Sequence[Worded]) -> str:
     )
 
 
+def variants_of(answer: str | None, keys: Iterable[str], question: str) -> frozenset[str]:
+    """Return the keys that are longer or shorter forms of the answer's: "mayor ruth penn" of "ruth penn".
+
+    One stands in the other at word boundaries, and what it has more is content words of the question's language alone:
+    with a stop word, such as a "not", or a digit, it is another answer. None in a language that is not known.
+    """
+    language = language_of(question)
+    if answer is None or language is None:
+        return frozenset()
+    small = stop_words(language)
+    return frozenset(key for key in keys if key != answer and _is_form(*sorted((answer, key), key=len), small))
+
+
+def _is_form(short: str, long: str, small: frozenset[str]) -> bool:
+    before, found, after = f" {long} ".partition(f" {short} ")
+    rest = f"{before} {after}".split()
+    return bool(found) and all(word.isalpha() and word.casefold() not in small for word in rest)
+
+
 def dissent_warnings(dissent: Sequence[Dissent], answering: int) -> list[str]:
-    """Name the groups that answer something else, with their words."""
+    """Name the sources that answer something else, with their words."""
     if not dissent:
         return []
     groups = sum(len(found.groups) for found in dissent)
     named = "; ".join(
-        f"{printable(found.text, 60)!r} ({printable(', '.join(found.origins), 60)})" for found in dissent[:_MOST_NAMED]
+        f"{printable(found.text, 60)!r} ({printable(', '.join(found.origins), 60)}{', unsure' * found.unsure})"
+        for found in dissent[:_MOST_NAMED]
     )
     more = f"; and {len(dissent) - _MOST_NAMED} more" if len(dissent) > _MOST_NAMED else ""
-    return [f"{groups} of {answering} answering groups {'say' if groups != 1 else 'says'} otherwise: {named}{more}"]
+    return [f"{groups} of {answering} answering sources {'say' if groups != 1 else 'says'} otherwise: {named}{more}"]

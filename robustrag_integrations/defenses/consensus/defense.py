@@ -31,23 +31,22 @@ if TYPE_CHECKING:
 
 
 class ConsensusAggregation(TextDefense):
-    """Short answers from one round of calls: what most of the strongest support says, in the groups' own words.
+    """Short answers from one round of calls: the whole answer that most sources give, in a source's own words.
 
-    Whole answers and runs of words of the replies are counted (`counting.py`). The strongest, and those that more than
-    `share` of its groups say with it, make the answer, each as most groups write it. There is no second call and no
-    threshold to guess: a plurality falls when as many lie as agree.
+    A source's whole answer is one vote, and nothing is cut out of it (`replies/keys.py`). Most votes win. Where answers
+    tie, or no two sources agree, there is no answer, and the text tells who says what. Where the model can tell how
+    likely a given answer is, a tie goes to the one that more of the other sources find likelier.
 
-    Guarantee: replacing the content of any `answer.radius` groups leaves the same answer up to case, spacing and the
-    punctuation at its ends, and of any `answer.radius_verbatim` groups the same letters; those of this run, if the
-    model samples (`answer.determinism`).
+    Guarantee: replacing the content of any `answer.radius` groups leaves the same answer up to case, spacing, an
+    article and the punctuation at its end, and of any `answer.radius_verbatim` groups the same letters; those of this
+    run, if the model samples (`answer.determinism`).
 
-    Theorem (`counting.py`): the answer stays if, whatever r groups say, every other key either remains behind an agreed
-    one, or as the strongest has the same keys on either side of the share, and is said by `min_support` groups.
+    Theorem (`agreement/plurality.py`): the answer stays if, whatever r groups say, it stays ahead of every other one,
+    and of one that nobody has given, and keeps `min_support` votes.
 
     Args:
         model: the model to ask, once per group.
-        task: `short_answer` (default); `long_form` and `list` are counted claim by claim (`agreement/claims/rule.py`),
-            each that `min_support` groups make.
+        task: `short_answer` (default); `list`, counted item by item; `long_form`, the paper's keywords and final call.
         prompts: your own `PromptSet`; None for the project's.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.

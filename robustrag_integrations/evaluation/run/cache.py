@@ -42,6 +42,7 @@ from robustrag_integrations.models.base import (
 )
 from robustrag_integrations.models.wrappers import AroundModel
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.replies.confidence import logprobs_in
 from robustrag_integrations.replies.reply import FinishReason, Piece
 
 Result = TypeVar("Result")
@@ -279,7 +280,7 @@ def metered(model: TextModel, fingerprint: str, cache: CallCache | None) -> Mete
 
 def _entry(response: Response) -> dict[str, Any]:
     """Return the part of a response that is kept: its text, how it ended, and what it took."""
-    names = ("text", "truncated", "finish", "refusal", "reasoning_chars")
+    names = ("text", "truncated", "finish", "refusal", "reasoning_chars", "logprobs")
     return {**{name: getattr(response, name) for name in names}, "usage": plain(response.usage)}
 
 
@@ -296,6 +297,7 @@ def _response(entry: Mapping[str, Any]) -> Response:
         refusal=refusal if isinstance(refusal, str) else None,
         reasoning_chars=chars if is_whole_number(chars, 0) else 0,
         usage=usage,
+        logprobs=logprobs_in(entry.get("logprobs")),
     )
 
 

@@ -1,0 +1,54 @@
+"""The request that asks how likely given replies are."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from robustrag_integrations import CallableModel, Usage
+from robustrag_integrations.models.base import Scores
+from robustrag_integrations.models.wrappers import AroundModel, TwoModels
+from robustrag_integrations.plans.performers import TextPerformer
+from robustrag_integrations.plans.requests import Reply, Score, scores_of
+from robustrag_integrations.prompts import Prompt
+
+REQUEST = Score((Prompt("one"), Prompt("two")), ("a", "bb", "ccc"))
+
+
+class Scoring(CallableModel):
+    """Finds shorter texts likelier, and cannot score the prompt "two"."""
+
+    can_score = True
+
+    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        return [None if prompt.text == "two" else [-float(len(text)) for text in texts] for prompt in prompts]
+
+
+def performed(model: CallableModel | TwoModels | AroundModel) -> list[Reply]:
+    performer = TextPerformer(model)
+    return [performer(REQUEST), asyncio.run(performer.aperform(REQUEST))]
+
+
+def test_a_model_that_can_score_is_asked() -> None:
+    assert performed(Scoring(str)) == [[[-1.0, -2.0, -3.0], None]] * 2
+
+
+def test_a_model_that_cannot_score_is_not_asked() -> None:
+    assert performed(CallableModel(str)) == [None, None]
+    assert CallableModel(str).score(REQUEST.prompts, REQUEST.texts) == [None, None]
+
+
+@pytest.mark.parametrize(("reader", "can"), [(Scoring(str), True), (CallableModel(str), False)])
+def test_of_two_models_the_reader_scores(reader: CallableModel, can: bool) -> None:
+    model = TwoModels(reader, CallableModel(str) if can else Scoring(str))
+    assert model.can_score is can
+    assert performed(model) == [[[-1.0, -2.0, -3.0], None] if can else None] * 2
+
+
+def test_no_reply_is_no_score_of_any_prompt() -> None:
+    assert scores_of(None, REQUEST) == [None, None]
+    assert scores_of([[-1.0], None], REQUEST) == [[-1.0], None]
+    with pytest.raises(TypeError, match="the reply to a Score must be a sequence or None, got Usage"):
+        scores_of(Usage(), REQUEST)  # type: ignore[arg-type]
