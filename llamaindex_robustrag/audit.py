@@ -25,6 +25,7 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
 from llamaindex_robustrag.grouping import source_of
+from llamaindex_robustrag.hosted import hosted_tools
 from llamaindex_robustrag.message_text import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
 from robustrag_integrations.abstention import is_abstention
@@ -40,6 +41,7 @@ FIX = (
     "as_query_engine(response_synthesizer=RobustRAGSynthesizer(llm=llm)), chat with RobustContextChatEngine, and give "
     "agents, routers and sub-questions the engine as a RobustQueryEngineTool"
 )
+_NO_HOSTED = "leave it out, and search by a retriever: RobustQueryEngineTool"
 _METHODS = tuple(
     f"{way}{kind}" for way in ("", "a", "stream_", "astream_") for kind in ("chat", "complete", "chat_with_tools")
 )
@@ -199,8 +201,17 @@ class IsolationAudit(BaseCallbackHandler):
         elif not is_abstention(text):
             self._audit.release(text, 0)
 
-    def look(self, prompt: Sequence[ChatMessage | str], method: str) -> None:
-        """Check the prompt of a call that may emit no event, such as `OpenAI.chat`."""
+    def look(self, prompt: Sequence[ChatMessage | str], method: str, hosted: Sequence[str] = ()) -> None:
+        """Check a call that may emit no event.
+
+        Args:
+            prompt: what the LLM is shown.
+            method: class and method, such as `OpenAI.chat`.
+            hosted: the tools that the LLM's provider runs.
+        """
+        if hosted:
+            problem = f"its provider runs {', '.join(hosted)}: what that finds reaches the model beside all isolation"
+            self._audit.add(Finding("hosted-tool", method, method.partition(".")[0], problem, _NO_HOSTED))
         self._look(prompt, active_span_id.get(), {}, method)
 
     def _watch(self, llm: LLM) -> None:
@@ -274,8 +285,10 @@ class _Calls:
         def around(llm: LLM, *args: Any, **kwargs: Any) -> Any:
             bound = method.__get__(llm, type(llm))
             given = signature(bound).bind(*args, **kwargs).arguments
+            call = {**given, **given.get("kwargs", {})}
+            hosted = hosted_tools(llm, call)
             for audit in self._audits:
-                audit.look(_shown({**given, **given.get("kwargs", {})}), f"{type(llm).__name__}.{method.__name__}")
+                audit.look(_shown(call), f"{type(llm).__name__}.{method.__name__}", hosted)
             return bound(*args, **kwargs)
 
         return around

@@ -180,7 +180,7 @@ class Audit:
 
     def _answer_without_radius(self, answer: str, path: str, component: str) -> Finding:
         problem = f"the prompt holds an answer of {len(answer)} characters without a radius: one document may decide it"
-        fix = "pass on answers with a radius alone: votes=VoteRules(min_radius=1)"
+        fix = f"pass on answers with a radius alone (votes=VoteRules(min_radius=1)): {self._fix}"
         return Finding("answer-without-radius", path, component, problem, fix)
 
     def _unproved_in(self, texts: Sequence[str], prompt: str) -> str | None:
