@@ -36,6 +36,8 @@ _GAP = "\ue000"  # where a template has its values
 class IsolationAudit(BaseCallbackHandler):
     """A callback handler that checks every prompt of its runs: no prompt may hold texts of two groups.
 
+    Nor may it hold a robust answer with radius 0, nor a model be offered tools that its provider runs.
+
     It learns what was retrieved from retrievers, from tools (their documents, as objects or JSON), and from documents
     in inputs and outputs of steps. It sees text of 30 characters or more as it was retrieved, up to spacing and JSON
     escapes; several copies of one text count as one group. What it does not see: text that a function fetches without

@@ -149,7 +149,7 @@ def for_prompts(plan: Plan) -> Plan:
 
 
 def fit_for_prompts(answer: RobustAnswer) -> RobustAnswer:
-    """Return the answer as another prompt may hold it (`RobustAnswer.for_prompt`), and an abstention without a radius."""
+    """Return the answer as another prompt may hold it (`RobustAnswer.for_prompt`): an abstention without a radius."""
     told = answer.for_prompt()
     if told.abstained or told.radius or told.settings.get("allow_sole_source"):
         return told
