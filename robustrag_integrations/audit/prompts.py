@@ -175,7 +175,7 @@ class Audit:
 
     def _canary(self, where: str, path: str, component: str) -> Finding:
         problem = f"the prompt holds a canary that was planted in what {where!r} returned"
-        fix = f"{self._fix}; or say that nobody else writes what it returns: trusted=[{where!r}]"
+        fix = f"{self._fix}; a tool whose results nobody else writes goes into trusted="
         return Finding("canary", path, component, problem, fix, (where,))
 
     def _answer_without_radius(self, answer: str, path: str, component: str) -> Finding:
