@@ -37,7 +37,7 @@ def create_robust_node(
         llm: see `create_robust_documents_chain`.
         prompt: see there.
         answer_key: under which key of the state the answer goes; under `messages`, which other models read, it is an
-            `AIMessage`, and one that rests on one source alone an abstention (`allow_sole_source`).
+            `AIMessage`, and one that a sole source gives an abstention (`allow_sole_source`).
         robustness_key: and the report, a `RobustAnswer.to_dict()`, which a checkpointer can store; None leaves it out.
         options: the keyword arguments of `create_robust_documents_chain`.
 

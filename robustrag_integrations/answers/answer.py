@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,13 +25,16 @@ from robustrag_integrations.answers.links import without_links
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, tokens_in_words
 from robustrag_integrations.prompts import ABSTENTION
 
-GroupStatus = Literal["supports", "mentions", "differs", "abstained", "copy", "failed", "not_asked"]
+GroupStatus = Literal["supports", "variant", "differs", "unsure", "abstained", "failed", "copy", "not_asked"]
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
 
 SCHEMA = "robustrag/answer/1"
-_ANSWERS = ("supports", "mentions", "differs")  # statuses of groups that answer
+ANSWERING: tuple[GroupStatus, ...] = ("supports", "variant", "differs", "unsure")  # statuses of groups that answer
 _MOST_SHOWN = 10  # dissenting answers in `explain()`
-_LONGEST_DISSENT = 300  # characters of one
+_MOST_TOLD = 5  # answers in the text that tells of a disagreement
+_MOST_NAMED = 3  # origins of one
+LONGEST_SHOWN = 300  # characters of one source's reply
+_SCHEME = re.compile(r"\A[a-z][a-z0-9+.-]{0,20}://", re.I)  # without it, nothing makes a link of an address
 T = TypeVar("T")
 Record = TypeVar("Record", bound="_Record")
 
@@ -59,26 +63,30 @@ class GroupReport(_Record):
         index: the group's place (0-based), as given by `isolate`; what people read counts groups from 1.
         passage_ids: the ids of its passages, in rank order.
         origins: the origins of its passages, as their metadata spells them, without repeats.
-        status: `supports`: its whole answer is the answer; `mentions`: the answer's words stand in something longer,
-            or it says a part of them; `differs`: it answers something else; `abstained`; is a `copy` of another group's
-            text with the same reply, which counts once; `failed` (counted as an abstention); or was `not_asked`, or
-            cancelled, as the other groups had decided the answer (`stop_when_decided`).
+        status: `supports`: its answer is the one that is shown; `variant`: a longer or shorter form of it, counted
+            apart; `differs`: it answers something else; `unsure`: the same, of which the model is unsure, or an answer
+            that does not count for that reason (`unsure="abstain"`); `abstained`; `failed` (counted as an abstention);
+            a `copy` of another group's text with the same reply, which counts once; or `not_asked`, or cancelled, as
+            the other groups had decided the answer (`stop_when_decided`).
         response: its isolated response. For decoding aggregation: the answer up to where this group would have gone
             on differently, and its own next token.
-        keywords: its whole answer as it is counted; with an extractor of your own its keywords, sorted.
+        keywords: the key of its answer, by which it is counted; for keyword aggregation its keywords, sorted.
         choice: voting: the index of the option voted for.
         margin: the votes or counts by which a group that differs lost, in the unit of `margin_unit` of the answer.
         error: the reason for its failure.
         truncated: True if its passages were cut to fit the model's context.
         positions: the places (0-based; rank 1 is at 0) of its passages among those that the defence was given.
-        words: the words of the answer that it says, as it writes them; for voting the option that it chose.
+        words: its answer as it writes it, without wrapping; for voting the option that it chose; for keyword
+            aggregation the retained keywords that it says.
         note: the reason for not counting its response, or not in full, where the model did not fail: cut, or refused.
         reasoning_chars: number of characters of reasoning that came with its response; they count for nothing.
         usage: tokens of its isolated calls; what is not known is None. Reports that differ in it alone are equal.
         votes: its number of votes.
         copy_of: the group that it is a copy of.
         tier: the trust label of its origin (`VoteRules.tiers`).
-        dated: the oldest date of its passages, where votes or tiers go by date.
+        dated: the oldest date of its passages: the entry by which votes or tiers go, else `date`.
+        confidence: how sure the model was of its reply, from 0 to 1 (`replies.confidence`); None: not known. It counts
+            for nothing.
     """
 
     index: int
@@ -100,11 +108,12 @@ class GroupReport(_Record):
     copy_of: int | None = None
     tier: str | None = None
     dated: str | None = None
+    confidence: float | None = None
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement of a long answer, or one item of a list.
+    """One item of a list.
 
     Attributes:
         text: in the words that most of its groups write.
@@ -129,7 +138,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Dissent:
-    """An answer that groups give in place of the one that is shown. The radius does not cover it.
+    """An answer that groups give in place of the one that is shown, or beside others where none is.
 
     Attributes:
         text: in the words of the first of them.
@@ -137,8 +146,9 @@ class Dissent:
         groups: their indices.
         origins: the origins of their passages, without repeats.
         tier: of the tiers of these groups the most trusted one; None without tiers.
-        dated: the newest date of these groups; None where one has none, and where nothing goes by date.
+        dated: the newest date of these groups; None where one has none.
         superseded_by: the date of the newest group that supports the answer, where it is later than `dated`.
+        unsure: True if the model is unsure of it in all of these groups.
     """
 
     text: str
@@ -148,6 +158,7 @@ class Dissent:
     tier: str | None = None
     dated: str | None = None
     superseded_by: str | None = None
+    unsure: bool = False
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,12 +166,13 @@ class RobustAnswer(_Record):
     """An answer with its radius.
 
     Attributes:
-        text: the answer; the abstention's words when `abstained`.
+        text: the answer; when `abstained`, the abstention's words, or where sources disagree what they say.
         radius: the largest r such that replacing the content of any r groups cannot change `text` (attacker:
             substitution(r); groups, not passages; each keeps its source) up to case, spacing and the punctuation at
             its ends. 0 means no guarantee.
-            With `min_radius` set: `text` stays as it is or becomes an abstention. For long answers and lists it is
-            about the set of `claims`; their order and wording are for eyes.
+            With `min_radius` set: `text` stays as it is or becomes an abstention. Of an answer that a prompt of the
+            user's worded, it is about the agreed answer in it (`evidence["agreed"]`); of a list, about the set of
+            `claims`; their order and wording are for eyes.
         abstained: no group could answer, nothing they said was agreed on, or the radius was below `min_radius`.
         query: the question.
         defense: the defence's name.
@@ -171,7 +183,8 @@ class RobustAnswer(_Record):
         settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
         evidence: the numbers that decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
         margin_unit: the unit of a group's `margin`.
-        radius_unit: the unit of the radius: `groups`, or `votes` where groups have several (`VoteRules.weights`).
+        radius_unit: the unit of the radius: `groups`; `votes` where groups have several (`VoteRules.weights`);
+            `passages` where none names its origin, so that one author may have written several.
         reasoning_chars: characters of reasoning that came with the replies; they count for nothing and are shown
             nowhere.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
@@ -213,9 +226,9 @@ class RobustAnswer(_Record):
     def __repr__(self) -> str:
         """One line; `explain()` is the account, and `to_dict()` all of it."""
         verdict = "abstained, " if self.abstained else ""
-        unit = "votes" if self.radius_unit == "votes" else "groups"
         return (
-            f"RobustAnswer({printable(self.text, 80)!r}, {verdict}radius={self.radius} of {self.whole} {unit}, "
+            f"RobustAnswer({printable(self.text, 80)!r}, {verdict}radius={self.radius} of {self.whole} "
+            f"{printable(self.radius_unit, 20)}, "
             f"citations={len(self.citations)}, warnings={len(self.warnings)}; to_dict() has all of it)"
         )
 
@@ -295,26 +308,30 @@ class RobustAnswer(_Record):
 
     @property
     def sole_source(self) -> str | None:
-        """The origin of the one group that answers, where all others are silent; None for any other answer.
+        """The origin of the one source that the answer rests on; None for any other answer.
 
-        The text is then that group's alone. Its origin is as its metadata spells it, or the ids of its passages.
+        No other one says it, and either nothing else is said with certainty, or this one has a single vote. The text is
+        that source's alone. Its origin is as its metadata spells it, or the ids of its passages.
         """
-        answering = [group for group in self.groups if group.status in _ANSWERS]
-        if self.abstained or len(answering) != 1 or any(group.status == "not_asked" for group in self.groups):
+        supporting = [group for group in self.groups if group.status == "supports"]
+        if self.abstained or len(supporting) != 1 or any(group.status == "not_asked" for group in self.groups):
             return None
-        [sole] = answering
-        if sole.status == "supports" and not sole.words:
-            return None  # of a method that does not ask in isolation
+        [sole] = supporting
+        outvotes = sole.votes > 1 and any(group.status in ("variant", "differs") for group in self.groups)
+        if not sole.words or outvotes:
+            return None  # of a method that does not ask in isolation, or of a source that was given more votes
         return ", ".join(sole.origins or sole.passage_ids)
 
     def for_prompt(self) -> RobustAnswer:
         """The answer as another prompt may hold it: an agent's, a tool's, a chat history, or a next question's.
 
-        One that rests on a sole source, or shows a word that one vote alone is for, is an abstention there, unless
-        `allow_sole_source` is set (`VoteRules`).
+        What sources say where they agree on nothing is for people: here it is an abstention. So is an answer that rests
+        on a sole source, unless `allow_sole_source` is set (`VoteRules`).
         """
+        if self.abstained:
+            return self if self.text == ABSTENTION else self.changed(text=ABSTENTION)
         alone = self.sole_source is not None or self.evidence.get("support") == 1
-        if self.abstained or not alone or self.settings.get("allow_sole_source"):
+        if not alone or self.settings.get("allow_sole_source"):
             return self
         source = printable(self.sole_source or "one source", 80)
         return self.withheld(
@@ -342,17 +359,23 @@ class RobustAnswer(_Record):
 
     @property
     def dissent(self) -> tuple[Dissent, ...]:
-        """The answers that groups give in place of `text`; none next to an abstention.
+        """Every other answer that groups give; where there is no answer, every answer.
 
-        First those of another tier than the answer's, then those with most votes. Claims stand beside each other: those
-        that too few groups make are `evidence["left_out"]`.
+        First those of another tier than the answer's, then those with most votes. The items of a list stand beside each
+        other: those that too few groups give are `evidence["left_out"]`.
         """
-        if self.claims:
-            return ()
-        alike: dict[str, list[GroupReport]] = {}
+        return () if self.claims else self._answers_of(("differs", "unsure"))
+
+    @property
+    def variants(self) -> tuple[Dissent, ...]:
+        """The longer and shorter forms of the answer that groups give; each has been counted apart."""
+        return self._answers_of(("variant",))
+
+    def _answers_of(self, statuses: Sequence[GroupStatus]) -> tuple[Dissent, ...]:
+        alike: dict[object, list[GroupReport]] = {}
         for group in self.groups:
-            if group.status == "differs" and not self.abstained:
-                alike.setdefault(" ".join(_words(group).casefold().split()).rstrip(".!"), []).append(group)
+            if group.status in statuses:
+                alike.setdefault(group.keywords or group.words or group.response, []).append(group)
         supporting = [group for group in self.groups if group.status == "supports"]
         own, tiers = max((g.dated for g in supporting if g.dated), default=None), list(self.tier_sizes)
         found = []
@@ -367,10 +390,25 @@ class RobustAnswer(_Record):
                 min((g.tier for g in groups if g.tier), key=tiers.index, default=None),
                 dated,
                 own if dated and own and dated < own else None,
+                all(g.status == "unsure" for g in groups),
             )
             found.append(dissent)
         answering = {group.tier for group in supporting}
         return tuple(sorted(found, key=lambda dissent: (dissent.tier in answering, -dissent.support)))
+
+    def telling(self, said: str, told: Sequence[Dissent] | None = None) -> RobustAnswer:
+        """Return the abstention whose text tells people what sources say; itself where none says anything.
+
+        Args:
+            said: the words that come first, such as "Sources disagree".
+            told: the answers to tell; all for None.
+        """
+        listed = self.dissent if told is None else tuple(told)
+        if not self.abstained or not listed:
+            return self
+        shown = "; ".join(map(_told, listed[:_MOST_TOLD]))
+        more = f"; and {len(listed) - _MOST_TOLD} more" if len(listed) > _MOST_TOLD else ""
+        return self.changed(text=f"{said}: {shown}{more}")
 
     def supporting(self, items: Sequence[T]) -> list[T]:
         """Return those of the items that support the answer, in their order.
@@ -437,6 +475,7 @@ class RobustAnswer(_Record):
         left_out = self.evidence.get("left_out") or ()
         lines += [f"Left out: {restored(Claim, claim).in_words(unit)}" for claim in left_out[:_MOST_SHOWN]]
         lines += [f"Differs:  {_dissent(d)}" for d in self.dissent[:_MOST_SHOWN]]
+        lines += [f"Variant:  {_dissent(d)}, counted apart" for d in self.variants[:_MOST_SHOWN]]
         lines += [f"Warning:  {printable(w)}" for w in self.warnings]
         lines += [f"Source:   [{c.number}] {_names(c)}: {printable(', '.join(c.words), 60)}" for c in self.citations]
         rows = [_row(g, self.margin_unit) for g in self.groups]
@@ -501,13 +540,23 @@ def _dissent(found: Dissent) -> str:
     named = printable(", ".join(found.origins), 60)
     where = f"{named}; group{'s' * (len(found.groups) > 1)} {groups}"
     tier = f"; {printable(found.tier, 60)}" if found.tier else ""
-    superseded = f"; of {found.dated}, superseded by {found.superseded_by}" if found.superseded_by else ""
-    return f"{printable(found.text, 100)} ({where}{tier}{superseded})"
+    dated = f"; of {found.dated}" if found.dated else ""
+    superseded = f", superseded by {found.superseded_by}" if found.superseded_by else ""
+    return f"{printable(found.text, 100)} ({where}{tier}{dated}{superseded}{'; unsure' * found.unsure})"
+
+
+def _told(found: Dissent) -> str:
+    """One answer and who gives it, as people read it."""
+    named = ", ".join(printable(_SCHEME.sub("", origin), 60) for origin in found.origins[:_MOST_NAMED])
+    more = f" and {len(found.origins) - _MOST_NAMED} more" if len(found.origins) > _MOST_NAMED else ""
+    dated = f", {found.dated}" if found.dated else ""
+    return f"{found.text} ({named}{more}{dated}{', unsure' * found.unsure})"
 
 
 def _words(group: GroupReport) -> str:
-    """Return the answer of a group that differs, without its links."""
-    return without_links((", ".join(group.words) or group.response or "").strip()[:_LONGEST_DISSENT])
+    """Return a group's answer as people are shown it: in one line, without its links."""
+    text = " ".join((", ".join(group.words) or group.response or "").split())
+    return without_links(text[:LONGEST_SHOWN]) + "…" * (len(text) > LONGEST_SHOWN)
 
 
 def _names(of: GroupReport | Citation) -> str:

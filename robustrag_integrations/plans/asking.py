@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
-from functools import cache
 from operator import attrgetter
 from typing import Any, Generic, TypeVar, cast
 
@@ -133,9 +132,10 @@ def read_responses(responses: Sequence[Response], read: Callable[[Response], Rea
     """Read each response; equal ones once, whatever each of them cost."""
     known: dict[Any, Reading[Found]] = {}
     readings = []
-    for response, compared in zip(responses, map(_COMPARED, responses), strict=True):
-        if (reading := known.get(compared)) is None:
-            reading = known[compared] = read(response)
+    for response in responses:
+        same = (_COMPARED(response), response.logprobs)
+        if (reading := known.get(same)) is None:
+            reading = known[same] = read(response)
         if reading.response.usage is not response.usage:
             reading = replace(reading, response=replace(reading.response, usage=response.usage))
         readings.append(reading)
@@ -172,7 +172,7 @@ def ask_groups(
     Raises:
         QuorumError: too many groups failed.
     """
-    weights, read = [group.weight for group in groups], cache(read)
+    weights = [group.weight for group in groups]
     needed = quorum.needed(sum(weights))
     prompts = [replace(p, blank=True) if g.is_empty else p for p, g in zip(prompts, groups, strict=True)]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Promise, Repeats
 from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.errors import ModelError, TooFewVotesError
@@ -105,7 +105,7 @@ def too_few_groups(
         groups=tuple(report(group) for group in groups),
         warnings=(*warnings, *grouping_warnings(groups, rules.by), why),
         settings={**settings, **rules.as_dict()},
-        radius_unit=rules.unit,
+        radius_unit=rules.unit_of(groups),
     )
     _refuse(rules, why, answer)
     yield Emit(answer.text)
@@ -118,10 +118,12 @@ def with_sole_source(plan: Plan) -> Plan:
     if answer.sole_source is None or len(answer.groups) == 1:
         return answer
     copies = sum(group.status == "copy" for group in answer.groups)
-    silent = len(answer.groups) - 1 - copies
+    others = sum(group.status in ANSWERING for group in answer.groups) - 1
+    silent = len(answer.groups) - 1 - copies - others
     said = f"rests on {printable(answer.sole_source, 80)} alone"
     if silent:
-        said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent, none contradicts"
+        said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent"
+        said += ", none contradicts" * (not others)
     if copies:
         said += f"; {count_of(copies, 'other')} {'holds' if copies == 1 else 'hold'} the same text"
     return answer.changed(warnings=(*answer.warnings, said))
@@ -130,7 +132,7 @@ def with_sole_source(plan: Plan) -> Plan:
 def with_retellings(plan: Plan, groups: Sequence[PassageGroup]) -> Plan:
     """Wrap a plan: its answer says how many of the sources that say it tell it in nearly the same words."""
     answer = yield from plan
-    telling = {g.index for g in answer.groups if g.status in ("supports", "mentions") and g.words}
+    telling = {g.index for g in answer.groups if g.status in ("supports", "variant") and g.words}
     if answer.abstained or len(telling) < 2 or not tell_of_copies(answer.warnings):
         return answer
     alike = retold([group for group in groups if group.index in telling])
@@ -146,7 +148,7 @@ def for_prompts(plan: Plan) -> Plan:
     return answer
 
 
-def with_rules(plan: Plan, rules: VoteRules) -> Plan:
+def with_rules(plan: Plan, rules: VoteRules, groups: Sequence[PassageGroup]) -> Plan:
     """Wrap a plan: an answer whose radius is below `rules.min_radius` becomes an abstention.
 
     Nothing is shown before the radius is known: the plan's pieces are held back, and its final call is not streamed.
@@ -157,8 +159,8 @@ def with_rules(plan: Plan, rules: VoteRules) -> Plan:
         TooFewVotesError: with `below="raise"`.
     """
     answer = yield from (_held_back(plan) if rules.min_radius else plan)
-    if (told := rules.as_dict()) or rules.unit != answer.radius_unit:
-        answer = replace(answer, settings={**answer.settings, **told}, radius_unit=rules.unit)
+    if (told := rules.as_dict()) or rules.unit_of(groups) != answer.radius_unit:
+        answer = replace(answer, settings={**answer.settings, **told}, radius_unit=rules.unit_of(groups))
     if answer.tier_budgets is not None:
         tiers = rules.tiers_of(answer.tier_sizes)
         answer = answer.changed(tier_budgets=tuple({t: b.get(t, 0) for t in tiers} for b in answer.tier_budgets))
@@ -204,7 +206,7 @@ def unsupported_links(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> t
         answer: a defence's answer.
         groups: the groups that it was made from.
     """
-    links = links_in(answer.text)
+    links = () if answer.abstained else links_in(answer.text)  # what an abstention tells has none but sources
     if not links:
         return ()
     by_place = {place: p.text for group in groups for place, p in zip(group.ranks, group.passages, strict=False)}
@@ -212,7 +214,7 @@ def unsupported_links(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> t
     cited = {citation.group for citation in answer.citations}
     known: set[str] = set()
     for group in answer.groups:
-        if group.index in cited if cited else group.status in ("supports", "mentions"):
+        if group.index in cited if cited else group.status in ("supports", "variant"):
             texts = [by_place[p] for p in group.positions if p in by_place] or [by_index.get(group.index, "")]
             known.update(link for text in texts for link in links_in(text))
     return tuple(link for link in links if link not in known)

@@ -1,31 +1,72 @@
-"""Consensus: one round of calls, and an answer made of the commonest key and what most of its groups say with it."""
+"""Consensus: one round of calls; every source's whole answer is one vote, and most votes win."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from fractions import Fraction
-from typing import Annotated
+from typing import Annotated, Literal
 
+from robustrag_integrations._util.settings import Setting
+from robustrag_integrations.defenses.agreement.rules import Agreement
 from robustrag_integrations.defenses.registry import Method, register
 from robustrag_integrations.defenses.shared_options import (
-    SHARE,
+    AbstentionOptions,
     CutReplyOptions,
-    KeywordReplyOptions,
+    DisagreementOptions,
     QuorumOptions,
-    ShareOptions,
 )
 
+Unsure = Literal["count", "abstain"]
+Wording = Literal["model", "source"]
 
-class ConsensusOptions(ShareOptions, KeywordReplyOptions, QuorumOptions, CutReplyOptions, total=False):
+
+class ConsensusOptions(AbstentionOptions, DisagreementOptions, QuorumOptions, CutReplyOptions, total=False):
     """The settings of consensus aggregation."""
 
-    share: Annotated[float | Fraction | None, replace(SHARE, least=0.5)]
+    min_support: Annotated[
+        int | None, Setting(2, "number of sources that must give an answer", least=1, threshold=True, tries=(1, 2, 3))
+    ]
+    agreement: Annotated[
+        Agreement | None,
+        Setting(
+            "plurality",
+            "what wins: the answer of most sources, or only one of more than half of those that answer (majority), "
+            "which errs less and abstains more",
+            threshold=True,
+        ),
+    ]
+    unsure: Annotated[
+        Unsure | None,
+        Setting(
+            "count",
+            "effect of a reply of which the model is unsure: count like any other, or abstain, which suits weak "
+            "models; needs log-probabilities",
+        ),
+    ]
+    sure_from: Annotated[
+        float | None,
+        Setting(0.5, "confidence from which the model is sure of a reply (replies/confidence.py)", least=0, most=1),
+    ]
+    runoff: Annotated[
+        bool | None,
+        Setting(
+            True,
+            "a tie goes to the answer that more of the other sources find likelier, where the model can tell "
+            "(LocalModel, servers with prompt_logprobs)",
+        ),
+    ]
+    wording: Annotated[
+        Wording | None,
+        Setting(
+            "model",
+            "with a prompt of your own: one more call with it words the agreed answer, which is shown if it says that "
+            "answer and nothing else; source: the answer is shown as a source writes it",
+        ),
+    ]
 
 
 CONSENSUS = register(
     Method(
         name="consensus",
-        summary="one round: what most of the strongest support says, in the groups' own words; any model",
+        summary="one round: the whole answer that most sources give, in a source's own words; any model",
         tasks=("short_answer", "long_form", "list"),
         needs="text",
         defense="robustrag_integrations.defenses.consensus.defense:ConsensusAggregation",

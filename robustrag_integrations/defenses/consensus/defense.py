@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.agreement.claims.certificate import claims_certification_plan
-from robustrag_integrations.defenses.agreement.claims.plan import claims_plan
-from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
+from robustrag_integrations.defenses.agreement.list_certificate import list_certification_plan
+from robustrag_integrations.defenses.agreement.lists import ListSettings, list_plan
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.consensus import CONSENSUS
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
+from robustrag_integrations.defenses.keyword.plan import keyword_plan
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.requests import Plan
@@ -31,23 +33,22 @@ if TYPE_CHECKING:
 
 
 class ConsensusAggregation(TextDefense):
-    """Short answers from one round of calls: what most of the strongest support says, in the groups' own words.
+    """Short answers from one round of calls: the whole answer that most sources give, in a source's own words.
 
-    Whole answers and runs of words of the replies are counted (`counting.py`). The strongest, and those that more than
-    `share` of its groups say with it, make the answer, each as most groups write it. There is no second call and no
-    threshold to guess: a plurality falls when as many lie as agree.
+    A source's whole answer is one vote, and nothing is cut out of it (`replies/keys.py`). Most votes win. Where answers
+    tie, or no two sources agree, there is no answer, and the text tells who says what. Where the model can tell how
+    likely a given answer is, a tie goes to the one that more of the other sources find likelier.
 
-    Guarantee: replacing the content of any `answer.radius` groups leaves the same answer up to case, spacing and the
-    punctuation at its ends, and of any `answer.radius_verbatim` groups the same letters; those of this run, if the
-    model samples (`answer.determinism`).
+    Guarantee: replacing the content of any `answer.radius` groups leaves the same answer up to case, spacing, an
+    article and the punctuation at its end, and of any `answer.radius_verbatim` groups the same letters; those of this
+    run, if the model samples (`answer.determinism`).
 
-    Theorem (`counting.py`): the answer stays if, whatever r groups say, every other key either remains behind an agreed
-    one, or as the strongest has the same keys on either side of the share, and is said by `min_support` groups.
+    Theorem (`agreement/plurality.py`): the answer stays if, whatever r groups say, it stays ahead of every other one,
+    and of one that nobody has given, and keeps `min_support` votes.
 
     Args:
         model: the model to ask, once per group.
-        task: `short_answer` (default); `long_form` and `list` are counted claim by claim (`agreement/claims/rule.py`),
-            each that `min_support` groups make.
+        task: `short_answer` (default); `list`, counted item by item; `long_form`, the paper's keywords and final call.
         prompts: your own `PromptSet`; None for the project's.
         accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
             `answer.determinism` still says what holds.
@@ -65,7 +66,7 @@ class ConsensusAggregation(TextDefense):
     takes_weights = True
     decides_early = True
     settings_type = ConsensusSettings
-    settings: ConsensusSettings | ClaimSettings
+    settings: ConsensusSettings | KeywordSettings | ListSettings
     promise = Promise("the answer of this run")
 
     def __init__(self, model: TextModel, **given: Unpack[ConsensusArguments]) -> None:
@@ -73,30 +74,30 @@ class ConsensusAggregation(TextDefense):
 
     @classmethod
     def takes(cls, settings: object) -> bool:
-        """True if these are settings of this method, for keywords or for claims."""
-        return isinstance(settings, (ConsensusSettings, ClaimSettings))
+        """True if these are settings of this method, for short answers, long ones or lists."""
+        return isinstance(settings, (ConsensusSettings, KeywordSettings, ListSettings))
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: ConsensusSettings | ClaimSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: ConsensusSettings | KeywordSettings | ListSettings) -> Plan:
         """Return the plan: one round of calls."""
         refuse_choices(inputs.choices, ConsensusAggregation)
-        if isinstance(settings, ClaimSettings):
-            return claims_plan(
-                inputs.query,
-                inputs.groups,
-                settings,
-                defense="consensus",
-                rules=inputs.rules,
-                model_warnings=inputs.caveats,
+        rules, caveats = inputs.rules, inputs.caveats
+        if isinstance(settings, KeywordSettings):
+            return keyword_plan(
+                inputs.query, inputs.groups, settings, rules=rules, defense="consensus", model_warnings=caveats
             )
-        return consensus_plan(inputs.query, inputs.groups, settings, rules=inputs.rules, model_warnings=inputs.caveats)
+        if isinstance(settings, ListSettings):
+            return list_plan(inputs.query, inputs.groups, settings, rules=rules, model_warnings=caveats)
+        return consensus_plan(inputs.query, inputs.groups, settings, rules=rules, model_warnings=caveats)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run that certifies a question with this defence's model and settings."""
         refuse_choices(choices, type(self))
         same_batches = self.model.shares_batches
-        if isinstance(self.settings, ClaimSettings):
-            plan = claims_certification_plan(question, self.settings, same_batches=same_batches)
+        if isinstance(self.settings, KeywordSettings):
+            plan = keyword_certification_plan(question, self.settings, same_batches=same_batches)
+        elif isinstance(self.settings, ListSettings):
+            plan = list_certification_plan(question, self.settings, same_batches=same_batches)
         else:
             plan = consensus_certification_plan(question, self.settings, same_batches=same_batches)
         return text_run("consensus", question, plan, self.model, metric, self.settings.as_dict())

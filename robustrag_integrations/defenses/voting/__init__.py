@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from robustrag_integrations.defenses.registry import Method, register
-from robustrag_integrations.defenses.shared_options import ChoiceOptions, CutReplyOptions, QuorumOptions
+from robustrag_integrations.defenses.shared_options import (
+    ChoiceOptions,
+    CutReplyOptions,
+    DisagreementOptions,
+    QuorumOptions,
+)
 
 
-class VotingOptions(ChoiceOptions, QuorumOptions, CutReplyOptions, total=False):
+class VotingOptions(ChoiceOptions, DisagreementOptions, QuorumOptions, CutReplyOptions, total=False):
     """The settings of majority voting."""
 
 

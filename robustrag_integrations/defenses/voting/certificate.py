@@ -1,10 +1,12 @@
 """Certificate of a majority vote (paper, section IV-A, the warm-up example, without its slack).
 
-The options are known, so R is always finite: an option is possible if it wins with all corrupted groups voting for it.
+The options are known, so R is always finite: an option is possible if it wins with all corrupted groups voting for it,
+and the abstention if they can bring about a tie.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -14,22 +16,11 @@ from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
-from robustrag_integrations.defenses.voting.counting import tally_votes
-from robustrag_integrations.defenses.voting.settings import VotingSettings
+from robustrag_integrations.defenses.agreement.plurality import possible_winners
+from robustrag_integrations.defenses.voting.settings import RULE, VotingSettings
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.prompts import ABSTENTION
-
-
-def possible_winners(votes: Sequence[int | None], options: int, corrupted: int) -> list[int | None]:
-    """Return the options that can win next to m' corrupted groups; None is among them if possibly no group votes.
-
-    All corrupted groups voting for an option is the best they can do for it.
-    """
-    winners = {tally_votes([*votes, *[option] * corrupted], options).winner for option in range(options)}
-    if all(vote is None for vote in votes):
-        winners.add(None)
-    return sorted(winners, key=lambda w: -1 if w is None else w)
 
 
 def voting_certification_plan(
@@ -56,13 +47,13 @@ def _certify_case(
     ledger: Ledger,
 ) -> Asking[None]:
     votes = [reading.found for reading in readings]
-    winners = possible_winners(votes, len(choices), case.corrupted)
-    texts = [ABSTENTION if w is None else choices[w] for w in winners]
-    scores = yield from ledger.scored(texts)
-    counts = tally_votes(votes, len(choices)).counts
+    winners, none, _ = possible_winners(votes, RULE, case.corrupted, range(len(choices)))
+    counts = Counter(vote for vote in votes if vote is not None)
     if not found.evidence:
         shown = {choice: counts[i] for i, choice in enumerate(choices)}
         found.evidence = {"counts": shown, "corrupted_groups": case.corrupted}
-    for winner, text, score in zip(winners, texts, scores, strict=True):
-        count = 0 if winner is None else counts[winner]
+    texts = [*([ABSTENTION] if none else []), *(choices[winner] for winner in sorted(winners))]
+    scores = yield from ledger.scored(texts)
+    for text, score in zip(texts, scores, strict=True):
+        count = 0 if text == ABSTENTION else counts[choices.index(text)]
         found.add(text, score, f"{count_of(count, 'untouched vote')} and up to {case.corrupted} corrupted", number)

@@ -34,11 +34,10 @@ class MajorityVoting(TextDefense):
     Guarantee: replacing the content of any `answer.radius` groups leaves the winning option as it is; that of this
     run, if the model samples (`answer.determinism`).
 
-    Theorem (`counting.py`): with c(u) votes for option u, r replaced groups leave the winner x if, for every other u,
-    c(x) - c(u) >= 2r, and > 2r where u comes before x.
+    Theorem (`agreement/plurality.py`): with c(u) votes for option u, r replaced groups leave the winner x if, for every
+    other u, c(x) - c(u) > 2r.
 
-    Of options with equally many votes the one that comes first in `choices` wins. Such an answer has the radius 0 and a
-    warning that names them; radius and certificates count with this rule.
+    Options with equally many votes are no answer: the text tells who says what.
 
     Args:
         model: the model to ask, once per group.

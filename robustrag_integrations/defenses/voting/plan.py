@@ -2,7 +2,7 @@
 
 ask every group alone for an option                   `settings.isolated_prompts`
 read the option of each reply                         `options.parse_option`
-count; the most votes win, the first among equals     `counting.py`
+count; most votes win, and a tie is told              `agreement/plurality.py`
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.defenses.agreement.plurality import Count
 from robustrag_integrations.defenses.agreement.tiers import proven_budgets
-from robustrag_integrations.defenses.voting.counting import VoteTally, tally_votes, vote_holding, vote_radius
 from robustrag_integrations.defenses.voting.options import is_unclear
-from robustrag_integrations.defenses.voting.settings import VotingSettings
+from robustrag_integrations.defenses.voting.settings import RULE, VotingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings
@@ -43,36 +44,41 @@ def voting_plan(
     rules: VoteRules,
     model_warnings: Sequence[str] = (),
 ) -> Plan:
-    """Ask each group alone which option it chooses; the option with most votes wins, the first among equals."""
+    """Ask each group alone which option it chooses; the option with most votes wins."""
+
+    def count_of_votes(readings: Sequence[Reading[int]]) -> tuple[Count[int], int]:
+        """Return the count of the groups whose vote is known, and the number of the other votes."""
+        weights, pending = votes_counted(groups, readings)
+        known = [(reading.found, weight) for reading, weight in zip(readings, weights, strict=True) if weight]
+        return Count(tuple(vote for vote, _ in known), tuple(weight for _, weight in known), RULE), pending
 
     def radius_of(readings: Sequence[Reading[int]]) -> int:
-        votes, (weights, pending) = [r.found for r in readings], votes_counted(groups, readings)
-        proved = vote_radius(tally_votes(votes, len(choices), weights), votes, weights, pending)
-        return min(proved, settings.quorum.radius([r.response for r in readings], [g.weight for g in groups]))
+        count, pending = count_of_votes(readings)
+        if count.winner is None:
+            return -1 if pending else 0
+        quorum = settings.quorum.radius([r.response for r in readings], [g.weight for g in groups])
+        return min(count.radius(pending), quorum)
 
     prompts, early = settings.isolated_prompts(query, groups, choices), Early.of(rules, radius_of)
     readings = yield from ask_groups(groups, prompts, settings.quorum, lambda r: settings.vote_of(r, choices), early)
-    responses, votes = [r.response for r in readings], [r.found for r in readings]
-    weights, pending = votes_counted(groups, readings)
-    counted = [vote for vote, weight in zip(votes, weights, strict=True) if weight]
-    tally = tally_votes(votes, len(choices), [g.weight for g in groups])
-    text = ABSTENTION if tally.winner is None else choices[tally.winner]
-    yield Emit(text)
-    return RobustAnswer(
-        text=text,
+    responses = [r.response for r in readings]
+    weights, _ = votes_counted(groups, readings)
+    count, pending = count_of_votes(readings)
+    answer = RobustAnswer(
+        text=ABSTENTION if count.winner is None else choices[count.winner],
         radius=max(0, radius_of(readings)),
         tier_budgets=proven_budgets(
-            groups, weights, responses, settings.quorum, lambda by_tier: vote_holding(tally, counted, by_tier, pending)
+            groups, weights, responses, settings.quorum, lambda votes: count.holding(votes, votes.last, pending)
         ),
-        abstained=tally.winner is None,
+        abstained=count.winner is None,
         query=query,
         defense="voting",
-        groups=tuple(_report(g, r, tally, choices) for g, r in zip(groups, readings, strict=True)),
-        choice=tally.winner,
+        groups=tuple(_report(g, r, count, choices) for g, r in zip(groups, readings, strict=True)),
+        choice=count.winner,
         warnings=(
             *model_warnings,
             *grouping_warnings(groups, rules.by),
-            *_tie_warnings(tally, choices),
+            *_tie_warnings(count),
             *_unclear_warnings(readings, choices),
             *early_warnings(readings),
             *truncation_warnings([r.truncated for r in responses]),
@@ -80,21 +86,25 @@ def voting_plan(
         ),
         settings=settings.as_dict(),
         evidence={
-            "counts": {c: tally.counts[i] for i, c in enumerate(choices)},
+            "counts": {c: count.votes.get(i, 0) for i, c in enumerate(choices)},
             **early_evidence(readings, early),
         },
         margin_unit="votes",
         model_calls=calls_made(readings),
         reasoning_chars=sum(r.reasoning_chars for r in responses),
     )
+    if settings.disagreement == "tell":
+        tied = [d for d in answer.dissent if answer.groups[d.groups[0]].choice in count.tied]
+        answer = answer.telling("Sources disagree", tied)
+    yield Emit(answer.text)
+    return answer
 
 
-def _tie_warnings(tally: VoteTally, choices: Sequence[str]) -> tuple[str, ...]:
-    """Warn if the order of the options decided."""
-    if tally.winner is None or tally.counts.count(most := max(tally.counts)) == 1:
+def _tie_warnings(count: Count[int]) -> tuple[str, ...]:
+    """Say that options tie: none of them is the answer."""
+    if not count.tied:
         return ()
-    tied = [printable(choice, 40) for choice, votes in zip(choices, tally.counts, strict=True) if votes == most]
-    return (f"a tie of {most} votes: {', '.join(map(repr, tied))}; the option that comes first in the question wins",)
+    return (f"no answer: {len(count.tied)} options have {count_of(count.votes[count.tied[0]], 'vote')} each",)
 
 
 def _unclear_warnings(readings: Sequence[Reading[int]], choices: Sequence[str]) -> tuple[str, ...]:
@@ -109,11 +119,11 @@ def _unclear_warnings(readings: Sequence[Reading[int]], choices: Sequence[str]) 
     )
 
 
-def _report(group: PassageGroup, reading: Reading[int], tally: VoteTally, choices: Sequence[str]) -> GroupReport:
+def _report(group: PassageGroup, reading: Reading[int], count: Count[int], choices: Sequence[str]) -> GroupReport:
     response, vote = reading.response, reading.found
-    if vote is None or tally.winner is None:
+    if vote is None:
         return report(group, response, copy_of=reading.copy_of)
-    if vote == tally.winner:
+    if vote == count.winner:
         return report(group, response, status="supports", choice=vote, words=(choices[vote],))
-    margin = float(tally.counts[tally.winner] - tally.counts[vote])
+    margin = None if count.winner is None else float(count.votes[count.winner] - count.votes[vote])
     return report(group, response, status="differs", choice=vote, words=(choices[vote],), margin=margin)

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations.defenses.agreement.plurality import Rule
+from robustrag_integrations.defenses.agreement.rules import Disagreement
 from robustrag_integrations.defenses.voting import VOTING, VotingOptions
 from robustrag_integrations.defenses.voting.options import parse_option, shown_options
 from robustrag_integrations.grouping.passages import PassageGroup
@@ -17,6 +19,9 @@ from robustrag_integrations.replies.reading import CutReplies
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+RULE = Rule(min_support=1)
+"""One vote is enough for an option; a tie is none."""
+
 
 @dataclass(frozen=True)
 class VotingSettings:
@@ -25,6 +30,7 @@ class VotingSettings:
     prompts: PromptSet
     quorum: Quorum
     cut_replies: CutReplies = "abstain"
+    disagreement: Disagreement = "tell"
 
     @classmethod
     def of(
@@ -40,6 +46,7 @@ class VotingSettings:
             chosen_prompts(prompts, VOTING.check_task(task), options.get("options")),
             Quorum(given["quorum"]),
             given["cut_replies"],
+            given["disagreement"],
         )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str]) -> list[Prompt]:
@@ -60,4 +67,5 @@ class VotingSettings:
             "options": self.prompts.options,
             "quorum": self.quorum.share,
             "cut_replies": self.cut_replies,
+            "disagreement": self.disagreement,
         }

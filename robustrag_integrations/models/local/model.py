@@ -9,6 +9,7 @@ the model itself tests that this is enough (`isolation`).
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -53,6 +54,11 @@ except ImportError as error:
 
 Result = TypeVar("Result")
 _PRECISIONS = ("auto", "float32", "bfloat16", "float16", "float64")
+
+# While it loads, transformers has functions of torch replaced; two loads at once would leave them so.
+_LOADING = threading.RLock()
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, after_in_child=_LOADING.release)
 
 
 class LocalModel(TextModel, DecodingModel):
@@ -147,6 +153,8 @@ class LocalModel(TextModel, DecodingModel):
     ) -> LocalModel:
         """Load a model and its tokenizer; remote code is never run and pickled weights are refused.
 
+        Of several threads that load models, one does so at a time.
+
         Args:
             name_or_path: a folder, or a name on the model hub.
             device: default `cuda` if available, otherwise `cpu`.
@@ -164,14 +172,15 @@ class LocalModel(TextModel, DecodingModel):
         place = torch.device(device if device is not None else "cuda" if torch.cuda.is_available() else "cpu")
         precision = _precision(("float32" if place.type == "cpu" else "auto") if dtype is None else dtype)
         try:
-            tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
-            model, loaded = AutoModelForCausalLM.from_pretrained(
-                name_or_path,
-                dtype=precision,
-                trust_remote_code=False,
-                use_safetensors=True,
-                output_loading_info=True,
-            )
+            with _LOADING:
+                tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
+                model, loaded = AutoModelForCausalLM.from_pretrained(
+                    name_or_path,
+                    dtype=precision,
+                    trust_remote_code=False,
+                    use_safetensors=True,
+                    output_loading_info=True,
+                )
         except (OSError, ValueError) as error:
             raise ModelError(
                 f"cannot load the model {name_or_path!r}: {error}. Give a folder with config.json, tokenizer.json and "

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.models.base import Probed, Response
+from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import CalledModel
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.event_loops import PerLoop
@@ -23,17 +23,12 @@ from robustrag_integrations.models.server.connection import (
     may_pass,
 )
 from robustrag_integrations.models.server.replies import StreamEnd, parsed, response_of
-from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
-from robustrag_integrations.replies.structured import PROBE, SCHEMA, ReplyMode
 
 Api = Literal["chat", "completions"]
 Result = TypeVar("Result")
 
-_SCHEMA = {"name": "reply", "description": SCHEMA["description"], "strict": True, "schema": SCHEMA}
-_WAYS: Mapping[str, Mapping[str, Any]] = {  # of asking for objects, and the fields of the request
-    "json_schema": {"response_format": {"type": "json_schema", "json_schema": _SCHEMA}}
-}
+_PROBE = "Reply with the word OK."
 _REFUSING = (400, 422)  # statuses of an invalid request
 _NAMING = (*_REFUSING, 403)  # statuses of a refused parameter
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -104,7 +99,6 @@ class OpenAIModel(CalledModel):
             raise ValueError(f"api={api!r} must be 'chat' or 'completions'")
         if api == "completions" and system is not None:
             raise ValueError(f"system={system!r} is for api='chat'; completions have no messages")
-        self._replies = ReplyMode()
         self._refused: frozenset[str] = frozenset()
         self._has_probed = False
         self._probing = PerLoop(asyncio.Lock)
@@ -158,18 +152,6 @@ class OpenAIModel(CalledModel):
         """Close the connections that this event loop's calls have used."""
         await self._connection.aclose()
 
-    def probe_replies(self) -> Probed:
-        """Tell whether the server enforces a schema given as `response_format`."""
-        return self._loop.run(self.aprobe_replies())
-
-    async def aprobe_replies(self) -> Probed:
-        """`probe_replies` for calls from this event loop."""
-        fixed = {"response_format", "tools", "tool_choice"} & self._fields.keys()  # the user's
-        return await self._replies.asettled(
-            () if fixed or not self._chats else tuple(_WAYS),
-            lambda way: self._caller.acall(lambda: self._sent_for(PROBE, self._read, way)),
-        )
-
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
         if not self._chats:
             return {"prompt": prompt, **self._fields, **more}
@@ -181,16 +163,7 @@ class OpenAIModel(CalledModel):
         return {} if "logprobs" in self._fields else {"logprobs": True if self._chats else 1}
 
     async def _areply(self, prompt: str) -> Response:
-        return await self._sent_for(prompt, self._read)
-
-    async def _arespond(self, prompt: Prompt) -> Response:
-        way = self._replies.way if prompt.structured else ""
-        if not way:
-            return await super()._arespond(prompt)
-        return self._checked(await self._sent_for(prompt.text, self._read, way))
-
-    async def _sent_for(self, prompt: str, read: Callable[[bytes], Result], way: str = "") -> Result:
-        request = self._request(prompt, **_WAYS.get(way, {}), **self._asking_for_logprobs())
+        request, read = self._request(prompt, **self._asking_for_logprobs()), self._read
         return await self._accepted(request, lambda sent: self._connection.reply(sent, largest_reply(request), read))
 
     async def _accepted(
@@ -215,7 +188,7 @@ class OpenAIModel(CalledModel):
             return False
         async with self._probing.here():
             while not self._has_probed:
-                request = self._without_refused(self._request(PROBE, **self._asking_for_logprobs()))
+                request = self._without_refused(self._request(_PROBE, **self._asking_for_logprobs()))
                 name = None
                 try:
                     await self._connection.reply(request, largest_reply(request), parsed)

@@ -1,0 +1,299 @@
+"""Runs one question through a program, with canaries in what it retrieves, and tells which prompts they reach."""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from functools import wraps
+from inspect import isawaitable, iscoroutinefunction, isfunction
+from typing import Any
+from uuid import UUID
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.document_loaders import BaseLoader
+from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.tools import BaseTool
+from langchain_core.vectorstores import VectorStore
+
+from langchain_robustrag.audit import FIX, IsolationAudit, listening
+from langchain_robustrag.planting import are_documents, with_canaries, with_order
+from langchain_robustrag.questions import QUESTION_KEYS, last_human_text, usual_question
+from langchain_robustrag.tool import RobustRetrieverTool
+from robustrag_integrations.audit.canaries import Canaries, CheckedRun
+from robustrag_integrations.audit.prompts import Audit
+from robustrag_integrations.errors import UndefendedError
+
+# What finds documents without an event, in stores and loaders.
+_FINDING = re.compile(r"a?((similarity_search|max_marginal_relevance_search)\w*|load)|lazy_load")
+_CHECKING = threading.Lock()
+
+
+def assert_defended(
+    app: Any,
+    question: Any,
+    config: RunnableConfig | None = None,
+    *,
+    trusted: Collection[str] = (),
+    stubs: Mapping[str, Any] | None = None,
+) -> CheckedRun:
+    """Ask a program one question, and raise if a single planted text reaches a prompt that is not isolated.
+
+    The question is really asked, twice: every retriever, vector store and loader returns a planted document, which
+    orders the model to repeat a canary, the first time alone, then in front of those that it found, each of which ends
+    with a canary. So does the text of every tool. The run-time audit looks for these canaries, for texts of several
+    sources and for answers of one source in every prompt but the isolated ones, and for tools that the model's
+    provider runs. A model that obeys every text makes the check sharper.
+
+    Nothing is vouched for but what ran for this question, by way of LangChain's retrievers, stores, loaders, tools and
+    models. One check runs at a time in a process, and others that use LangChain meanwhile are given canaries, too.
+
+    Args:
+        app: a chain, an agent, a compiled graph, or a function that takes the question.
+        question: a str, which is given as `messages`, `input`, `question`, `query` or alone, whatever the app takes;
+            or the app's whole input.
+        config: the config to run it with.
+        trusted: names of tools whose results nobody else writes: they get no canary.
+        stubs: for each tool that acts (mail, money), what it returns in place of being run.
+
+    Returns:
+        What had canaries, and what did not run or could not be seen: nothing is known of that.
+
+    Raises:
+        UndefendedError: a prompt that holds a canary, texts of several sources or an answer of one source, or a
+            model with hosted tools; each with the runs that led there. Also if no canary could be planted.
+        ValueError: a name in `trusted` or `stubs` that the program showed no tool of.
+        RuntimeError: another check is running.
+
+    Examples:
+        ```python
+        checked = assert_defended(agent, "Who won?", trusted=["add"], stubs={"send_mail": "sent"})
+        print(checked)  # with what did not run
+        ```
+    """
+    with _checking(app, question, trusted, stubs) as (canaries, audit, given):
+        for audit.alone in (True, False):
+            app.invoke(given, config) if isinstance(app, Runnable) else app(given)
+    return canaries.checked(audit.findings)
+
+
+async def aassert_defended(
+    app: Any,
+    question: Any,
+    config: RunnableConfig | None = None,
+    *,
+    trusted: Collection[str] = (),
+    stubs: Mapping[str, Any] | None = None,
+) -> CheckedRun:
+    """`assert_defended` in an event loop; a function as `app` may be asynchronous."""
+    with _checking(app, question, trusted, stubs) as (canaries, audit, given):
+        for audit.alone in (True, False):
+            running = app.ainvoke(given, config) if isinstance(app, Runnable) else app(given)
+            if isawaitable(running):
+                await running
+    return canaries.checked(audit.findings)
+
+
+class _CanaryAudit(IsolationAudit):
+    """An audit that also tells what ran, and what it saw no canary in."""
+
+    def __init__(self, canaries: Canaries) -> None:
+        super().__init__()
+        self._canaries, self._audit = canaries, Audit("log", FIX, canaries)
+        self._given: list[tuple[list[Any], list[Any]]] = []
+        self.alone = True
+
+    def plant(self, run_id: UUID, documents: Any) -> None:
+        """Put a document with an order in front of a retriever's, or alone, and a mark into the others."""
+        name = self._path(run_id)[1]
+        self._canaries.ran(name)
+        if not are_documents(documents):
+            self._canaries.unseen(name, f"no canary could be planted in the {type(documents).__name__} it returned")
+            return
+        self._given.append((documents, list(documents)))
+        documents[:] = with_canaries(documents, name, self._canaries, alone=self.alone)
+
+    def planted(self, name: str, found: Any) -> Any:
+        """Return what a store or a loader found, with canaries."""
+        self._canaries.ran(name)
+        if are_documents(found):
+            return with_canaries(found, name, self._canaries, alone=self.alone)
+        self._canaries.unseen(name, f"no canary could be planted in the {type(found).__name__} it returned")
+        return found
+
+    def clean_up(self) -> None:
+        """Give the lists back what was in them: retrievers may keep them."""
+        for documents, given in reversed(self._given):
+            documents[:] = given
+
+    def on_chain_start(self, serialized: Any, inputs: Any, **kwargs: Any) -> None:
+        """Note a node of a graph that runs."""
+        super().on_chain_start(serialized, inputs, **kwargs)
+        if node := (kwargs.get("metadata") or {}).get("langgraph_node"):
+            self._canaries.ran(_node(node))
+
+    def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
+        """Note the tools that a model may call."""
+        offered = (kwargs.get("invocation_params") or {}).get("tools") or ()
+        self._canaries.offered(name for tool in offered if (name := _name_of(tool)))
+        super().on_chat_model_start(serialized, messages, **kwargs)
+
+
+@contextmanager
+def _checking(
+    app: Any, question: Any, trusted: Collection[str], stubs: Mapping[str, Any] | None
+) -> Iterator[tuple[Canaries, _CanaryAudit, Any]]:
+    """Plant canaries in what retrievers and tools return, and audit all prompts, while the block runs."""
+    if not (isinstance(app, Runnable) or callable(app)):
+        raise TypeError(f"cannot run a {type(app).__name__}; pass the chain, agent, compiled graph or function")
+    canaries = Canaries(_text_of(question), trusted, stubs)
+    canaries.offered(_nodes_of(app))
+    if not _CHECKING.acquire(blocking=False):
+        raise RuntimeError("another assert_defended is running in this process; run them one after the other")
+    audit = _CanaryAudit(canaries)
+    replaced: list[tuple[Any, str, Any]] = [
+        (BaseTool, "run", _tool_with_canaries(BaseTool.run, "_run", canaries)),
+        (BaseTool, "arun", _tool_with_canaries(BaseTool.arun, "_arun", canaries)),
+        *(
+            (manager, "on_retriever_end", _ending_with_a_canary(manager.on_retriever_end, audit))
+            for manager in (CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun)
+        ),
+        *(
+            (cls, name, _finding_with_canaries(method, audit))
+            for cls in (*_classes_of(VectorStore), *_classes_of(BaseLoader))
+            for name, method in vars(cls).items()
+            if isfunction(method) and _FINDING.fullmatch(name)
+        ),
+    ]
+    stock = [(cls, name, vars(cls)[name]) for cls, name, _ in replaced]
+    try:
+        for cls, name, method in replaced:
+            setattr(cls, name, method)
+        with listening(audit):
+            yield canaries, audit, _input_of(app, question)
+    except Exception as error:
+        if audit.findings:  # which may be why it failed
+            raise UndefendedError(audit.findings) from error
+        raise
+    finally:
+        for cls, name, method in stock:
+            setattr(cls, name, method)
+        audit.clean_up()
+        _CHECKING.release()
+
+
+def _ending_with_a_canary(method: Any, audit: _CanaryAudit) -> Any:
+    """Return `on_retriever_end` of a run manager that changes what the retriever is about to return.
+
+    That method is called by whatever reference to `invoke` a program holds.
+    """
+
+    @wraps(method)
+    def around(self: Any, documents: Any, **kwargs: Any) -> Any:
+        audit.plant(self.run_id, documents)
+        return method(self, documents, **kwargs)
+
+    return around
+
+
+def _finding_with_canaries(method: Any, audit: _CanaryAudit) -> Any:
+    """Return a method of a store or a loader that has canaries in what it finds."""
+
+    @wraps(method)
+    def around(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = method(self, *args, **kwargs)
+        name = type(self).__name__
+        return iter(audit.planted(name, list(found))) if isinstance(found, Iterator) else audit.planted(name, found)
+
+    @wraps(method)
+    async def asynchronous(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return audit.planted(type(self).__name__, await method(self, *args, **kwargs))
+
+    return asynchronous if iscoroutinefunction(method) else around
+
+
+def _classes_of(base: type) -> list[type]:
+    """Return a class and those made from it, as far as they are loaded."""
+    return [base, *(cls for made in base.__subclasses__() for cls in _classes_of(made))]
+
+
+def _tool_with_canaries(method: Any, inner: str, canaries: Canaries) -> Any:
+    """Return `run` or `arun` of tools with a canary in what the inner method returns."""
+
+    @wraps(method)
+    def around(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # The inner method stays the given tool's own, bound to it, so that whatever it remembers it still remembers.
+        run, watched, name = getattr(self, inner), self.model_copy(), self.name
+
+        @wraps(run)
+        def running(*given: Any, **named: Any) -> Any:
+            canaries.ran(name)
+            return (
+                _stub_of(self, canaries) if name in canaries.stubs else _planted(self, run(*given, **named), canaries)
+            )
+
+        @wraps(run)
+        async def arunning(*given: Any, **named: Any) -> Any:
+            canaries.ran(name)
+            if name in canaries.stubs:
+                return _stub_of(self, canaries)
+            return _planted(self, await run(*given, **named), canaries)
+
+        object.__setattr__(watched, inner, arunning if inner.startswith("_a") else running)
+        return method(watched, *args, **kwargs)
+
+    return around
+
+
+def _stub_of(tool: BaseTool, canaries: Canaries) -> Any:
+    value = canaries.stubs[tool.name]
+    return value if tool.response_format == "content" or isinstance(value, tuple) else (value, None)
+
+
+def _planted(tool: BaseTool, value: Any, canaries: Canaries) -> Any:
+    """Return what a tool returned, with a canary."""
+    if tool.name in canaries.trusted or type(tool) is RobustRetrieverTool:
+        return value
+    order = canaries.order(tool.name)
+    planted, done = with_order(value, order)
+    if not done:
+        canaries.unseen(tool.name, f"no canary could be planted in the {type(value).__name__} it returned", order)
+    return planted
+
+
+def _text_of(question: Any) -> str:
+    if isinstance(question, str):
+        return question
+    asked = usual_question(question) if isinstance(question, Mapping) else last_human_text(question)
+    return asked or "the question"
+
+
+def _input_of(app: Any, question: Any) -> Any:
+    """Return a question as the app's input, by its schema; anything but a str as it is."""
+    if not isinstance(question, str) or not isinstance(app, Runnable):
+        return question
+    names = app.get_input_jsonschema().get("properties") or {}
+    if "messages" in names:
+        return {"messages": [HumanMessage(question)]}
+    key = next((name for name in (*QUESTION_KEYS, *names) if name in names), None)
+    return question if key is None else {key: question}
+
+
+def _nodes_of(app: Any) -> list[str]:
+    graph = sys.modules.get("langgraph.pregel")
+    if graph is None or not isinstance(app, graph.Pregel):
+        return []
+    return [_node(name) for name in app.get_graph().nodes if not name.startswith("__")]
+
+
+def _node(name: str) -> str:
+    return f"node {name}"
+
+
+def _name_of(tool: Any) -> str | None:
+    """Return the name of a tool that the program runs, in a provider's format."""
+    inner = tool.get("function") or tool.get("toolSpec") or tool if isinstance(tool, Mapping) else {}
+    return inner.get("name") if isinstance(inner, Mapping) else getattr(tool, "name", None)

@@ -1,0 +1,206 @@
+"""The count of whole answers: most votes win, ties are told, a runoff may settle them, and the radius of all that.
+
+    winner   the key that most groups give, given by `min_support` votes at least
+             with "majority" also by more than half of the votes that answer
+    tie      several keys lead: no answer, unless one of them wins the runoff
+    runoff   a key beats another one with as many votes if more of the groups that say neither find it likelier; the
+             winner beats all the others that lead. Nothing of a candidate is read as a prompt
+
+Confidence never counts: a tie-break by confidence gives ties to attackers, whose replies are sure.
+
+**The radius.** The winner w stays ahead of a rival k, one that nobody has given yet among them, if
+
+    B * sum over all groups of ([g says w] - [g says k])
+      + sum over the groups that say neither of ([g prefers w] - [g prefers k])
+
+is above 0, where B is more than all votes: a lead, or no lead and more preferences. A replaced group takes back its
+term and adds at worst a vote for k, -B, which no preference outweighs, so that the worst r votes are those with the
+largest loss (`linear_forms.py`), and no set of groups is enumerated. Preferences are functions of a key and of a
+group's own passages alone, so that those of the untouched groups stand. Of a rival that nobody has given, or that was
+not scored, no preference is known: it ties as lost. The winner keeps `min_support` votes if its votes less the replaced
+ones do, and a majority if sum of ([g says w] - [g says another]) stays above 0, where a replaced group adds at worst
+-1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+import numpy as np
+
+from robustrag_integrations.defenses.agreement.linear_forms import Holding, Row, Votes, largest_radius
+
+Agreement = Literal["plurality", "majority"]
+Key = TypeVar("Key", bound=Hashable)
+Scores = Mapping[Key, Sequence[float | None]]  # of each key that was scored, per group its log-probability
+
+_REPLACED = -1  # what a replaced vote adds at worst: a vote for the rival
+_LOST_TIE = 0  # what a lead must be above
+UNLIKELY = -9.2  # a log-probability below which a group has no view of an answer: one in ten thousand
+
+
+@dataclass(frozen=True)
+class Rule:
+    """The rule by which an answer is chosen.
+
+    Attributes:
+        min_support: the votes that an answer needs.
+        agreement: `"plurality"`, the most votes; `"majority"`, more than half of the votes that answer.
+        noise: the least difference of two scores that is a preference; what is closer may be the arithmetic's.
+    """
+
+    min_support: int = 2
+    agreement: Agreement = "plurality"
+    noise: float = 0.0
+
+
+@dataclass(frozen=True)
+class Count(Generic[Key]):
+    """The count of the groups' answers.
+
+    Args:
+        keys: per group the key of its answer; None for one that abstained or failed.
+        weights: per group how many votes it has, at least 1.
+        rule: the rule that chooses.
+        scores: of keys that were scored, per group how likely it finds that answer; it settles ties.
+
+    Attributes:
+        votes: the votes of each key, those with most first.
+        winner: the answer; None if there is none.
+        tied: the answers that have most votes where no answer is chosen among them, in the order of `votes`.
+        by_runoff: True if the winner has no more votes than another answer.
+    """
+
+    keys: tuple[Key | None, ...]
+    weights: tuple[int, ...]
+    rule: Rule
+    scores: Scores[Key] = field(default_factory=dict)
+    votes: Mapping[Key, int] = field(init=False)
+    winner: Key | None = field(init=False)
+    tied: tuple[Key, ...] = field(init=False)
+    by_runoff: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        votes: dict[Key, int] = {}
+        for key, weight in zip(self.keys, self.weights, strict=True):
+            if key is not None:
+                votes[key] = votes.get(key, 0) + weight
+        votes = dict(sorted(votes.items(), key=lambda item: -item[1]))
+        most = max(votes.values(), default=0)
+        leading = [key for key, count in votes.items() if count == most]
+        winner: Key | None = None
+        tied: tuple[Key, ...] = ()
+        if votes and most >= self.rule.min_support:
+            if self.rule.agreement == "majority" and 2 * most <= sum(votes.values()):
+                tied = tuple(leading)
+            elif len(leading) == 1:
+                [winner] = leading
+            else:
+                winner = self._runoff(leading)
+                tied = () if winner is not None else tuple(leading)
+        for name, value in (("votes", votes), ("winner", winner), ("tied", tied)):
+            object.__setattr__(self, name, value)
+        object.__setattr__(self, "by_runoff", winner is not None and len(leading) > 1)
+
+    def _runoff(self, leading: Sequence[Key]) -> Key | None:
+        """Return the leading key that beats all the others; None if none does."""
+        weights = np.array(self.weights, np.int64)
+        for key in leading:
+            if all(key is other or weights @ self._preferences(key, other) > 0 for other in leading):
+                return key
+        return None
+
+    def _preferences(self, key: Key, other: Key) -> Row:
+        """Return, per group that says neither, 1 if it finds `key` likelier, -1 if `other`, 0 if it has no view."""
+        found = np.zeros(len(self.keys), np.int64)
+        if key in self.scores and other in self.scores:
+            pairs = zip(self.keys, self.scores[key], self.scores[other], strict=True)
+            for group, (said, one, two) in enumerate(pairs):
+                if said in (key, other) or one is None or two is None or max(one, two) <= UNLIKELY:
+                    continue
+                if abs(one - two) > self.rule.noise:
+                    found[group] = 1 if one > two else -1
+        return found
+
+    def holding(self, votes: Votes, most: int, pending: int = 0) -> Holding:
+        """Tell for each r from 0 to `most`, or for each budget of the votes, whether the same key wins.
+
+        Args:
+            votes: the groups' votes.
+            most: the largest r.
+            pending: the number of votes that are not counted yet and may be for anything.
+        """
+        holds: Holding = np.zeros(most + 1, bool)
+        if self.winner is not None:
+            above = votes.total + pending + 1
+            own = self._says(self.winner)
+            rivals = [key for key in self.votes if key != self.winner]
+            leads = np.array([own, *(own - self._says(key) for key in rivals)])
+            preferred = np.array([0 * own, *(self._preferences(self.winner, key) for key in rivals)])
+            holds = (votes.leasts(above * leads + preferred, above * _REPLACED, most, pending) > _LOST_TIE).all(axis=0)
+            holds &= votes.leasts(own, 0, most, pending) >= self.rule.min_support
+            if self.rule.agreement == "majority":
+                answering = np.array([key is not None for key in self.keys], np.int64)
+                holds &= votes.leasts(2 * own - answering, -1, most, pending) > 0
+        holds[0] |= pending == 0
+        return holds
+
+    def radius(self, pending: int = 0) -> int:
+        """Return how many votes can be replaced while the same key wins; -1 if pending ones may change it.
+
+        Without a winner it is 0: who disagrees can be brought to agree.
+        """
+        votes = Votes(len(self.keys), self.weights)
+        return largest_radius(lambda most: self.holding(votes, most, pending), votes.total)
+
+    def worth_scoring(self) -> tuple[Key, ...]:
+        """Return the keys whose scores may change the outcome or its radius; none where they cannot.
+
+        They are the tied ones; next to a winner, it and the rivals that stop its radius by no more than a tie.
+        """
+        if self.winner is None:
+            return self.tied if self.rule.agreement == "plurality" and len(self.tied) > 1 else ()
+        further = self.radius() + 1
+        votes = Votes(len(self.keys), self.weights)
+        if further > votes.total:
+            return ()
+        own = self._says(self.winner)
+        rivals = [key for key in self.votes if key != self.winner]
+        leads = np.array([own, *(own - self._says(key) for key in rivals)])
+        left = votes.leasts(leads, -1, further)[:, further]
+        enough = votes.least(own, 0, further) >= self.rule.min_support and left[0] > 0 and (left >= 0).all()
+        tying = [key for key, lead in zip(rivals, left[1:], strict=True) if lead == 0]
+        return (self.winner, *tying) if enough and tying else ()
+
+    def _says(self, key: Key) -> Row:
+        return np.array([said == key for said in self.keys], np.int64)
+
+
+def possible_winners(
+    keys: Sequence[Key | None], rule: Rule, corrupted: int, known: Collection[Key] = ()
+) -> tuple[set[Key], bool, bool]:
+    """Return what can be answered next to so many corrupted groups, which may say anything or abstain.
+
+    A key can win if it reaches the others' votes with all corrupted groups behind it: a runoff may go either way.
+
+    Args:
+        keys: per untouched group its key.
+        rule: the rule that chooses.
+        corrupted: the number of corrupted groups.
+        known: further keys that a corrupted group may give, where these are all that there are (options).
+
+    Returns:
+        The keys that can win; whether there can be no winner; whether a key of the corrupted groups alone can win.
+    """
+    count = Count(tuple(keys), (1,) * len(keys), rule)
+    if corrupted == 0 or count.holding(Votes(len(keys)), 0, corrupted)[0]:
+        return ({count.winner} if count.winner is not None else set()), count.winner is None, False
+    most = max(count.votes.values(), default=0)
+    needed = max(most, rule.min_support)
+    winners = {key for key in {*count.votes, *known} if count.votes.get(key, 0) + corrupted >= needed}
+    if rule.agreement == "majority":
+        answering = sum(count.votes.values())
+        winners = {key for key in winners if 2 * (count.votes.get(key, 0) + corrupted) > answering + corrupted}
+    return winners, True, corrupted >= needed

@@ -1,0 +1,107 @@
+"""A reply's whole answer, and the key under which it is counted.
+
+A vote is a whole answer. Nothing is cut out of a reply, so that no "not", no unit and no surname is lost.
+
+1. `whole_answer` takes off what wraps an answer: reasoning, JSON, LaTeX, "The answer is", paired quotation marks.
+2. `key_of` folds what surely means nothing. **Two meanings never share a key**; two wordings of one meaning may have
+   two keys, which costs a vote and no truth. So signs, units, digits and short words stay as they are, and code stays
+   as it is altogether.
+3. `is_echo` finds replies that only repeat the question, which answer nothing.
+
+Every function is one of a single reply, linear in its length.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from robustrag_integrations._util.normalise import few_marks, plain_words
+from robustrag_integrations.keywords.questions import asks_for_something_else
+from robustrag_integrations.reply_text import answer_text, unboxed
+
+_LEAD = re.compile(
+    r"\A[*_]{0,2}(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)"
+    r"[*_]{0,2}[: ]*",
+    re.I,
+)
+_FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(.*?)\n?```\Z", re.S)
+_PAIRS = [(mark, mark) for mark in ("**", '"', "'")] + [
+    (pair[0], pair[1]) for pair in ("“”", "‘’", "„“", "«»", "「」", "『』")
+]
+_ARTICLES = frozenset({"a", "an", "the", "An", "The"})  # "A" is a letter, a grade, a blood group
+_LAST = re.compile(r"(?<=[^\W_])[.,;。，、]+\Z")
+_CODE = re.compile(r"(?:\A|\s)-{1,2}\w|[_/\\=|<>{}\[\]$#@~^`*]|\w\(")  # case means something there
+_SHORTEST_FOLDED = 4  # letters; of shorter words case may be all: mW and MW, US and us
+_LONGEST_SCORED = 200  # characters
+_UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
+
+
+def whole_answer(reply: str) -> str:
+    """Return a reply without its wrapping; code keeps its backticks."""
+    text = unboxed(answer_text(visible(reply))).strip()
+    text = _LEAD.sub("", text, count=1)
+    before = None
+    while text != before:
+        before = text
+        for opening, closing in _PAIRS:
+            inner = text[len(opening) : len(text) - len(closing)]
+            if text.startswith(opening) and text.endswith(closing) and inner and closing not in inner:
+                text = inner.strip()
+    return text
+
+
+def key_of(answer: str) -> str | None:
+    """Return the key of a whole answer: what it is compared by; None if nothing is left of it.
+
+    NFC, single spaces; off the start nothing but an article, at the end only punctuation after a letter or digit. Case
+    is folded in words of four letters or more that hold no inner capital, in the first letter of a first word, and in
+    yes and no.
+    """
+    fenced = _FENCE.match(answer) or re.fullmatch(r"`([^`]+)`", answer)
+    if fenced:
+        return " ".join(unicodedata.normalize("NFC", few_marks(fenced[1])).split()) or None
+    text = " ".join(unicodedata.normalize("NFC", few_marks(answer)).split())
+    words = _LAST.sub("", text).split(" ")
+    if len(words) > 1 and words[0] in _ARTICLES:
+        words = words[1:]
+    if not _CODE.search(text):
+        words = [_folded(word, first=place == 0 < len(words) - 1) for place, word in enumerate(words)]
+    return unicodedata.normalize("NFC", " ".join(words)) or None
+
+
+def _folded(word: str, *, first: bool) -> str:
+    letters = word.rstrip(".,;:!?")
+    if letters.casefold() in ("yes", "no"):
+        return word.casefold()
+    if not letters.isalpha() or letters[1:] != letters[1:].lower() or "ß" in letters:
+        return word
+    if len(letters) >= _SHORTEST_FOLDED:
+        return word.casefold()
+    return word[0].lower() + word[1:] if first and len(letters) > 1 else word
+
+
+def is_echo(answer: str, question: str) -> bool:
+    """True if an answer consists of the question's own words, and the question offers none of them to choose from.
+
+    An answer with a digit is none: "5" may be said of "the 5 sites".
+    """
+    said = plain_words(answer).split()
+    if not said or any(character.isdecimal() for character in answer) or not asks_for_something_else(question):
+        return False
+    return set(said) <= set(plain_words(question).split())
+
+
+def scored_text(key: str) -> str | None:
+    """Return the text by which a key is scored, a function of the key alone; None for one that is too long.
+
+    No group's wording enters, so that no group decides how likely the others find an answer.
+    """
+    return key[:1].upper() + key[1:] if len(key) <= _LONGEST_SCORED else None
+
+
+def visible(text: str) -> str:
+    """Return a text without control characters and marks of direction; joiners of letters stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join([c for c in text if c in "\n\t\u200c\u200d" or unicodedata.category(c) not in _UNSEEN])
