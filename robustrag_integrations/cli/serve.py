@@ -16,6 +16,7 @@ from robustrag_integrations.cli.defending import (
     fill_in,
     open_methods,
 )
+from robustrag_integrations.cli.limits import add_limits, limits_of
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
 from robustrag_integrations.defenses.registry import BASELINES, METHODS
 from robustrag_integrations.defenses.vanilla import VANILLA
@@ -99,23 +100,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="requests may bring documents of their own (robustrag.documents), as red-team tools do",
     )
 
-    group = parser.add_argument_group("limits")
-    for name, most, default, meaning in (
-        ("max-concurrent", 1000, 8, "answers that are made at a time"),
-        ("max-waiting", 10_000, 64, "requests that wait for their turn; further ones get 429"),
-        ("time-limit", 86_400, 120, "seconds for an answer, waiting included"),
-        ("max-question", 1_000_000, 4000, "characters of a question"),
-        ("max-body", 100_000_000, 1_000_000, "bytes of a request"),
-        ("max-documents", 1000, 50, "documents that a request may bring"),
-    ):
-        smallest = 0 if name == "max-waiting" else 1
-        group.add_argument(
-            f"--{name}",
-            type=whole_number(smallest, most),
-            default=default,
-            metavar="N",
-            help=f"{meaning} (default {default})",
-        )
+    add_limits(parser, documents=True)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -124,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
     check_defense(args)
     key = _key()
     try:
-        from robustrag_integrations.serve.app import LOOPBACK_HOSTS, create_app
+        from robustrag_integrations.serve.access import LOOPBACK_HOSTS
+        from robustrag_integrations.serve.app import create_app
         from robustrag_integrations.serve.server import address_of, bound, is_loopback
         from robustrag_integrations.serve.server import run as listen
     except ImportError as error:
@@ -163,7 +149,6 @@ def _key() -> str | None:
 
 
 def _service(args: argparse.Namespace) -> Service:
-    from robustrag_integrations.serve.limits import Limits
     from robustrag_integrations.serve.service import Service
 
     documents = Documents(args, Progress())
@@ -175,13 +160,6 @@ def _service(args: argparse.Namespace) -> Service:
             name: built_defense(args, defense, documents.model, args.task or "short_answer")
             for name, defense in names.items()
         },
-        limits=Limits(
-            body_bytes=args.max_body,
-            question_chars=args.max_question,
-            documents=args.max_documents,
-            concurrent=args.max_concurrent,
-            waiting=args.max_waiting,
-            seconds=args.time_limit,
-        ),
+        limits=limits_of(args),
         documents_allowed=args.allow_documents,
     )

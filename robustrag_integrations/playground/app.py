@@ -23,7 +23,8 @@ from robustrag_integrations.playground.answering import MODES, MOST_CORRUPTED
 from robustrag_integrations.playground.buttons import Buttons, attacks
 from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.state import State, StateError
-from robustrag_integrations.serve.app import LOOPBACK_HOSTS, guarded
+from robustrag_integrations.serve.access import LOOPBACK_HOSTS
+from robustrag_integrations.serve.app import guarded
 from robustrag_integrations.serve.endpoint import Admission, Endpoint, Reply, Work
 from robustrag_integrations.serve.errors import RequestError
 from robustrag_integrations.serve.limits import Limits

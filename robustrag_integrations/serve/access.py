@@ -14,6 +14,7 @@ from robustrag_integrations.serve.endpoint import JSONReply
 from robustrag_integrations.serve.errors import RequestError, request_error
 
 HEALTH = "/healthz"
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 _LOG = logging.getLogger(__name__)
 _LOGGED = frozenset({HEALTH, "/v1/models", "/v1/chat/completions"})  # an unknown path may hold anything
