@@ -45,7 +45,7 @@ def assert_defended(
     The question is really asked, twice: every retriever, vector store and loader returns a planted document, which
     orders the model to repeat a canary, the first time alone, then in front of those that it found, each of which ends
     with a canary. So does the text of every tool. The run-time audit looks for these canaries, for texts of several
-    sources and for answers without a radius in every prompt but the isolated ones, and for tools that the model's
+    sources and for answers of one source in every prompt but the isolated ones, and for tools that the model's
     provider runs. A model that obeys every text makes the check sharper.
 
     Nothing is vouched for but what ran for this question, by way of LangChain's retrievers, stores, loaders, tools and
@@ -63,7 +63,7 @@ def assert_defended(
         What had canaries, and what did not run or could not be seen: nothing is known of that.
 
     Raises:
-        UndefendedError: a prompt that holds a canary, texts of several sources or an answer without a radius, or a
+        UndefendedError: a prompt that holds a canary, texts of several sources or an answer of one source, or a
             model with hosted tools; each with the runs that led there. Also if no canary could be planted.
         ValueError: a name in `trusted` or `stubs` that the program showed no tool of.
         RuntimeError: another check is running.

@@ -25,7 +25,6 @@ from langchain_robustrag.questions import question_inputs
 from langchain_robustrag.retrieval import check_retriever
 from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.plans.endings import fit_for_prompts
 
 _LOG = logging.getLogger(__name__)
 GO_ON = "Go on without it: use another tool, ask in other words, or tell the user that this is not confirmed."
@@ -141,7 +140,7 @@ def content_and_artifact(
 ) -> tuple[str, dict[str, Any]]:
     """Return the parts of a tool message: the answer, and the artifact, which never reaches the agent's model."""
     report: RobustAnswer = answered["robustness"]
-    answer = fit_for_prompts(report)
+    answer = report.for_prompt()
     told = isinstance(answered["answer"], str) and answer is report
     shown = answered["answer"] if told else answer.text
     if supporting_only:

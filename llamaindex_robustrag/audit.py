@@ -30,7 +30,7 @@ from llamaindex_robustrag.message_text import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.audit.findings import Finding
-from robustrag_integrations.audit.prompts import Audit, On, texts_in
+from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
 from robustrag_integrations.grouping.passages import Passage
 
 _MOST_SPANS = 10_000
@@ -59,7 +59,7 @@ def asked(prompt: str) -> Iterator[None]:
 
 
 class IsolationAudit(BaseCallbackHandler):
-    """Checks every prompt of every LLM: no prompt may hold texts of two groups, or an answer without a radius.
+    """Checks every prompt of every LLM: no prompt may hold texts of two groups, or an answer of one source.
 
     The latter is a `RobustAnswer` with radius 0, which one document may have decided, or an abstention that quotes
     sources: another model obeys it like any text. What was retrieved is learnt from the arguments and results of
@@ -197,9 +197,9 @@ class IsolationAudit(BaseCallbackHandler):
         if evidence.get("answered_from") == "conversation":
             return
         if not report.get("abstained"):
-            self._audit.release(text, int(report.get("radius") or 0))
+            self._audit.release(text, agreed=is_agreed(report))
         elif not is_abstention(text):
-            self._audit.release(text, 0)
+            self._audit.release(text, agreed=False)
 
     def look(self, prompt: Sequence[ChatMessage | str], method: str, hosted: Sequence[str] = ()) -> None:
         """Check a call that may emit no event.
