@@ -143,7 +143,7 @@ def _checking(
     agents = list(app.agents.values()) if isinstance(app, AgentWorkflow) else [app]
     canaries.offered(name for agent in agents for name in _names_in([getattr(agent, "tools", None)]))
     if all(hasattr(agent, "tools") and getattr(agent, "tool_retriever", None) is None for agent in agents):
-        canaries.check_names()
+        canaries.check_names(canaries.stubs)  # before anything acts
     if not _CHECKING.acquire(blocking=False):
         raise RuntimeError("another assert_defended is running in this process; run them one after the other")
     planter, audit, stock = _Planter(canaries), _CanaryAudit(canaries), []

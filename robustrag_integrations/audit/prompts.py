@@ -175,12 +175,12 @@ class Audit:
 
     def _canary(self, where: str, path: str, component: str) -> Finding:
         problem = f"the prompt holds a canary that was planted in what {where!r} returned"
-        fix = f"{self._fix}; or say that nobody else writes what it returns: trusted=[{where!r}]"
+        fix = f"{self._fix}; a tool whose results nobody else writes goes into trusted="
         return Finding("canary", path, component, problem, fix, (where,))
 
     def _answer_without_radius(self, answer: str, path: str, component: str) -> Finding:
         problem = f"the prompt holds an answer of {len(answer)} characters without a radius: one document may decide it"
-        fix = "pass on answers with a radius alone: votes=VoteRules(min_radius=1)"
+        fix = f"pass on answers with a radius alone (votes=VoteRules(min_radius=1)): {self._fix}"
         return Finding("answer-without-radius", path, component, problem, fix)
 
     def _unproved_in(self, texts: Sequence[str], prompt: str) -> str | None:
