@@ -111,10 +111,8 @@ class IsolationAudit(BaseCallbackHandler):
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
         """Check the messages to a chat model, and the tools that it is offered."""
         settings = kwargs.get("invocation_params") or {}
-        if found := [
-            *hosted_tools(settings.get("tools"), self._trusted),
-            *(name for name in SEARCHING if settings.get(name)),
-        ]:
+        searching = [name for name in SEARCHING if settings.get(name)]
+        if found := [*hosted_tools(settings.get("tools"), self._trusted), *searching]:
             self._begin(serialized, kwargs)
             self._audit.add(hosted_tool(found, *self._path(kwargs["run_id"])[:2]))
         for prompt in messages:

@@ -140,8 +140,10 @@ class _CanaryAudit(IsolationAudit):
         """Note the tools that a model may call."""
         offered = (kwargs.get("invocation_params") or {}).get("tools") or ()
         self._canaries.offered(name for tool in offered if (name := _name_of(tool)))
-        for tool in set(hosted_tools(offered)) - set(hosted_tools(offered, self._trusted)):
-            self._canaries.ran(tool)
+        for tool in offered:
+            if hosted_tools([tool]):
+                for name in {tool.get("type"), tool.get("name")} & self._trusted:
+                    self._canaries.ran(name)
         super().on_chat_model_start(serialized, messages, **kwargs)
 
 
