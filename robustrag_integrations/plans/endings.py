@@ -142,8 +142,8 @@ def with_retellings(plan: Plan, groups: Sequence[PassageGroup]) -> Plan:
 
 
 def for_prompts(plan: Plan) -> Plan:
-    """Wrap a plan: its answer is one that other prompts may hold (`RobustAnswer.for_prompt`); it comes in one piece."""
-    answer = (yield from _held_back(plan)).for_prompt()
+    """Wrap a plan: its answer is one that other prompts may hold (`fit_for_prompts`); it comes in one piece."""
+    answer = fit_for_prompts((yield from _held_back(plan)))
     yield Emit(answer.text)
     return answer
 
