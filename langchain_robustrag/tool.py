@@ -28,7 +28,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.plans.endings import fit_for_prompts
 
 _LOG = logging.getLogger(__name__)
-GO_ON = "Go on without it: use another tool, ask in other words, or say that this could not be confirmed."
+GO_ON = "Go on without it: use another tool, ask in other words, or tell the user that this is not confirmed."
 _TOO_FEW = f"The answer was withheld: too few sources say it, and their words may be an attacker's. {GO_ON}"
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from llama_index.core.base.llms.generic_utils import messages_to_prompt as generic_messages_to_prompt
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
-from llama_index.core.bridge.pydantic import BaseModel, ConfigDict, Field
+from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.prompts import ChatPromptTemplate
@@ -31,7 +31,6 @@ from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Piece
-from robustrag_integrations.replies.structured import SCHEMA
 
 
 def plain_llm(llm: LLM) -> LLM:
@@ -191,15 +190,6 @@ class PlainCalls(LLMCalls):
             return format_messages(messages) if format_messages else generic_messages_to_prompt(messages)
         except ValueError:  # a local tokenizer without a chat template
             return generic_messages_to_prompt(messages)
-
-
-class FoundAnswer(BaseModel):
-    """What the text says in reply to the question."""
-
-    model_config = ConfigDict(strict=True)
-
-    answer: str = Field(description=SCHEMA["properties"]["answer"]["description"])
-    found: bool = Field(description=SCHEMA["properties"]["found"]["description"])
 
 
 class StructuredCalls(LLMCalls):

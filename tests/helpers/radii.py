@@ -1,7 +1,6 @@
 """Attacks on radii by the million, without the plan around what is counted: `tests/defenses/test_radius.py` has that.
 
-Relative thresholds are attacked by arrays of replies, held against the definition; a consensus by the code that makes
-its text. Groups have one vote, or several.
+Thresholds are attacked by arrays of replies, held against the definition. Groups have one vote, or several.
 """
 
 from __future__ import annotations
@@ -9,20 +8,12 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
 
-from robustrag_integrations.defenses.agreement.reader import ReplyReader
-from robustrag_integrations.defenses.consensus.plan import Consensus
-from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
-from robustrag_integrations.models.base import Response
-from tests.helpers.brute_force import same
-from tests.helpers.scripted import BARE
+from robustrag_integrations.defenses.keyword.threshold import Tally
 from tests.helpers.small_tallies import WORDS, SmallTally, places_of
-from tests.helpers.worlds import CONSENSUS_MOVES, folded_words
 
 
 @dataclass
@@ -53,13 +44,13 @@ class Radii:
         )
 
 
-def attack_relative(found: Radii, rng: random.Random, draws: np.random.Generator, most: int = 768) -> None:
-    """One world of a relative threshold, attacked within the radius and just beyond it."""
+def attack_threshold(found: Radii, rng: random.Random, draws: np.random.Generator, most: int = 768) -> None:
+    """One world of a threshold, attacked within the radius and just beyond it."""
     world = SmallTally.random(rng, weighted=rng.random() < 0.5)
-    tally = tally_keywords(world.sets, world.rule, world.weights)
-    radius = keyword_radius(tally.retained, world.sets, world.rule, world.weights)
+    tally = Tally.of(world.sets, world.rule, world.weights)
+    radius = tally.radius()
     clean = world.kept(world.bits)
-    assert tally.retained == tuple(w for w, kept in zip(WORDS, clean, strict=True) if kept)
+    assert tally.kept == tuple(w for w, kept in zip(WORDS, clean, strict=True) if kept)
     found.worlds += 1
     for places in places_of(world.votes, radius, draws, 6):
         replies = world.attacked(places, most, draws)
@@ -72,60 +63,8 @@ def attack_relative(found: Radii, rng: random.Random, draws: np.random.Generator
         found.reached += any((world.kept(replies) != clean).any() for replies in beyond)
 
 
-@cache
-def _settings(share: float, min_support: int, own: bool) -> ConsensusSettings:
-    extractor = folded_words if own else None
-    return ConsensusSettings.of(share=share, min_support=min_support, extractor=extractor, prompts=BARE)
-
-
-@cache
-def _reader(own: bool) -> ReplyReader:
-    return _settings(0.5, 2, own).reader.for_question("q")
-
-
-@cache
-def _reading(own: bool, reply: str | None) -> Any:
-    return _reader(own).read(Response(reply, error=None if reply is not None else "no"))
-
-
-def attack_consensus(found: Radii, rng: random.Random, draws: np.random.Generator, most: int = 500) -> None:
-    """One consensus, likewise."""
-    rule = rng.choice([0.5, 0.5, 0.6, 0.7]), rng.choice([1, 2, 2, 3])
-    own = rng.random() < 0.4  # keywords of a user's extractor; else runs of words
-    says = ["a b"] * 40 + ["a"] * 3 + ["b a", "a x b", "A", "A b", "b", "c", "b c", "I don't know", None, ""]
-    replies = [rng.choice(says) for _ in range(rng.randint(3, 9))]
-    weights = [rng.choice([1, 1, 2, 3]) if rng.random() < 0.5 else 1 for _ in replies]
-
-    def consensus(given: list[str | None]) -> Consensus:
-        return Consensus.of([_reading(own, reply) for reply in given], _settings(*rule, own), _reader(own), weights)
-
-    seen = consensus(replies)
-    radius, verbatim, text = max(0, seen.radius()), max(0, seen.radius(verbatim=True)), seen.text
-    found.worlds += 1
-
-    def attacked(places: tuple[int, ...]) -> list[str | None]:
-        said: list[Any] = rng.choices(CONSENSUS_MOVES, k=len(places))
-        new = dict(zip(places, said, strict=True))
-        return [new.get(place, reply) for place, reply in enumerate(replies)]
-
-    for places in places_of(weights, radius, draws, 6):
-        for _ in range(min(most, 2 * len(CONSENSUS_MOVES) ** len(places)) // 4):
-            found.attacks += 1
-            changed = consensus(given := attacked(places)).text
-            to_the_letter = sum(weights[place] for place in places) <= verbatim
-            if not same(changed, text) or (to_the_letter and changed != text):
-                found.violations += ((rule, replies, weights, radius, given),)
-    if radius < sum(weights):
-        found.limited += 1
-        beyond = places_of(weights, radius + 1, draws, 12)
-        found.reached += any(
-            not same(consensus(attacked(places)).text, text) for places in beyond for _ in range(found.tries)
-        )
-
-
 ATTACKS: dict[str, Callable[[Radii, random.Random, np.random.Generator], None]] = {
-    "relative": attack_relative,
-    "consensus": attack_consensus,
+    "threshold": attack_threshold,
 }
 
 

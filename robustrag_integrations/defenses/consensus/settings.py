@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
+from robustrag_integrations.defenses.agreement.lists import ListSettings
 from robustrag_integrations.defenses.agreement.plurality import Rule
 from robustrag_integrations.defenses.agreement.rules import Disagreement
 from robustrag_integrations.defenses.consensus import CONSENSUS, ConsensusOptions
 from robustrag_integrations.defenses.consensus.reading import AnswerReader
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords.questions import asks_yes_or_no
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import CLAIM_TASKS, Prompt, PromptSet, Task, chosen_prompts
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -45,16 +46,19 @@ class ConsensusSettings:
     @classmethod
     def of(
         cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[ConsensusOptions]
-    ) -> ConsensusSettings | ClaimSettings:
+    ) -> ConsensusSettings | KeywordSettings | ListSettings:
         """Build the settings from user arguments; None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
         chosen_task = CONSENSUS.check_task(task)
-        if chosen_task in CLAIM_TASKS:
-            return ClaimSettings.of(CONSENSUS, chosen_task, prompts, options)
         given = CONSENSUS.checked(options)
+        shared = {name: given[name] for name in ("quorum", "abstention", "cut_replies", "disagreement")}
+        if chosen_task == "list":
+            return ListSettings.of(given["min_support"], prompts, shared)
+        if chosen_task == "long_form":
+            return KeywordSettings.of_majority(given["min_support"], prompts, **shared)
         return cls(
             Rule(given["min_support"], given["agreement"]),
             AnswerReader.of(given),
