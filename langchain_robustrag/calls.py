@@ -38,6 +38,7 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import BLANK, Response
 from robustrag_integrations.models.caller import ModelCaller
+from robustrag_integrations.models.exits import acalled
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
 from robustrag_integrations.plans.requests import Ask, Reply, Request
 from robustrag_integrations.prompts import Prompt
@@ -278,7 +279,7 @@ class CallPerformer:
         with _inside(config) as context:
             if self.calls.synchronous:
                 return await self.calls.limits.arun(context.run, asking.invoke, value, config)
-            return await coro_with_context(asking.ainvoke(value, config), context, create_task=True)
+            return await coro_with_context(acalled(asking.ainvoke(value, config)), context, create_task=True)
 
     def _shown(self, error: BaseException) -> Exception:
         """Return the exception, or a presentable one where it holds one of the model's keys."""

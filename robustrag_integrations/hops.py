@@ -312,7 +312,7 @@ def _summed_up(question: str, hops: tuple[Hop, ...]) -> MultiHopAnswer:
 
 def _uncounted(hops: Sequence[Hop]) -> str | None:
     """Say why the same origins cannot be counted in all hops; None if they can."""
-    if len({hop.answer.radius_unit for hop in hops}) > 1:
+    if len({hop.answer.radius_unit == "votes" for hop in hops}) > 1:
         return "some hops count groups, others votes; weigh origins in all hops or in none"
     if any(hop.answer.claims for hop in hops[:-1]):
         return "the answer of an earlier hop is a list of claims, whose wording no radius fixes; ask for short answers"

@@ -206,7 +206,7 @@ def test_an_origin_has_the_votes_that_it_was_given() -> None:
     assert answer.evidence["counts"] == {"yes": 3, "no": 2, "maybe": 0}
     assert [g.votes for g in answer.groups] == [3, 1, 1]
     assert [g.index for g in answer.groups] == [0, 1, 2]
-    assert any(w == "1 group without a vote, not asked: 2.txt" for w in answer.warnings)
+    assert any(w == "1 passage without a vote, by weights=, not asked: 2.txt" for w in answer.warnings)
     assert (answer.radius, answer.radius_unit) == (2, "votes")
     assert "3 votes" in answer.explain()
 
@@ -246,7 +246,12 @@ def test_a_function_that_fails_over_a_passage_costs_it_its_vote_and_no_other_one
 
 
 def test_weights_name_a_page_its_folder_its_host_or_its_site_and_the_most_precise_name_counts() -> None:
-    weights = {"wiki.corp.example": 5, "corp.example": 4, "https://wiki.corp.example/drafts/": 2, "policies/": 3}
+    weights = {
+        "https://wiki.corp.example": 5,
+        "https://corp.example": 4,
+        "https://wiki.corp.example/drafts/": 2,
+        "policies/": 3,
+    }
     sources = {
         "https://wiki.corp.example/travel?v=2": 5,
         "https://WIKI.corp.example/drafts/travel": 2,

@@ -30,8 +30,9 @@ Result = TypeVar("Result")
 
 _PROBE = "Reply with the word OK."
 _REFUSING = (400, 422)  # statuses of an invalid request
+_NAMING = (*_REFUSING, 403)  # statuses of a refused parameter
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-_LEFT_OUT = ("temperature", "seed", *_OTHER_LIMIT)  # where the model refuses them
+_LEFT_OUT = ("temperature", "seed", "logprobs", *_OTHER_LIMIT)  # where the model refuses them
 _OWNED = ("model", "messages", "prompt", "stream", "n", "temperature", "seed")
 
 
@@ -39,9 +40,9 @@ class OpenAIModel(CalledModel):
     """A model behind an OpenAI-compatible server, through the official client.
 
     Every request holds the model, the prompt, a token limit, temperature 0, and the given options. Where the server
-    refuses the first request, the same parameters go out once with a fixed prompt: `temperature` or `seed` are left out
-    from then on if that is refused, too, and a token limit goes under its other name. A model that takes no temperature
-    counts as one that samples.
+    refuses the first request, the same parameters go out once with a fixed prompt: `temperature`, `seed` or `logprobs`
+    are left out from then on if that is refused, too, and a token limit goes under its other name. A model that takes
+    no temperature counts as one that samples. Log-probabilities of replies that came with reasoning are not known.
 
     Reproducibility is up to the server: `answer.determinism` says so. A request is sent again after a failed
     connection, a time-out, 408, 409, 429 and 5xx, after as long as Retry-After says, up to a minute; where it says
@@ -58,7 +59,7 @@ class OpenAIModel(CalledModel):
         max_tokens: the longest response, in tokens.
         system: a system message before every prompt; chat only.
         options: further fields of the request, for example `{"reasoning_effort": "low"}`, and the client's own
-            `extra_headers`, `extra_query` and `extra_body`.
+            `extra_headers`, `extra_query` and `extra_body`. `{"logprobs": None}` asks for no log-probabilities.
         timeout: seconds for one try, from connecting to the last byte and its parsing.
         attempts: the most tries of one request.
         max_concurrency: number of requests that may be under way at a time.
@@ -157,8 +158,12 @@ class OpenAIModel(CalledModel):
         first = [] if self._system is None else [{"role": "system", "content": self._system}]
         return {"messages": [*first, {"role": "user", "content": prompt}], **self._fields, **more}
 
+    def _asking_for_logprobs(self) -> dict[str, Any]:
+        """Return the field that asks for the log-probabilities of a reply's tokens, unless the user decides on it."""
+        return {} if "logprobs" in self._fields else {"logprobs": True if self._chats else 1}
+
     async def _areply(self, prompt: str) -> Response:
-        request, read = self._request(prompt), self._read
+        request, read = self._request(prompt, **self._asking_for_logprobs()), self._read
         return await self._accepted(request, lambda sent: self._connection.reply(sent, largest_reply(request), read))
 
     async def _accepted(
@@ -183,14 +188,14 @@ class OpenAIModel(CalledModel):
             return False
         async with self._probing.here():
             while not self._has_probed:
-                request = self._without_refused(self._request(_PROBE))
+                request = self._without_refused(self._request(_PROBE, **self._asking_for_logprobs()))
                 name = None
                 try:
                     await self._connection.reply(request, largest_reply(request), parsed)
                 except ServerError as refusal:
-                    if refusal.status not in _REFUSING:
-                        break
                     name = _refused_in(refusal, [name for name in _LEFT_OUT if name in request])
+                    if name is None and refusal.status not in _REFUSING:
+                        break
                 self._refused |= {name} if name else set()
                 self._has_probed = name is None
         return self._refused != before
@@ -236,4 +241,4 @@ class OpenAIModel(CalledModel):
 def _refused_in(error: ServerError, names: Iterable[str]) -> str | None:
     """Return the parameter that a refusal names, in a field of its own or in words; None if it names none."""
     named = (name for name in names if error.param == name or re.search(rf"\b{name}\b", str(error)))
-    return next(named, None) if error.status in _REFUSING else None
+    return next(named, None) if error.status in _NAMING else None
