@@ -20,7 +20,7 @@ from langchain_robustrag.hosted import SEARCHING, hosted_result, hosted_results,
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in
 from robustrag_integrations.audit.findings import Finding
-from robustrag_integrations.audit.prompts import Audit, On, texts_in
+from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import Prompt
 
@@ -35,6 +35,8 @@ _GAP = "\ue000"  # where a template has its values
 
 class IsolationAudit(BaseCallbackHandler):
     """A callback handler that checks every prompt of its runs: no prompt may hold texts of two groups.
+
+    Nor may it hold a robust answer with radius 0, nor a model be offered tools that its provider runs.
 
     It learns what was retrieved from retrievers, from tools (their documents, as objects or JSON), and from documents
     in inputs and outputs of steps. It sees text of 30 characters or more as it was retrieved, up to spacing and JSON
@@ -129,7 +131,7 @@ class IsolationAudit(BaseCallbackHandler):
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
         """Release the text of a robust answer."""
         if name == REPORT_EVENT and isinstance(data, Mapping) and not data.get("abstained"):
-            self._audit.release(str(data.get("text") or ""), int(data.get("radius") or 0))
+            self._audit.release(str(data.get("text") or ""), agreed=is_agreed(data))
 
     def _begin(self, serialized: Any, known: Mapping[str, Any]) -> None:
         """Note a run."""
