@@ -1,10 +1,10 @@
-"""Every attack on small worlds in which groups fall silent or invent: what is shown of a sole source, and withheld."""
+"""Every attack on small worlds in which groups fall silent: what is shown of a sole source."""
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -13,13 +13,12 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.agreement import agreed, sole
-from robustrag_integrations.defenses.consensus import plan as consensus_plan_module
+from robustrag_integrations.defenses.agreement import plurality
+from robustrag_integrations.defenses.consensus import certificate as consensus_certificate
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
+from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.keyword import certificate as keyword_certificate
-from robustrag_integrations.defenses.keyword import plan as keyword_plan_module
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
@@ -28,33 +27,21 @@ from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from tests.helpers.brute_force import same
 from tests.helpers.scripted import BARE, ScriptedModel
-from tests.helpers.worlds import driven, folded_words, text_performer
+from tests.helpers.worlds import driven, text_performer
 
 QUESTION = "Who q?"  # "q" is an echo
 LINK = "[Z](https://z.example)"
-ELSEWHERE = "Boats and carts went down to the old mill in the rain. "  # no word of a reply stands in it
-# What a corrupted group says, and whether no word of it stands in its passages.
-MOVES: list[tuple[str | None, bool]] = [
-    *((said, False) for said in ("x", "X.", "x y", "y", "z", "q", LINK, "I don't know", None)),
-    *((said, True) for said in ("x", "z")),
-]
+MOVES: list[str | None] = ["x", "X.", "x y", "y", "z", "q", LINK, "I don't know", None]  # of a corrupted group
 REPLIES: list[str | None] = ["x", "x", "x y", "X.", "y", "q", LINK, *["I don't know"] * 6, None]
 
 METHODS: list[Any] = [
     *(
-        ConsensusSettings.of(prompts=BARE, quorum=0.0, min_support=least, share=share, extractor=extractor)
-        for least, share, extractor in [(1, 0.5, None), (2, 0.5, None), (3, 0.6, None), (2, 0.5, folded_words)]
+        ConsensusSettings.of(prompts=BARE, quorum=0.0, min_support=least, agreement=agreement, disagreement="abstain")
+        for least, agreement in [(1, "plurality"), (2, "plurality"), (3, "plurality"), (2, "majority")]
     ),
     *(
-        KeywordSettings.of(prompts=BARE, quorum=0.0, final=final, **threshold)
-        for final, threshold in [
-            ("never", {"alpha": 0.5, "beta": 5}),
-            ("auto", {"alpha": 0.3, "beta": 2}),
-            ("never", {"alpha": 1.0, "beta": 3}),
-            ("never", {"share": 0.5, "min_support": 2}),
-            ("never", {"share": 0.3, "min_support": 3}),
-            ("always", {"share": 0.5, "min_support": 2}),
-        ]
+        KeywordSettings.of(prompts=BARE, quorum=0.0, final=final, alpha=alpha, beta=beta, disagreement="abstain")
+        for final, alpha, beta in [("never", 0.5, 5), ("always", 0.3, 2), ("never", 1.0, 3)]
     ),
 ]
 
@@ -66,10 +53,7 @@ class Worlds:
         self.rng, self.settings = random.Random(seed), settings
         self.replies = [self.rng.choice(REPLIES) for _ in range(self.rng.randint(1, 4))]
         weights = [self.rng.choice([1, 2, 3]) if weighted else 1 for _ in self.replies]
-        share = self.rng.choice([0.0, 0.0, 0.5, 1.0])
-        self.groups = [
-            _group(number, weight, invents=self.rng.random() < share) for number, weight in enumerate(weights)
-        ]
+        self.groups = [_group(number, weight) for number, weight in enumerate(weights)]
 
     def answer(self, replies: Sequence[str | None], groups: Sequence[PassageGroup]) -> RobustAnswer | None:
         """The answer; None where all groups failed."""
@@ -86,7 +70,7 @@ class Worlds:
         said = {group.text: reply for group, reply in zip(groups, replies, strict=True)}
         perform = text_performer({}, said, _Echo())
         if isinstance(self.settings, KeywordSettings):
-            return driven(keyword_plan(QUESTION, groups, self.settings), perform)
+            return driven(keyword_plan(QUESTION, groups, self.settings, rules=VoteRules()), perform)
         return driven(consensus_plan(QUESTION, groups, self.settings, rules=VoteRules()), perform)
 
     def attacks(self, radius: int) -> Iterator[tuple[list[str | None], list[PassageGroup]]]:
@@ -96,11 +80,10 @@ class Worlds:
             for chosen in itertools.combinations(places, size):
                 if sum(self.groups[place].weight for place in chosen) <= radius:
                     for moves in itertools.product(MOVES, repeat=size):
-                        replies, groups = list(self.replies), list(self.groups)
-                        for place, (said, invents) in zip(chosen, moves, strict=True):
+                        replies = list(self.replies)
+                        for place, said in zip(chosen, moves, strict=True):
                             replies[place] = said
-                            groups[place] = _group(place, groups[place].weight, invents=invents)
-                        yield replies, groups
+                        yield replies, self.groups
 
     def certificates(self, corrupted: int) -> Certification:
         """Of the groups as they are, beside which so many passages are put."""
@@ -125,8 +108,8 @@ class _Echo(dict[str, Any]):
         return key
 
 
-def _group(number: int, weight: int = 1, *, invents: bool = False) -> PassageGroup:
-    text = f"{ELSEWHERE * invents}p{number}"
+def _group(number: int, weight: int = 1) -> PassageGroup:
+    text = f"p{number}"
     return PassageGroup(number, (Passage(text, id=f"p{number}", source=f"s{number}"),), weight=weight)
 
 
@@ -160,8 +143,8 @@ def certificate_violations(settings: Any, worlds: int) -> tuple[list[Any], int, 
             texts = {response.text for response in certificate.responses}
             for moves in itertools.product(MOVES, repeat=corrupted):
                 tried += 1
-                added = [_group(9 + number, invents=invents) for number, (_, invents) in enumerate(moves)]
-                text = world.text([*world.replies, *(said for said, _ in moves)], [*world.groups, *added])
+                added = [_group(9 + number) for number in range(corrupted)]
+                text = world.text([*world.replies, *moves], [*world.groups, *added])
                 if text not in texts:
                     broken.append((settings.as_dict(), world.replies, moves, texts, text))
     return broken, tried, bounded
@@ -171,7 +154,7 @@ def certificate_violations(settings: Any, worlds: int) -> tuple[list[Any], int, 
 def test_no_attack_within_the_radius_changes_an_answer(weighted: bool) -> None:
     found = [radius_violations(settings, 30 if weighted else 110, weighted=weighted) for settings in METHODS]
     assert [broken for broken, _, _ in found if broken] == []
-    assert sum(tried for _, tried, _ in found) > 500
+    assert sum(tried for _, tried, _ in found) > 200
     assert sum(alone for _, _, alone in found) > 40
 
 
@@ -182,43 +165,22 @@ def test_no_attack_causes_a_text_outside_the_certificate() -> None:
     assert sum(bounded for _, _, bounded in found) > 50
 
 
-def nobody_is_ever_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyword_plan_module, "votes_to_alone", lambda *_: 99)
+def a_sole_source_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = plurality.Count.radius
+    monkeypatch.setattr(plurality.Count, "radius", lambda self, *a: real(self, *a) + (self.winner is None))
+    monkeypatch.setattr(Outcome, "radius", lambda self, *a, **k: self.count.radius(*a))
 
 
-def a_group_of_many_votes_is_shown_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = sole.sole_reply
-    for module in (consensus_plan_module, keyword_plan_module):
-        monkeypatch.setattr(module, "sole_reply", lambda readings, weights, agreed: real(readings, weights, ()))
+def test_an_error_planted_in_radii_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    a_sole_source_holds(monkeypatch)
+    assert any(radius_violations(settings, 60, weighted=True)[0] for settings in METHODS)
 
 
-def inventions_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = agreed.grounds_of
-    monkeypatch.setattr(agreed, "grounds_of", lambda key, replies: (any(real(key, replies)),) * len(replies))
-
-
-@pytest.mark.parametrize(
-    ("plant", "worlds"),
-    [(nobody_is_ever_left_alone, 60), (a_group_of_many_votes_is_shown_as_one, 60), (inventions_stay, 400)],
-)
-def test_an_error_planted_in_radii_is_caught(
-    plant: Callable[[Any], None], worlds: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plant(monkeypatch)
-    assert any(radius_violations(settings, worlds, weighted=True)[0] for settings in METHODS)
-
-
-def the_untouched_reply_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyword_certificate, "sole_reply", lambda *_: None)
-
-
-def inventions_are_never_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(keyword_certificate, "are_invented", lambda words: False)
-
-
-@pytest.mark.parametrize("plant", [the_untouched_reply_is_forgotten, inventions_are_never_withheld])
-def test_an_error_planted_in_certificates_is_caught(
-    plant: Callable[[Any], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plant(monkeypatch)
+def test_an_error_planted_in_certificates_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = consensus_certificate.possible_texts
+    monkeypatch.setattr(
+        consensus_certificate,
+        "possible_texts",
+        lambda readings, m, settings: set(sorted(real(readings, m, settings))[:1]),
+    )
     assert any(certificate_violations(settings, 40)[0] for settings in METHODS)

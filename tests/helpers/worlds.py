@@ -296,7 +296,23 @@ def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
     return World(**setting, references=references, certify=certify, answer=answer, moves=LIST_MOVES, first=first)
 
 
-CONSENSUS_MOVES = ["x", "y", "x y", "y x", "x z y", "X", "w", "z", "x z", "z x", "y w z", "q", "3 years", "three years"]
+CONSENSUS_MOVES = [
+    "x",
+    "y",
+    "x y",
+    "y x",
+    "x z y",
+    "X",
+    "w",
+    "z",
+    "x z",
+    "z x",
+    "y w z",
+    "q",
+    "3 years",
+    "three years",
+    "Three years",
+]
 CONSENSUS_MOVES += ["I don't know", "", None]  # type: ignore[list-item]
 
 
@@ -304,7 +320,23 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
     """Consensus; `agreeing`: most groups say the same."""
     setting = _setting(rng, agreeing)
     replies = [rng.choice(["x y", "x y", "X", "three years"])] * (50 if agreeing else 9) + ["x"] * 3
-    replies += ["y x", "x z y", "X", "y", "w", "y w", "right", "q", "3 years", "three years", "I don't know", None, ""]
+    replies += [
+        "y x",
+        "x z y",
+        "X",
+        "y",
+        "w",
+        "y w",
+        "right",
+        "q",
+        "3 years",
+        "three years",
+        "Three years",
+        "THREE years",
+        "I don't know",
+        None,
+        "",
+    ]
     said = Memo(lambda _: rng.choice(replies))
     settings = ConsensusSettings.of(
         min_support=rng.choice([1, 2, 2, 3]),
