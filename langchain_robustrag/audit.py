@@ -54,6 +54,8 @@ class IsolationAudit(BaseCallbackHandler):
         ```
     """
 
+    _trusted: frozenset[str] = frozenset()  # hosted tools that are no finding
+
     def __init__(self, on: On = "log") -> None:
         self._audit = Audit(on, FIX)
         self.raise_error = on == "raise"
@@ -109,7 +111,8 @@ class IsolationAudit(BaseCallbackHandler):
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
         """Check the messages to a chat model, and the tools that it is offered."""
         settings = kwargs.get("invocation_params") or {}
-        if found := [*hosted_tools(settings.get("tools")), *(name for name in SEARCHING if settings.get(name))]:
+        searching = [name for name in SEARCHING if settings.get(name)]
+        if found := [*hosted_tools(settings.get("tools"), self._trusted), *searching]:
             self._begin(serialized, kwargs)
             self._audit.add(hosted_tool(found, *self._path(kwargs["run_id"])[:2]))
         for prompt in messages:
@@ -125,7 +128,7 @@ class IsolationAudit(BaseCallbackHandler):
         path, component, _ = self._path(run_id)
         self._end(run_id)
         messages = [getattr(generation, "message", None) for row in response.generations for generation in row]
-        if found := [name for message in messages for name in hosted_results(message)]:
+        if found := [name for message in messages for name in hosted_results(message, self._trusted)]:
             self._audit.add(hosted_result(found, path, component))
 
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:

@@ -20,6 +20,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import VectorStore
 
 from langchain_robustrag.audit import FIX, IsolationAudit, listening
+from langchain_robustrag.hosted import hosted_tools
 from langchain_robustrag.planting import are_documents, with_canaries, with_order
 from langchain_robustrag.questions import QUESTION_KEYS, last_human_text, usual_question
 from langchain_robustrag.tool import RobustRetrieverTool
@@ -56,7 +57,7 @@ def assert_defended(
         question: a str, which is given as `messages`, `input`, `question`, `query` or alone, whatever the app takes;
             or the app's whole input.
         config: the config to run it with.
-        trusted: names of tools whose results nobody else writes: they get no canary.
+        trusted: names of tools whose results nobody else writes, or which the provider runs: they get no canary.
         stubs: for each tool that acts (mail, money), what it returns in place of being run.
 
     Returns:
@@ -102,7 +103,7 @@ class _CanaryAudit(IsolationAudit):
 
     def __init__(self, canaries: Canaries) -> None:
         super().__init__()
-        self._canaries, self._audit = canaries, Audit("log", FIX, canaries)
+        self._canaries, self._audit, self._trusted = canaries, Audit("log", FIX, canaries), canaries.trusted
         self._given: list[tuple[list[Any], list[Any]]] = []
         self.alone = True
 
@@ -139,6 +140,10 @@ class _CanaryAudit(IsolationAudit):
         """Note the tools that a model may call."""
         offered = (kwargs.get("invocation_params") or {}).get("tools") or ()
         self._canaries.offered(name for tool in offered if (name := _name_of(tool)))
+        for tool in offered:
+            if hosted_tools([tool]):
+                for name in {tool.get("type"), tool.get("name")} & self._trusted:
+                    self._canaries.ran(name)
         super().on_chat_model_start(serialized, messages, **kwargs)
 
 

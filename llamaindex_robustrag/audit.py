@@ -311,9 +311,10 @@ def wrap_methods(
     Returns:
         What `unwrap_methods` needs to undo it.
     """
-    classes = [base]
+    classes: list[type] = [base]
     for each in classes:
-        classes += [other for other in each.__subclasses__() if other not in classes]
+        derived: list[type] = each.__subclasses__()
+        classes += [cls for cls in derived if cls not in classes]
     stock = [
         (cls, name, vars(cls)[name])
         for cls in classes

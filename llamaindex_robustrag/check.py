@@ -192,10 +192,14 @@ class _Planter:
     def around_tool_search(self, method: Any) -> Any:
         """Return the same methods of what finds tools by their descriptions, with none."""
 
+        def offered(tools: Any) -> Any:
+            self.canaries.offered(_names_in([tools]))
+            return tools
+
         @contextmanager
         def searching(search: Any, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
             with _set(_RETRIEVING, True):
-                yield lambda tools: self.canaries.offered(_names_in([tools])) or tools
+                yield offered
 
         return _wrapped(method, searching)
 

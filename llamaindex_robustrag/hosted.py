@@ -19,9 +19,8 @@ def hosted_tools(llm: LLM, call: Mapping[str, Any] | None = None) -> list[str]:
         call: the arguments of a call.
     """
     found = [name for field in _FIELDS for name in _named(getattr(llm, field, None), field)]
-    for holder in (getattr(llm, "additional_kwargs", None), call):
-        for field in _ARGUMENTS if isinstance(holder, Mapping) else ():
-            found += _named(holder[field], field) if field in holder else []
+    for holder in (getattr(llm, "additional_kwargs", None) or {}, call or {}):
+        found += [name for field in _ARGUMENTS for name in _named(holder.get(field), field)]
     return list(dict.fromkeys(found))
 
 

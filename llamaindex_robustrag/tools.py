@@ -98,9 +98,9 @@ def _for_prompts(engine: BaseQueryEngine) -> BaseQueryEngine:
             f"(...)), got {type(engine).__name__}; an engine that asks others is a QueryEngineTool over "
             "RobustQueryEngineTools, or over engine.for_downstream_prompts()"
         )
-    told = copy.copy(engine)
+    told: Any = copy.copy(engine)
     told._response_synthesizer = synthesizer.with_changes(streaming=False, for_downstream_prompts=True)
-    return told
+    return told  # type: ignore[no-any-return]
 
 
 @contextmanager

@@ -376,6 +376,11 @@ async def test_a_tool_of_the_providers_is_found(asynchronously: bool) -> None:
     searching = Obedient().bind(tools=[{"type": "web_search_preview"}])
     with pytest.raises(UndefendedError, match="its provider runs web_search_preview"):
         await checked(ROBUST | itemgetter("answer") | searching, asynchronously)
+    found = await checked(ROBUST | itemgetter("answer") | searching, asynchronously, trusted=["web_search_preview"])
+    assert found.trusted == ("web_search_preview",)
+    searching = Obedient().bind(tools=[{"type": "web_search_20250305", "name": "web_search"}])
+    found = await checked(ROBUST | itemgetter("answer") | searching, asynchronously, trusted=["web_search"])
+    assert (found.trusted, found.not_vouched_for) == (("web_search",), ())
 
 
 @BOTH

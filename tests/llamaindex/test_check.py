@@ -122,7 +122,7 @@ async def test_so_does_a_stock_one_over_an_engine_for_prompts(way: str) -> None:
 
 
 def test_text_of_a_tool_is_found_unless_it_is_trusted() -> None:
-    with pytest.raises(UndefendedError, match="what 'web' returned.*goes into trusted=") as raised:
+    with pytest.raises(UndefendedError, match=r"what 'web' returned.*goes into trusted=") as raised:
         assert_defended(agent(facts(), web, plan=["facts", "web"]), QUESTION)
     assert kinds(raised) == {("canary", "web")}
     checked = assert_defended(agent(facts(), web, plan=["facts", "web"]), QUESTION, trusted=["web"])
