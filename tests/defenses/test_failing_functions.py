@@ -226,7 +226,8 @@ def test_equal_responses_are_read_once_per_question() -> None:
 
     defense = KeywordAggregation(_model(), extractor=extract, final="never")
     defense.answer("Where?", ["planted", *PASSAGES])
-    assert sorted(read) == ["Paris", "Where?", "evil Rome"]
+    assert (read.count("evil Rome"), read.count("Where?")) == (1, 1)
+    assert read.count("Paris") == 2  # the last one is the answer
 
 
 def test_a_vote_that_cannot_be_read_costs_its_group_alone(monkeypatch: pytest.MonkeyPatch) -> None:
