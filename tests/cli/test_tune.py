@@ -155,7 +155,6 @@ def test_a_grid_that_is_not_given_is_the_registrys_for_every_method_of_the_task(
     ("typed", "said"),
     [
         (("--gamma", 0.9), "--gamma does nothing here; it is a setting of --defense decoding"),
-        (("--defense", "consensus", "--alpha", 0.5), "--alpha does nothing here; it is a setting of --defense keyword"),
         (("--alpha", 3), "alpha=3.0 must lie in [0, 1]"),
         (("--corruption", 9), "'9' is not a whole number from 1 to 5"),
         (("--limit", 3), "3 questions are too few to choose settings with"),
