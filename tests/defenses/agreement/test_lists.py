@@ -41,7 +41,7 @@ def test_each_line_is_an_item_once(reply: str, items: list[str]) -> None:
 def test_an_item_is_shown_where_more_than_half_of_those_that_list_anything_give_it() -> None:
     replies = ["Kelford\nAshby", "Kelford\nAshby", "kelford\nMarrow", "Kelford", "I don't know", "Dunholt"]
     answer = ask(replies)
-    assert (answer.text, answer.radius) == ("Kelford", 1)
+    assert (answer.text, answer.radius) == ("Kelford", 0)  # one group more brings Ashby in
     [claim] = answer.claims
     assert (claim.support, claim.radius, claim.groups) == (4, 1, (0, 1, 2, 3))
     assert claim.origins == ("0.example", "1.example", "2.example", "3.example")
