@@ -182,7 +182,7 @@ class Audit:
         return Finding("canary", path, component, problem, fix, (where,))
 
     def _answer_of_one_source(self, answer: str, path: str, component: str) -> Finding:
-        problem = f"the prompt holds an answer of {len(answer)} characters on which no sources agree: one document may decide it"
+        problem = f"the prompt holds an answer of {len(answer)} characters that one document may have decided"
         fix = f"pass on what several sources agree on (answer.for_prompt(), or min_radius=1): {self._fix}"
         return Finding("one-source-answer", path, component, problem, fix)
 

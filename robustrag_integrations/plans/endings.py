@@ -142,21 +142,10 @@ def with_retellings(plan: Plan, groups: Sequence[PassageGroup]) -> Plan:
 
 
 def for_prompts(plan: Plan) -> Plan:
-    """Wrap a plan: its answer is one that other prompts may hold (`fit_for_prompts`); it comes in one piece."""
-    answer = fit_for_prompts((yield from _held_back(plan)))
+    """Wrap a plan: its answer is one that other prompts may hold (`RobustAnswer.for_prompt`); it comes in one piece."""
+    answer = (yield from _held_back(plan)).for_prompt()
     yield Emit(answer.text)
     return answer
-
-
-def fit_for_prompts(answer: RobustAnswer) -> RobustAnswer:
-    """Return the answer as another prompt may hold it (`RobustAnswer.for_prompt`): an abstention without a radius."""
-    told = answer.for_prompt()
-    if told.abstained or told.radius or told.settings.get("allow_sole_source"):
-        return told
-    return told.withheld(
-        "withheld from the next prompt: the answer's radius is 0, so that one source may have decided it; "
-        "allow_sole_source=True lets such answers through"
-    )
 
 
 def with_rules(plan: Plan, rules: VoteRules, groups: Sequence[PassageGroup]) -> Plan:
