@@ -35,7 +35,7 @@ def test_a_chain_from_a_file_answers_as_the_core_does(settings: Path) -> None:
     wanted = core.answer(QUESTION, [d.page_content for d in documents])
     assert chain.settings.as_dict() == core.settings.as_dict()
     assert chain.rules == core.rules
-    assert found.evidence["retained"] == wanted.evidence["retained"] == ["Paris"]
+    assert found.evidence["retained"] == wanted.evidence["retained"] == ["paris"]
 
 
 def test_what_is_given_wins_over_the_file(settings: Path) -> None:
