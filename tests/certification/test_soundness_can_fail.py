@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from robustrag_integrations.certification import findings
-from robustrag_integrations.defenses.agreement import agreed
+from robustrag_integrations.defenses.agreement import agreed, plurality
+from robustrag_integrations.defenses.agreement.plurality import Count
 from robustrag_integrations.defenses.consensus import certificate as consensus
-from robustrag_integrations.defenses.consensus.counting import ConsensusRadius
+from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.decoding import attacked_step, token_choice
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
 from robustrag_integrations.defenses.keyword import absolute, kept, lists
 from robustrag_integrations.defenses.keyword import certificate as keyword
 from robustrag_integrations.defenses.voting import certificate as voting
-from robustrag_integrations.defenses.voting import plan as voting_plan
 from robustrag_integrations.plans.asking import Quorum
 from tests.helpers.brute_force import Tally, attack_certificates, attack_radius
 from tests.helpers.worlds import (
@@ -76,7 +76,14 @@ def only_the_first_case_is_looked_at(monkeypatch) -> None:
 
 def a_vote_less(monkeypatch) -> None:
     real = voting.possible_winners
-    monkeypatch.setattr(voting, "possible_winners", lambda votes, options, m: real(votes, options, m - 1))
+    monkeypatch.setattr(voting, "possible_winners", lambda votes, rule, m, known: real(votes, rule, m - 1, known))
+
+
+def ties_are_never_reached(monkeypatch) -> None:
+    real = voting.possible_winners
+    monkeypatch.setattr(
+        voting, "possible_winners", lambda *a: (lambda found: (found[0], not found[0], found[2]))(real(*a))
+    )
 
 
 def attackers_weigh_less_than_a_group(monkeypatch) -> None:
@@ -102,14 +109,35 @@ def forms_are_never_contested(monkeypatch) -> None:
 
 
 def a_consensus_form_is_never_contested(monkeypatch) -> None:
-    real = consensus.possible_forms
-    monkeypatch.setattr(consensus, "possible_forms", lambda key, replies, m: real(key, replies, 0)[:1])
+    real = consensus._forms
+    monkeypatch.setattr(consensus, "_forms", lambda key, outcome, m: {min(real(key, outcome, 0))})
+
+
+def a_corrupted_vote_less(monkeypatch) -> None:
+    real = consensus.possible_winners
+    monkeypatch.setattr(consensus, "possible_winners", lambda keys, rule, m: real(keys, rule, m - 1))
+
+
+def nobody_is_heard_alone(monkeypatch) -> None:
+    real = consensus.possible_texts
+
+    def mistaken(readings, corrupted, settings):
+        try:
+            return real(readings, corrupted, settings)
+        except consensus.Unbounded as why:
+            if str(why) != consensus.ANY_SOLE:
+                raise
+            return {consensus.ABSTENTION}
+
+    monkeypatch.setattr(consensus, "possible_texts", mistaken)
 
 
 @pytest.mark.parametrize(
     ("make", "plant"),
     [
         (consensus_world, a_consensus_form_is_never_contested),
+        (consensus_world, a_corrupted_vote_less),
+        (consensus_world, nobody_is_heard_alone),
         (written_world, forms_are_never_contested),
         (keyword_world, attackers_alone_do_not_count),
         (keyword_world, attackers_do_not_raise_the_threshold),
@@ -119,6 +147,7 @@ def a_consensus_form_is_never_contested(monkeypatch) -> None:
         (keyword_world, nobody_fails_on_purpose),
         (keyword_world, only_the_first_case_is_looked_at),
         (voting_world, a_vote_less),
+        (voting_world, ties_are_never_reached),
         (decoding_world, attackers_weigh_less_than_a_group),
         (decoding_world, the_no_retrieval_token_is_forgotten),
     ],
@@ -138,11 +167,19 @@ def forms_do_not_enter_the_radius(monkeypatch) -> None:
 
 
 def keys_do_not_enter_the_radius(monkeypatch) -> None:
-    monkeypatch.setattr(ConsensusRadius, "holding", lambda self, most, pending=0: np.ones(most + 1, bool))
+    monkeypatch.setattr(Count, "holding", lambda self, votes, most, pending=0: np.ones(most + 1, bool))
 
 
-def only_the_core_is_held_against_others(monkeypatch) -> None:
-    monkeypatch.setattr(ConsensusRadius, "_holds_around", lambda self, core, most, pending: np.ones(most + 1, bool))
+def wordings_do_not_enter_the_radius(monkeypatch) -> None:
+    monkeypatch.setattr(Outcome, "_wording_holds", lambda self, votes, most, pending: np.ones(most + 1, bool))
+
+
+def ties_are_taken_for_wins(monkeypatch) -> None:
+    monkeypatch.setattr(plurality, "_LOST_TIE", -1)
+
+
+def replaced_votes_add_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(plurality, "_REPLACED", 0)
 
 
 def new_keywords_are_not_looked_for(monkeypatch) -> None:
@@ -153,9 +190,9 @@ def groups_never_fail_on_purpose(monkeypatch) -> None:
     monkeypatch.setattr(Quorum, "radius", lambda *a: 99)
 
 
-def a_voting_radius_too_many(monkeypatch) -> None:
-    real = voting_plan.vote_radius
-    monkeypatch.setattr(voting_plan, "vote_radius", lambda *a: real(*a) + 1)
+def a_vote_too_many(monkeypatch) -> None:
+    real = Count.radius
+    monkeypatch.setattr(Count, "radius", lambda *a: real(*a) + 1)
 
 
 def a_decoding_radius_too_many(monkeypatch) -> None:
@@ -173,13 +210,16 @@ def replaced_groups_take_nothing_away(monkeypatch) -> None:
     [
         (keyword_world, a_keyword_radius_too_many),
         (written_world, forms_do_not_enter_the_radius),
-        (consensus_world, forms_do_not_enter_the_radius),
         (consensus_world, keys_do_not_enter_the_radius),
-        (consensus_world, only_the_core_is_held_against_others),
+        (consensus_world, wordings_do_not_enter_the_radius),
+        (consensus_world, ties_are_taken_for_wins),
+        (consensus_world, replaced_votes_add_nothing),
         (relative_world, a_keyword_radius_too_many),
         (keyword_world, new_keywords_are_not_looked_for),
         (keyword_world, groups_never_fail_on_purpose),
-        (voting_world, a_voting_radius_too_many),
+        (voting_world, a_vote_too_many),
+        (voting_world, ties_are_taken_for_wins),
+        (voting_world, replaced_votes_add_nothing),
         (voting_world, groups_never_fail_on_purpose),
         (decoding_world, a_decoding_radius_too_many),
         (decoding_world, replaced_groups_take_nothing_away),
