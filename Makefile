@@ -31,25 +31,27 @@ lint: .venv/.dev
 docs: .venv/.dev
 	$(BIN)/python -m docs.site
 
-# The core and the integrations against the oldest libraries that they support, without torch. (torch 2.6.0 and
-# transformers 5.0.0 take gigabytes; the same tests passed with them on Python 3.10.)
+# The core, its servers and the integrations against the oldest libraries that they support, without torch and
+# transformers, which take gigabytes.
 LOWEST := -e . --group test pytest-xdist
-CORE_LOWEST := idna==3.7 numpy==1.26.0 packaging==23.2 spacy==3.8.16 bm25s==0.3.0 pypdf==6.10.2 langchain-text-splitters==0.3.8 \
-	openai==1.60.0 opentelemetry-api==1.27.0 opentelemetry-sdk==1.27.0 scipy==1.15.0 tqdm==4.66.0 fpdf2
+CORE_LOWEST := idna==3.15 numpy==1.26.0 packaging==23.2 spacy==3.8.16 bm25s==0.3.0 pypdf==6.16.1 langchain-text-splitters==1.1.2 \
+	openai==1.60.0 opentelemetry-api==1.27.0 opentelemetry-sdk==1.27.0 scipy==1.15.0 tqdm==4.66.3 pyyaml==6.0.1 \
+	starlette==1.3.1 uvicorn==0.30.0 h11==0.16.0 anyio==4.4.0 pydantic==2.8.0 jinja2==3.1.6 fpdf2
 CORE_TESTS := $(addprefix tests/,$(addsuffix .py,defenses/test_front_door plans/test_drivers models/test_callable_model \
 	corpus/test_corpus models/server/test_openai_model defenses/decoding/test_token_choice test_metrics plans/test_watch \
 	keywords/test_spacy_extractor keywords/test_runs docs/test_threat_model))
 # The same for safety: hostile words, responses, files and servers' replies, failing functions.
 CORE_TESTS += $(addprefix tests/,$(addsuffix .py,keywords/test_crafted_words \
 	corpus/test_hostile_files models/server/test_hostile_replies models/test_limits package/test_redaction \
-	defenses/test_failing_functions defenses/test_hostile_input fuzz/test_fuzz))
+	defenses/test_failing_functions defenses/test_hostile_input fuzz/test_fuzz _util/test_yaml_files \
+	serve/test_hostile_requests serve/test_connections))
 test-lowest:
 	$(INSTALL) .venv-core $(LOWEST) $(CORE_LOWEST)
 	$(call tests,.venv-core/bin/python,$(CORE_TESTS))
 	$(INSTALL) .venv-core openai==3.52.0  # another HTTP library
 	.venv-core/bin/python -m pytest -q tests/models/server/test_openai_model.py tests/models/server/test_hostile_replies.py
-	$(INSTALL) .venv-langchain $(LOWEST) langchain-core==1.0.0 langchain==1.0.0 langchain-classic==1.0.0 \
-		langchain-tests==1.0.0 langgraph==1.0.10 langgraph-checkpoint==3.0.1
+	$(INSTALL) .venv-langchain $(LOWEST) langchain-core==1.4.0 langchain==1.3.1 langchain-classic==1.0.7 \
+		langchain-tests==1.0.0 langgraph==1.2.0
 	$(call tests,.venv-langchain/bin/python,tests/langchain)
 	$(INSTALL) .venv-llamaindex $(LOWEST) llama-index-core==0.13.0
 	$(call tests,.venv-llamaindex/bin/python,tests/llamaindex)
@@ -70,15 +72,18 @@ test-pythons:
 notebooks: .venv/.dev
 	$(BIN)/python -m docs.notebooks
 
-# Wheel and source distribution in dist/, with the bill of materials of a base install and the hashes of all, checked:
-# metadata, contents, licences, size, versions that agree.
+# Wheel and source distribution in dist/, with the bill of materials of an install with all extras, the hashes of every
+# dependency, and those of the files themselves, checked: metadata, contents, licences, size, versions that agree.
 release: .venv/.dev
 	rm -rf dist .venv-release
 	$(BIN)/python -m hatchling build
 	$(BIN)/twine check --strict dist/*
-	$(INSTALL) .venv-release dist/*.whl
+	$(INSTALL) .venv-release --with-pip -c constraints.txt --no-compile torch
+	$(INSTALL) .venv-release -c constraints.txt "$$(echo dist/*.whl)[all]"
 	$(INSTALL) .venv-sbom cyclonedx-bom==7.5.0
 	.venv-sbom/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible -o dist/sbom.cdx.json .venv-release
+	.venv-tools/bin/uv pip compile --quiet --universal --generate-hashes --all-extras --no-annotate --no-header \
+		-c constraints.txt -o dist/requirements.txt pyproject.toml
 	cd dist && sha256sum * >SHA256SUMS
 	RELEASE=dist $(BIN)/python -m pytest -q tests/package/test_release.py
 

@@ -7,6 +7,8 @@ needs more than langchain-core is in separate modules: `langchain_robustrag.midd
 
 from __future__ import annotations
 
+import logging
+
 try:
     import langchain_core  # noqa: F401 - the error below says what to install
 except ImportError as error:
@@ -19,15 +21,16 @@ from langchain_robustrag.audit import IsolationAudit, audit_isolation
 from langchain_robustrag.callbacks import REPORT_EVENT
 from langchain_robustrag.calls import CallOptions
 from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.check import aassert_defended, assert_defended
 from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.documents import supporting_documents
 from langchain_robustrag.graph import create_robust_node
 from langchain_robustrag.retrieval import create_robust_retrieval_chain
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.tool import create_robust_retriever_tool
-from langchain_robustrag.wiring import assert_defended, find_undefended
 from robustrag_integrations.answers.abstained import Abstained
-from robustrag_integrations.audit.prompts import Finding
+from robustrag_integrations.audit.canaries import CheckedRun
+from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.votes import VoteRules
 
@@ -35,6 +38,7 @@ __all__ = [
     "REPORT_EVENT",
     "Abstained",
     "CallOptions",
+    "CheckedRun",
     "DiverseRetriever",
     "Finding",
     "IsolationAudit",
@@ -42,12 +46,14 @@ __all__ = [
     "RobustOptions",
     "UndefendedError",
     "VoteRules",
+    "aassert_defended",
     "assert_defended",
     "audit_isolation",
     "create_robust_documents_chain",
     "create_robust_node",
     "create_robust_retrieval_chain",
     "create_robust_retriever_tool",
-    "find_undefended",
     "supporting_documents",
 ]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until the program says where records go

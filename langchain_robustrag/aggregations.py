@@ -14,7 +14,6 @@ from langchain_robustrag.calls import CallOptions
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from robustrag_integrations._util.checks import refuse_unknown
-from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.method_options import MethodOptions
 from robustrag_integrations.defenses.registry import METHODS, Method
@@ -71,21 +70,19 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
     final = ["final_llm", "output_schema"] if "keyword" in method.prompts else []
     method.check_names([*given, *others], ("task", *prompts, *final, *(["choices"] if method.takes_choices else [])))
     checked: MethodSettings = method.settings_of(given)
-    if isinstance(checked, ClaimSettings) and (idle := {*others} & {"keyword_prompt", "final_llm", "output_schema"}):
-        raise ValueError(f"{', '.join(sorted(idle))}: task={given.get('task')!r} has no final call; leave it out")
     return checked
 
 
 def extra_prompt(
-    name: str, given: BasePromptTemplate[Any] | None, method: Method, shipped: PromptSet, context: str, *, own: bool
+    name: str, given: BasePromptTemplate[Any] | None, shipped: PromptSet, context: str, *, own: bool
 ) -> BasePromptTemplate[Any] | None:
-    """Return a prompt without documents: the user's, or the project's own if it is wanted and the method has one.
+    """Return a prompt without documents: the user's, or the project's `own` if it is wanted.
 
     Raises:
         TypeError, ValueError: not a prompt template, without the variable it needs, or with documents.
     """
     if given is None:
-        template = getattr(shipped, name) if own and name in method.prompts else None
+        template = getattr(shipped, name) if own else None
         return as_langchain(template) if template is not None else None
     check_prompt(given, EXTRA_PROMPTS[name], f"{name}_prompt")
     if context in given.input_variables:

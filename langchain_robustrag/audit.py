@@ -6,7 +6,7 @@ import logging
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -16,15 +16,17 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
 
 from langchain_robustrag.callbacks import REPORT_EVENT
+from langchain_robustrag.hosted import SEARCHING, hosted_result, hosted_results, hosted_tool, hosted_tools
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in
-from robustrag_integrations.audit.prompts import Audit, Finding, On, texts_in
+from robustrag_integrations.audit.findings import Finding
+from robustrag_integrations.audit.prompts import Audit, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import Prompt
 
 _LOG = logging.getLogger(__name__)
 _MOST_RUNS = 10_000
-_FIX = (
+FIX = (
     "answer with create_robust_documents_chain(llm, prompt) or create_robust_retrieval_chain(retriever, llm); give an "
     "agent create_robust_retriever_tool, or RobustRetrievalMiddleware"
 )
@@ -51,7 +53,7 @@ class IsolationAudit(BaseCallbackHandler):
     """
 
     def __init__(self, on: On = "log") -> None:
-        self._audit = Audit(on, _FIX)
+        self._audit = Audit(on, FIX)
         self.raise_error = on == "raise"
         self._runs: OrderedDict[UUID, tuple[UUID | None, str]] = OrderedDict()
         self._own: OrderedDict[UUID, Sequence[str]] = OrderedDict()
@@ -103,7 +105,11 @@ class IsolationAudit(BaseCallbackHandler):
         self._look_for_documents(output, tool=True)
 
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
-        """Check the messages to a chat model."""
+        """Check the messages to a chat model, and the tools that it is offered."""
+        settings = kwargs.get("invocation_params") or {}
+        if found := [*hosted_tools(settings.get("tools")), *(name for name in SEARCHING if settings.get(name))]:
+            self._begin(serialized, kwargs)
+            self._audit.add(hosted_tool(found, *self._path(kwargs["run_id"])[:2]))
         for prompt in messages:
             self._look(serialized, [text for m in prompt for text in _texts_of(m)], kwargs)
 
@@ -113,36 +119,43 @@ class IsolationAudit(BaseCallbackHandler):
             self._look(serialized, [prompt], kwargs)
 
     def on_llm_end(self, response: Any, *, run_id: UUID, **kwargs: Any) -> None:
-        """Forget the run of a model that has replied."""
+        """Check a model's reply for results of tools that its provider ran."""
+        path, component, _ = self._path(run_id)
         self._end(run_id)
+        messages = [getattr(generation, "message", None) for row in response.generations for generation in row]
+        if found := [name for message in messages for name in hosted_results(message)]:
+            self._audit.add(hosted_result(found, path, component))
 
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
         """Release the text of a robust answer."""
-        if name == REPORT_EVENT and isinstance(data, Mapping):
-            self._audit.release(str(data.get("text") or ""))
+        if name == REPORT_EVENT and isinstance(data, Mapping) and not data.get("abstained"):
+            self._audit.release(str(data.get("text") or ""), int(data.get("radius") or 0))
 
-    def _begin(self, serialized: Any, known: Mapping[str, Any]) -> str:
-        """Note a run, and return its name."""
+    def _begin(self, serialized: Any, known: Mapping[str, Any]) -> None:
+        """Note a run."""
         name = known.get("name") or (serialized or {}).get("name") or (serialized or {}).get("id", ["?"])[-1]
         self._runs[known["run_id"]] = (known.get("parent_run_id"), str(name))
         if len(self._runs) > _MOST_RUNS:
             self._runs.popitem(last=False)
-        return str(name)
 
     def _end(self, run_id: UUID) -> None:
         self._runs.pop(run_id, None)
         self._own.pop(run_id, None)
 
     def _look(self, serialized: Any, texts: Sequence[str], known: Mapping[str, Any]) -> None:
-        component = self._begin(serialized, known)
+        self._begin(serialized, known)
+        path, component, own = self._path(known["run_id"])
+        self._audit.look(texts, path, component, own)
+
+    def _path(self, run: UUID | None) -> tuple[str, str, Sequence[str] | None]:
+        """Return the runs that lead to a run, the name of the run itself, and the pieces of a prompt of ours."""
         own: Sequence[str] | None = None
         names: list[str] = []
-        run: UUID | None = known["run_id"]
         while run is not None and (found := self._runs.get(run)) is not None and len(names) < 100:
             own = self._own.get(run) if own is None else own
             names.append(found[1])
             run = found[0]
-        self._audit.look(texts, " > ".join(reversed(names)), component, own)
+        return " > ".join(reversed(names)), names[0] if names else "?", own
 
     def _look_for_documents(self, value: Any, *, tool: bool = False) -> None:
         try:
@@ -152,6 +165,9 @@ class IsolationAudit(BaseCallbackHandler):
                     self.learn([*documents_in(parsed), *sourced_records_in(parsed)])
         except UnreadableError as error:
             _LOG.warning("the audit did not look for documents in a step's values: %s", error)
+
+
+AnyAudit = TypeVar("AnyAudit", bound=IsolationAudit)
 
 
 class _OpenAudit:
@@ -185,7 +201,13 @@ def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
         assert not audit.findings
         ```
     """
-    audit = IsolationAudit(on)
+    with listening(IsolationAudit(on)) as audit:
+        yield audit
+
+
+@contextmanager
+def listening(audit: AnyAudit) -> Iterator[AnyAudit]:
+    """Have an audit hear all of LangChain in this process while the block runs."""
     _OPEN.open.append(audit)
     try:
         yield audit

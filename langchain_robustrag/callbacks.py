@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, cast
 from uuid import UUID
 
 from langchain_core.callbacks import BaseCallbackHandler, adispatch_custom_event, dispatch_custom_event
 from langchain_core.callbacks.base import BaseCallbackManager
+from langchain_core.documents import Document
 from langchain_core.outputs import ChatGeneration, LLMResult
 from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import get_callback_manager_for_config
@@ -37,6 +39,28 @@ class HeardQuery(BaseCallbackHandler):
         if parent_run_id not in self._inside and isinstance(query, str):  # a dict reaches it where steps are miswired
             self.queries.add(query)
         self._inside.add(run_id)
+
+
+class HeardDocuments(HeardQuery):
+    """Records what retrievers return, except those that are asked inside another retriever."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._outermost: set[UUID] = set()
+        self.documents: list[Document] = []
+
+    def on_retriever_start(
+        self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
+    ) -> None:
+        """Note which retriever is asked."""
+        if parent_run_id not in self._inside:
+            self._outermost.add(run_id)
+        super().on_retriever_start(serialized, query, run_id=run_id, parent_run_id=parent_run_id)
+
+    def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
+        """Record the documents."""
+        if run_id in self._outermost:
+            self.documents.extend(documents)
 
 
 class ShownMessage(BaseCallbackHandler):

@@ -16,7 +16,6 @@ from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
-from langchain_core.language_models import BaseChatModel
 from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
 from langchain_core.runnables.config import set_config_context
 from langchain_core.runnables.utils import coro_with_context
@@ -28,11 +27,10 @@ from langchain_robustrag.language_models import (
     is_synchronous,
     repeats_of_runnable,
     retries_itself,
-    wrapped_models,
 )
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.replies import Seen, Streamed, response_of
-from langchain_robustrag.structured import REPLY_WAYS, Structured, replying
+from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations._util.closing import closed_after
 from robustrag_integrations._util.redaction import in_one_line, presentable, secrets_of
@@ -40,15 +38,14 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import BLANK, Response
 from robustrag_integrations.models.caller import ModelCaller
+from robustrag_integrations.models.exits import acalled
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
-from robustrag_integrations.plans.requests import Ask, ProbeReplies, Reply, Request
+from robustrag_integrations.plans.requests import Ask, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Piece
-from robustrag_integrations.replies.structured import PROBE, ReplyMode
 
 ISOLATED = "robustrag:isolated"
-_PROBE = Prompt(PROBE, structured=True)
 
 RunManager: TypeAlias = CallbackManagerForChainRun | AsyncCallbackManagerForChainRun
 ChildRun: TypeAlias = Callable[[BaseCallbackHandler], RunnableConfig]  # maps the handler of a run to the run's config
@@ -88,7 +85,6 @@ class ModelCalls:
     Attributes:
         llm: the model.
         limits: number of calls that may be under way, and how long each may take.
-        replies: the way in which it is asked for structured replies.
         attempts: tries in all where the server says that it is busy. A model that tries again by itself is left to it.
         structured: the schema of its answers; None for text.
         caller: makes the calls.
@@ -97,7 +93,6 @@ class ModelCalls:
 
     llm: Runnable[Any, Any]
     limits: CallLimits
-    replies: ReplyMode = field(default_factory=ReplyMode)
     attempts: int = 3
     structured: Structured | None = None
     caller: ModelCaller = field(init=False)
@@ -108,16 +103,9 @@ class ModelCalls:
         object.__setattr__(self, "caller", caller)
         object.__setattr__(self, "synchronous", is_synchronous(self.llm))
 
-    @property
-    def ways(self) -> tuple[str, ...]:
-        """The supported ways of asking for structured replies; only chat models have any."""
-        return tuple(REPLY_WAYS) if any(isinstance(m, BaseChatModel) for m, _ in wrapped_models(self.llm)) else ()
-
-    def asking(self, prompt: Prompt, *, heard: bool = True, way: str = "") -> tuple[Runnable[Any, Any], Any]:
+    def asking(self, prompt: Prompt, *, heard: bool = True) -> tuple[Runnable[Any, Any], Any]:
         """Return the runnable to invoke, and its input. If `heard`, it streams, and handlers are told of it."""
         llm = self.llm
-        if prompt.structured and (way := way or self.replies.way):
-            llm = replying(llm, way)
         if self.structured is not None:
             llm = self.structured.around(llm)
         if isinstance(prompt, FilledPrompt):
@@ -154,8 +142,6 @@ class CallPerformer:
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""
-        if isinstance(request, ProbeReplies):
-            return self.calls.replies.settled(self.calls.ways, self._tried)
         if not isinstance(request, Ask):
             return None
         if request.role == "final":
@@ -170,8 +156,6 @@ class CallPerformer:
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop; cancelling it cancels the calls."""
-        if isinstance(request, ProbeReplies):
-            return await self.calls.replies.asettled(self.calls.ways, self._atried)
         if not isinstance(request, Ask):
             return None
         if request.role == "final":
@@ -273,31 +257,21 @@ class CallPerformer:
     def _safe(self, piece: Piece) -> Piece:
         return piece if isinstance(piece, str) else without_secrets(piece, self.calls.llm)
 
-    def _tried(self, way: str) -> Response:
-        """Return the reply to the probe of structured replies."""
-        ask = partial(self._ask, (_PROBE, self._aside("probe")), way=way)
-        return self.calls.caller.call(ask)
-
-    async def _atried(self, way: str) -> Response:
-        """`_tried` without blocking the event loop."""
-        ask = partial(self._aask, (_PROBE, self._aside("probe")), way=way)
-        return await self.calls.caller.acall(ask)
-
-    def _ask(self, asked: tuple[Prompt, ChildRun], *, way: str = "") -> Response:
+    def _ask(self, asked: tuple[Prompt, ChildRun]) -> Response:
         (prompt, child), seen = asked, Seen()
         if prompt.blank:
             return BLANK
-        asking, value = self.calls.asking(prompt, heard=self._heard, way=way)
+        asking, value = self.calls.asking(prompt, heard=self._heard)
         config = announced(child(seen), prompt)
         with _inside(config) as context:
             reply = context.run(asking.invoke, value, config)
         return without_secrets(response_of(reply, seen.ending), self.calls.llm)
 
-    async def _aask(self, asked: tuple[Prompt, ChildRun], *, way: str = "") -> Response:
+    async def _aask(self, asked: tuple[Prompt, ChildRun]) -> Response:
         (prompt, child), seen = asked, Seen()
         if prompt.blank:
             return BLANK
-        asking, value = self.calls.asking(prompt, heard=self._heard, way=way)
+        asking, value = self.calls.asking(prompt, heard=self._heard)
         reply = await self._ainvoked(asking, value, announced(child(self._watching(seen)), prompt))
         return without_secrets(response_of(reply, seen.ending), self.calls.llm)
 
@@ -305,7 +279,7 @@ class CallPerformer:
         with _inside(config) as context:
             if self.calls.synchronous:
                 return await self.calls.limits.arun(context.run, asking.invoke, value, config)
-            return await coro_with_context(asking.ainvoke(value, config), context, create_task=True)
+            return await coro_with_context(acalled(asking.ainvoke(value, config)), context, create_task=True)
 
     def _shown(self, error: BaseException) -> Exception:
         """Return the exception, or a presentable one where it holds one of the model's keys."""
@@ -332,9 +306,6 @@ class CallPerformer:
             (prompt, partial(self._child, f"group:{index}", tags, {"robustrag_group": index}))
             for index, prompt in enumerate(request.prompts)
         ]
-
-    def _aside(self, name: str) -> ChildRun:
-        return partial(self._child, name, (NOSTREAM, ISOLATED), {})
 
     def _final(self, *, shown: bool = True) -> ChildRun:
         hidden = not shown or NOSTREAM in (self.config.get("tags") or ())

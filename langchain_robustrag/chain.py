@@ -24,6 +24,7 @@ from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
 from robustrag_integrations._util.checks import check_flag
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.method_options import MethodOptions
 from robustrag_integrations.defenses.registry import default_method, method_of
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
@@ -148,7 +149,8 @@ def create_robust_documents_chain(
     name = document_variable_name
     if prompt is not None:
         check_prompt(prompt, name)
-    phrases = checked.prompts.phrases if "phrases" in method.prompts else None
+    asks_finally = isinstance(checked, KeywordSettings)
+    phrases = checked.prompts.phrases if asks_finally else None
     if output_schema is not None and output_parser is not None:
         raise ValueError("output_schema and output_parser exclude each other: the schema gives objects already")
     refuse_structured(llm)
@@ -169,8 +171,12 @@ def create_robust_documents_chain(
         rules=rules,
         calls=calls,
         citation_markers=citation_markers,
-        keyword_prompt=extra_prompt("keyword", keyword_prompt, method, checked.prompts, name, own=prompt is None),
-        no_retrieval_prompt=extra_prompt("no_retrieval", no_retrieval_prompt, method, checked.prompts, name, own=True),
+        keyword_prompt=extra_prompt(
+            "keyword", keyword_prompt, checked.prompts, name, own=prompt is None and asks_finally
+        ),
+        no_retrieval_prompt=extra_prompt(
+            "no_retrieval", no_retrieval_prompt, checked.prompts, name, own="no_retrieval" in method.prompts
+        ),
         choices=check_choices(choices) if choices is not None else None,
         question=question,
         output_parser=output_parser or StrOutputParser(),

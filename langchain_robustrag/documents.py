@@ -58,7 +58,8 @@ class Isolation:
     def _passage(self, document: Document) -> Passage:
         text = _formatted(document, self.document_prompt)
         metadata = dict(document.metadata or {})
-        return Passage(text, id=document.id, source=metadata.get("source"), metadata=metadata)
+        source, content = metadata.get("source"), document.page_content
+        return Passage(text, id=document.id, source=source, metadata=metadata, content=content)
 
 
 def supporting_documents(robustness: object, documents: Sequence[Document]) -> list[Document]:

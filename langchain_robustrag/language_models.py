@@ -17,6 +17,7 @@ from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnabl
 from langchain_core.runnables.retry import RunnableRetry
 from pydantic import BaseModel
 
+from langchain_robustrag.hosted import SEARCHING, hosted_tools
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import DecodingModel, TextModel
 
@@ -55,6 +56,11 @@ def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
             "from: create_robust_retrieval_chain(retriever, llm, prompt), or LangChain's "
             "create_retrieval_chain(retriever, create_robust_documents_chain(llm, prompt))"
         )
+    if hosted := hosted_tools_of(llm):
+        raise ValueError(
+            f"{name} has a tool that its provider runs ({', '.join(hosted)}): what that finds reaches the model beside "
+            "the isolated documents; give the model without it"
+        )
     runnable: Runnable[Any, Any] = rebuilt(coerce_to_runnable(llm), _answer_only)
     return runnable
 
@@ -76,6 +82,16 @@ def wrapped_models(runnable: Any, bound: Mapping[str, Any] | None = None) -> Ite
         yield runnable, arguments
     for inner in inside:
         yield from wrapped_models(inner, arguments)
+
+
+def hosted_tools_of(llm: Any) -> list[str]:
+    """Return the tools of the provider's own that are bound to a model, or among its settings."""
+    found: list[str] = []
+    for model, bound in wrapped_models(llm):
+        settings = {} if is_open_model(model) else getattr(model, "model_kwargs", None) or {}
+        for arguments in (bound, settings):
+            found += [*hosted_tools(arguments.get("tools")), *(name for name in SEARCHING if arguments.get(name))]
+    return found
 
 
 def rebuilt(runnable: Any, change: Callable[[Any], Any]) -> Any:

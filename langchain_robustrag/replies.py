@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from robustrag_integrations.answers.usage import told
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.blocks import Blocks, chars_of, usage_of
+from robustrag_integrations.replies.confidence import logprobs_in
 from robustrag_integrations.replies.finish import reason_in
 from robustrag_integrations.replies.reply import Ending, Piece, Usage
 
@@ -37,7 +38,7 @@ class Seen(BaseCallbackHandler):
         message, info = getattr(last, "message", None), getattr(last, "generation_info", None) or {}
         found = ending_of(message) if isinstance(message, BaseMessage) else Ending()
         usage = usage_of((response.llm_output or {}).get("token_usage"))
-        self.ending = _completed(found, Ending(finish=reason_in(info), usage=usage))
+        self.ending = _completed(found, Ending(finish=reason_in(info), usage=usage, logprobs=_logprobs(info)))
 
 
 def response_of(said: Any, seen: Ending) -> Response:
@@ -47,7 +48,9 @@ def response_of(said: Any, seen: Ending) -> Response:
         said: a message, a text, or what a parser made of it.
         seen: the ending of the model's own reply.
     """
-    return Response.of(text_of(said), _completed(ending_of(said), seen) if isinstance(said, BaseMessage) else seen)
+    if isinstance(said, BaseMessage):
+        return Response.of(text_of(said), _completed(ending_of(said), seen))
+    return Response.of(text_of(said), seen if isinstance(said, str) else replace(seen, logprobs=None))
 
 
 def text_of(said: Any) -> str:
@@ -75,6 +78,7 @@ def ending_of(message: BaseMessage) -> Ending:
         refusal=parts.refusal,
         reasoning_chars=parts.reasoning_chars,
         usage=usage_of(getattr(message, "usage_metadata", None)),
+        logprobs=None if parts.reasoning_chars else _logprobs(message.response_metadata),  # those of reasoning, too
     )
 
 
@@ -121,7 +125,13 @@ def _completed(own: Ending, seen: Ending) -> Ending:
         refusal=own.refusal if own.refusal is not None else seen.refusal,
         reasoning_chars=own.reasoning_chars or seen.reasoning_chars,
         usage=own.usage if own.usage != Usage() else seen.usage,
+        logprobs=None if own.reasoning_chars or seen.reasoning_chars else own.logprobs or seen.logprobs,
     )
+
+
+def _logprobs(metadata: Mapping[str, Any]) -> tuple[float, ...] | None:
+    """Return the log-probabilities of a reply's tokens, where the model was set to give them."""
+    return logprobs_in(metadata.get("logprobs") or metadata.get("logprobs_result"))
 
 
 def _parts(message: BaseMessage) -> Blocks:

@@ -30,8 +30,12 @@ class UnreadableError(ValueError):
     """A result is too deep or too large to be searched."""
 
 
-def documents_in(value: Any) -> list[Document]:
+def documents_in(value: Any, *, objects_only: bool = False) -> list[Document]:
     """Return every document in a value, in order; the same one counts once.
+
+    Args:
+        value: what a tool returned.
+        objects_only: leave out dicts and content blocks, whose number whoever writes a page of JSON can choose.
 
     Raises:
         UnreadableError: the value is too deep or too large.
@@ -41,7 +45,7 @@ def documents_in(value: Any) -> list[Document]:
     found: list[Document] = []
     known: set[str] = set()
     for part in _parts(value):
-        document = _document(part)
+        document = None if objects_only and isinstance(part, Mapping) else _document(part)
         if document is not None and (key := repr((document.page_content, document.metadata))) not in known:
             known.add(key)
             found.append(document)

@@ -33,13 +33,14 @@ from langchain_robustrag.calls import CallOptions, CallPerformer, ModelCalls, Ru
 from langchain_robustrag.configured import configured, model_name
 from langchain_robustrag.documents import Isolation, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
-from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, as_langchain, check_inputs, shown_names
+from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs, shown_names
 from langchain_robustrag.questions import Question, find_question, shown_conversation, unseen_conversation
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import PlanInput
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.errors import QuorumError
 from robustrag_integrations.grouping.quotas import few_sources_warning
@@ -51,11 +52,9 @@ from robustrag_integrations.plans.performers import DecodingPerformer, Performer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
-from robustrag_integrations.replies.structured import ReplyMode
 
 _LOG = logging.getLogger(__name__)
 _DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
-_MOST_MODELS = 100  # that are remembered: configs can name any
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,6 @@ class RobustDocuments(OneRun[Any]):
     return_robustness: bool = False
 
     _limits: CallLimits = PrivateAttr()
-    _models: dict[str, ReplyMode] = PrivateAttr(default_factory=dict)
     _logged: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any, /) -> None:
@@ -285,12 +283,8 @@ class RobustDocuments(OneRun[Any]):
         return replace(calls, structured=self.structured)
 
     def _calls(self, llm: Any, config: RunnableConfig) -> ModelCalls:
-        """Return the calls to this config's model, with what was found out about it before."""
-        llm = configured(llm, config)
-        if len(self._models) > _MOST_MODELS:
-            self._models.clear()
-        known = self._models.setdefault(model_name(llm), ReplyMode())
-        return ModelCalls(llm, self._limits, known, self.calls.attempts)
+        """Return the calls to this config's model."""
+        return ModelCalls(configured(llm, config), self._limits, self.calls.attempts)
 
     def _log_unheard(self, answer: RobustAnswer, config: RunnableConfig) -> None:
         """Log once that nothing receives the report of an answer with warnings; a log holds no text of theirs."""
@@ -333,13 +327,12 @@ class RobustDocuments(OneRun[Any]):
             changes["keyword"] = filled(self.prompt, name, agreed_context(self.settings.task), "keywords")
         if self.no_retrieval_prompt is not None:
             changes["no_retrieval"] = filled(self.no_retrieval_prompt, "query", "{query}", "query")
-        ours = shipped.keyword is not None and self.keyword_prompt == as_langchain(shipped.keyword)
-        return replace(shipped, phrases=None, ours=ours, **changes)
+        return replace(shipped, phrases=None, **changes)
 
     @property
     def _asks_finally(self) -> bool:
         """True if the method puts what was agreed on into a final prompt."""
-        return self.settings.prompts.keyword is not None and "keyword" in method_of(self.aggregation).prompts
+        return isinstance(self.settings, KeywordSettings)
 
     def _inputs_shown(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the inputs of this call that the prompts show, with the values that the prompts hold already."""

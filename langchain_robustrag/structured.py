@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from langchain_core.exceptions import OutputParserException
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import BaseMessage, HumanMessage
+from langchain_core.messages import HumanMessage
 from langchain_core.output_parsers import PydanticOutputParser, StrOutputParser
 from langchain_core.output_parsers.openai_tools import JsonOutputToolsParser
 from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
@@ -22,10 +22,9 @@ from langchain_core.utils.json import parse_json_markdown
 from pydantic import BaseModel, ValidationError
 
 from langchain_robustrag.language_models import rebuilt, wrapped_models
-from langchain_robustrag.replies import ending_of, text_of
+from langchain_robustrag.replies import text_of
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.replies.structured import SCHEMA
 
 _INSTRUCTIONS = "Reply with one JSON object that fits this JSON schema, and nothing else:\n"
 _MARK = "ls_structured_output_format"  # an argument that LangChain binds to models with structured output
@@ -133,28 +132,10 @@ def refuse_structured(llm: Any, argument: str = "llm") -> None:
             )
 
 
-REPLY_WAYS: Mapping[str, Mapping[str, Any]] = {"with_structured_output": {}, "tool": {"method": "function_calling"}}
-"""How a chat model is asked for structured replies: by its own choice of a method, or by the schema of a tool."""
-
-
-def replying(llm: Runnable[Any, Any], way: str) -> Runnable[Any, Any]:
-    """Bind the model to the schema of structured replies; it replies with a message, or with a tool's arguments."""
-    return _natively(llm, SCHEMA, REPLY_WAYS[way]) | RunnableLambda(_said, name="as_reply")
-
-
-def _said(found: Any) -> Any:
-    raw = found["raw"] if isinstance(found, Mapping) and "raw" in found else found
-    calls = getattr(raw, "tool_calls", None)
-    cut = ending_of(raw).finish == "length" if isinstance(raw, BaseMessage) else False
-    return json.dumps(calls[0]["args"]) if calls and not cut else raw  # those of a call that was cut may be made up
-
-
-def _natively(llm: Runnable[Any, Any], schema: Any, how: Mapping[str, Any] | None = None) -> Runnable[Any, Any]:
+def _natively(llm: Runnable[Any, Any], schema: Any) -> Runnable[Any, Any]:
     def change(model: Any) -> Any:
         if not isinstance(model, BaseChatModel):
             return model
-        if how is not None:
-            return model.with_structured_output(schema, include_raw=True, **how)
         try:
             return model.with_structured_output(schema, include_raw=True)
         except TypeError:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+from langchain_core.messages import ToolMessage
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import RunnableConfig
@@ -23,13 +24,24 @@ from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.questions import question_inputs
 from langchain_robustrag.retrieval import check_retriever
 from robustrag_integrations._util.checks import check_flag
-from robustrag_integrations._util.redaction import in_one_line
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.plans.endings import fit_for_prompts
 
 _LOG = logging.getLogger(__name__)
+GO_ON = "Go on without it: use another tool, ask in other words, or say that this could not be confirmed."
+_TOO_FEW = f"The answer was withheld: too few sources say it, and their words may be an attacker's. {GO_ON}"
 
 
 class RobustRetrieverTool(StructuredTool):
     """A tool of `create_robust_retriever_tool`: its content is an answer, and no document."""
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the tool; an answer that is withheld is a tool error."""
+        return _with_status(super().run(*args, **kwargs))
+
+    async def arun(self, *args: Any, **kwargs: Any) -> Any:
+        """`run` without blocking the event loop."""
+        return _with_status(await super().arun(*args, **kwargs))
 
 
 def create_robust_retriever_tool(
@@ -58,8 +70,9 @@ def create_robust_retriever_tool(
 
     Returns:
         A tool with the argument `query`. Its content is the answer, its artifact a dict with `documents` and
-        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. Documents that cannot be read (the
-        model fails, say) are a tool error, which names no text of theirs; the retriever's own errors are raised.
+        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. An answer with
+        radius 0 is withheld, as one source may have decided it, and documents that cannot be read (the model fails, say) are not answered from: both are a
+        tool error, which names no text of theirs. The retriever's own errors are raised.
 
     Raises:
         TypeError, ValueError: no retriever, or an invalid option.
@@ -117,9 +130,9 @@ def hidden(config: RunnableConfig) -> RunnableConfig:
 def unread(error: Exception) -> str:
     """Return the message to an agent about a failed reader.
 
-    Only what sort of failure it was: messages of exceptions may quote what was read. The rest goes to the log.
+    Only what sort of failure it was: messages of exceptions may quote what was read.
     """
-    _LOG.warning("retrieved documents could not be read: %s", in_one_line(error))
+    _LOG.warning("retrieved documents could not be read (%s)", type(error).__name__)
     return f"the documents that were found could not be read ({type(error).__name__})"
 
 
@@ -127,9 +140,24 @@ def content_and_artifact(
     answered: dict[str, Any], documents: Any, supporting_only: bool = False
 ) -> tuple[str, dict[str, Any]]:
     """Return the parts of a tool message: the answer, and the artifact, which never reaches the agent's model."""
-    answer = answered["robustness"].for_prompt()
-    told = isinstance(answered["answer"], str) and answer is answered["robustness"]
+    report: RobustAnswer = answered["robustness"]
+    answer = fit_for_prompts(report)
+    told = isinstance(answered["answer"], str) and answer is report
     shown = answered["answer"] if told else answer.text
     if supporting_only:
         documents, answer = answer.supporting(documents), answer.over_supporting()
-    return shown, {"documents": documents, "robustness": answer.to_dict()}
+    artifact = {"documents": documents, "robustness": answer.to_dict()}
+    return (_TOO_FEW if is_withheld(artifact) else shown), artifact
+
+
+def is_withheld(artifact: Mapping[str, Any]) -> bool:
+    """True if an artifact is of an answer that was kept from the agent: its report is that of `withheld`."""
+    report = artifact["robustness"]
+    return report["abstained"] and "radius" in report["evidence"]
+
+
+def _with_status(result: Any) -> Any:
+    """Return a tool's result as an error if its answer was withheld."""
+    if isinstance(result, ToolMessage) and result.status == "success" and is_withheld(result.artifact):
+        return result.model_copy(update={"status": "error"})
+    return result

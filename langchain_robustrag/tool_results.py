@@ -1,43 +1,35 @@
-"""Decides what an agent reads of a tool's result: an answer from its documents, the result as it is, or an error."""
+"""Decides what an agent reads of a tool's result: an answer from its documents, or an error; the result if trusted."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeAlias
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, RemoveMessage, ToolMessage
 from langchain_core.messages.utils import convert_to_messages
 from langchain_core.tools import BaseTool
 from langchain_core.tools.retriever import RetrieverInput
+from langchain_core.tracers.context import register_configure_hook
 
-from langchain_robustrag.retrieved import UnreadableError, blocks_in, documents_in, parsed_texts, records_in, text_of
-from langchain_robustrag.tool import RobustRetrieverTool, content_and_artifact, unread
-from robustrag_integrations._util.display import printable
-from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.determinism import UNKNOWN
+from langchain_robustrag.callbacks import HeardDocuments, in_loop
+from langchain_robustrag.retrieved import UnreadableError, blocks_in, documents_in, records_in, text_of
+from langchain_robustrag.tool import GO_ON, RobustRetrieverTool, content_and_artifact, is_withheld, unread
 
-_LOG = logging.getLogger(__name__)
-# Arguments of lookup tools, which return texts that others wrote.
-_LOOKS_UP = frozenset(
-    {
-        *("query", "queries", "question", "q", "search", "search_query", "search_term", "search_terms", "keyword"),
-        *("keywords", "term", "terms", "topic", "url", "urls", "uri", "link", "links"),
-    }
-)
-_FROM_TEXT = (
-    "the documents were read out of text, all of which one source may have written: no radius; let the tool return "
-    "documents as its artifact (response_format='content_and_artifact')"
-)
+_UNKNOWN = "no documents were found in it, and the tool is in neither tools= nor trusted= of RobustRetrievalMiddleware"
+_HEARING: ContextVar[BaseCallbackHandler | None] = ContextVar("robustrag_hearing", default=None)
+register_configure_hook(_HEARING, inheritable=True)
 
 Asking: TypeAlias = Generator[list[Document], Any, Any]
 
 
 class ToolCall:
-    """A tool call, and the value that its function returned before LangChain made text of it.
+    """A tool call, with what its function returned before LangChain made text of it, and what its retrievers did.
 
     Args:
         request: the call, as a middleware has it.
@@ -53,12 +45,27 @@ class ToolCall:
         self.name, self.id = request.tool_call["name"], str(request.tool_call["id"] or "")
         self.tool = self.watched = request.tool
         self.history, self.returned = history, None
+        self._heard = HeardDocuments()
         self.entered = not isinstance(self.tool, BaseTool)
         if isinstance(self.tool, BaseTool):
             # The functions stay the given tool's own, bound to it, so that whatever it remembers it still remembers.
             self.watched = self.tool.model_copy()
             object.__setattr__(self.watched, "_run", self._noting(self.tool._run))
             object.__setattr__(self.watched, "_arun", self._anoting(self.tool._arun))
+
+    @property
+    def heard(self) -> list[Document]:
+        """The documents that retrievers returned while the tool ran."""
+        return self._heard.documents
+
+    @contextmanager
+    def hearing(self, *, in_a_loop: bool = False) -> Iterator[None]:
+        """Listen to the retrievers that are asked while the block runs."""
+        token = _HEARING.set(in_loop(self._heard) if in_a_loop else self._heard)
+        try:
+            yield
+        finally:
+            _HEARING.reset(token)
 
     def _noting(self, run: Any) -> Any:
         @wraps(run)
@@ -84,26 +91,18 @@ class ToolResults:
     """The rules for tool results.
 
     Attributes:
-        named: tools whose results are retrieved text whatever they look like.
+        named: tools whose results are documents whatever they look like.
         trusted: tools whose results pass unread.
-        strict: True if unknown tools are refused when no documents are found in what they return.
-        one_group: True if documents that were read out of text share a group.
         supporting_only: True if artifacts show those documents alone that support the answer.
-        passed: the unknown tools whose results have passed.
     """
 
     named: frozenset[str]
     trusted: frozenset[str]
-    strict: bool
-    one_group: bool
     supporting_only: bool = False
-    passed: set[str] = field(default_factory=set)
 
     def retrieves(self, name: str, tool: Any) -> bool:
-        """True if a tool's results are retrieved text whatever they look like."""
-        if name in self.named or getattr(tool, "args_schema", None) is RetrieverInput:
-            return True
-        return not self.strict and name not in self.trusted and _looks_up(tool)
+        """True if a tool is known to return documents, as dicts, rows, blocks or one text where not as objects."""
+        return name in self.named or getattr(tool, "args_schema", None) is RetrieverInput
 
     def passes(self, name: str, tool: Any) -> bool:
         """True if a tool's results need no reading: they are robust answers already, or trusted."""
@@ -126,7 +125,7 @@ class ToolResults:
                 read += [(yield from self._item(call, item, None))]
             return read
         except UnreadableError as error:
-            return _refused(call, str(error))
+            return _withheld(call, str(error))
 
     def _item(self, call: ToolCall, result: Any, raw: Any) -> Asking:
         if isinstance(result, BaseMessage):
@@ -135,15 +134,12 @@ class ToolResults:
 
     def _command(self, call: ToolCall, command: Any) -> Asking:
         """Read a command's messages one by one; the rest of it may be in the state, but not on its way to a model."""
-        update, retrieved = getattr(command, "update", None), self.retrieves(call.name, call.tool)
-        sent = [s.arg for s in _listed(getattr(command, "goto", ())) if hasattr(s, "arg")]
-        if documents_in(sent) or (retrieved and sent):
-            return _refused(call, "it sends what it retrieved to another node")
+        update = getattr(command, "update", None)
+        if any(hasattr(sent, "arg") for sent in _listed(getattr(command, "goto", ()))):
+            return _withheld(call, "it sends what it found to another node")
         pairs, rebuild = _pairs(update)
         if pairs is None:
-            if retrieved or documents_in(update):
-                return _refused(call, f"its command's update is a {type(update).__name__}, which cannot be read")
-            return self._through(call, command)
+            return _withheld(call, f"its command's update is a {type(update).__name__}, which cannot be read")
         changed = []
         for key, value in pairs:
             if key == "messages" or _is_messages(value):
@@ -162,88 +158,45 @@ class ToolResults:
 
     def _message(self, call: ToolCall, message: BaseMessage, raw: Any) -> Asking:
         """Return a message with an answer as its content, unchanged, or as an error."""
-        if isinstance(message, ToolMessage) and message.status == "error" and not call.entered:
-            return message  # the arguments were wrong; the tool never ran
-        documents, from_text = self._documents(call, message, raw)
-        if documents:
-            return (yield from self._answered(call, message, documents, from_text=from_text))
-        if not self.retrieves(call.name, call.tool):
-            return self._through(call, message)
+        if isinstance(message, ToolMessage) and message.status == "error":  # wrong arguments: the tool never ran
+            why = "it failed" if call.tool is not None else "there is no tool of that name"
+            return _withheld(call, why, message) if call.entered else message
+        if documents := self._documents(call, message, raw):
+            return (yield from self._answered(call, message, documents))
         text = text_of(message.content)
-        if text is None:
-            return _refused(call, "it returned something other than text or documents", message)
-        if not text.strip():
+        if text is not None and not text.strip():
             return message
-        if isinstance(message, ToolMessage) and message.status == "error":
-            _LOG.warning("tool %r failed: %s", call.name, printable(text, 300))
-            return _refused(call, "it failed; what it said is in the log", message)
-        _LOG.warning(
-            "tool %r gave no documents as its artifact: its whole content is one group, with no guarantee. Make it "
-            "with response_format='content_and_artifact'",
-            call.name,
-        )
-        return (yield from self._answered(call, message, [Document(text)], from_text=True))
+        if not self.retrieves(call.name, call.tool):
+            return _withheld(call, _UNKNOWN, message)
+        if text is None:
+            return _withheld(call, "it is something other than text or documents", message)
+        return (yield from self._answered(call, message, [Document(text)]))
 
-    def _documents(self, call: ToolCall, message: BaseMessage, raw: Any) -> tuple[list[Document], bool]:
-        """Return the documents to answer from, and whether they were read out of text."""
+    def _documents(self, call: ToolCall, message: BaseMessage, raw: Any) -> list[Document]:
+        """Return the documents to answer from. Text has no structure that counts: none is ever read out of it."""
         content = message.content if isinstance(message.content, list) else None
         places = [getattr(message, "artifact", None), raw, content]
-        if (self.retrieves(call.name, call.tool) or documents_in(content)) and (blocks := blocks_in(content)):
-            return blocks, False
-        readers = [documents_in, records_in] if self.retrieves(call.name, call.tool) else [documents_in]
-        for reader in readers:
-            for place in places:
-                if found := reader(place):
-                    return found, False
-        parsed = parsed_texts([message.content, raw])
-        for reader in readers:
-            if found := reader(parsed):
-                return ([Document(text_of(message.content) or "")] if self.one_group else found), True
-        return [], False
+        known = self.retrieves(call.name, call.tool)
+        if known and (blocks := blocks_in(content)):
+            return blocks
+        if found := next(filter(None, (documents_in(place, objects_only=not known) for place in places)), call.heard):
+            return found
+        return next(filter(None, map(records_in, places)), []) if known else []
 
-    def _answered(self, call: ToolCall, message: BaseMessage, documents: list[Document], *, from_text: bool) -> Asking:
+    def _answered(self, call: ToolCall, message: BaseMessage, documents: list[Document]) -> Asking:
         answered = yield documents
         if isinstance(answered, Exception):
-            return _refused(call, unread(answered), message)
-        if from_text:
-            report: RobustAnswer = answered["robustness"]
-            report = report.changed(
-                radius=0, radius_verbatim=0, warnings=(*report.warnings, _FROM_TEXT), determinism=UNKNOWN
-            )
-            answered = {**answered, "robustness": report}
+            return _withheld(call, unread(answered), message)
         content, artifact = content_and_artifact(answered, documents, self.supporting_only)
         if not isinstance(message, ToolMessage):
             return message.model_copy(update={"content": content})
-        return message.model_copy(update={"content": content, "artifact": artifact, "status": "success"})
-
-    def _through(self, call: ToolCall, result: Any) -> Any:
-        """Pass or refuse a result in which nothing was recognised; a passed one is logged once."""
-        if self.strict:
-            return _refused(call, "it is in neither tools= nor trusted= of a strict RobustRetrievalMiddleware", result)
-        if call.name not in self.passed:
-            self.passed.add(call.name)
-            _LOG.warning(
-                "what tool %r returned reached the agent as it is: it takes no question or address, and no documents "
-                "were recognised in what it returned. List the "
-                "tool in tools= to have it answered from, or in trusted= if nobody else writes what it returns; "
-                "strict=True refuses such tools",
-                call.name,
-            )
-        return result
+        status = "error" if is_withheld(artifact) else "success"
+        return message.model_copy(update={"content": content, "artifact": artifact, "status": status})
 
 
-def _looks_up(tool: Any) -> bool:
-    """True if a tool takes a question, search terms or an address."""
-    try:
-        names = {str(name).lower() for name in tool.args} if isinstance(tool, BaseTool) else set()
-    except Exception:  # a schema of a kind that cannot be read: it may look up anything
-        return True
-    return not names.isdisjoint(_LOOKS_UP)
-
-
-def _refused(call: ToolCall, why: str, message: Any = None) -> Any:
+def _withheld(call: ToolCall, why: str, message: Any = None) -> Any:
     """Return a tool error in place of a result, or of one message of it."""
-    text = f"The result of {call.name} was withheld: {why}."
+    text = f"The result of {call.name} was withheld: {why}. {GO_ON}"
     if isinstance(message, BaseMessage) and not isinstance(message, ToolMessage):
         return message.model_copy(update={"content": text})
     kept = {"id": message.id} if isinstance(message, ToolMessage) else {}

@@ -17,6 +17,7 @@ except ImportError as error:
 
 from llamaindex_robustrag.audit import IsolationAudit, audit_isolation
 from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngine, RobustContextChatEngine
+from llamaindex_robustrag.check import aassert_defended, assert_defended
 from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.grouping import supporting_nodes
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
@@ -24,29 +25,33 @@ from llamaindex_robustrag.model import CallOptions
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
-from llamaindex_robustrag.wiring import assert_defended, find_undefended
+from llamaindex_robustrag.tools import RobustQueryEngineTool, ToolFailedError
 from robustrag_integrations.answers.abstained import Abstained
-from robustrag_integrations.audit.prompts import Finding
+from robustrag_integrations.audit.canaries import CheckedRun
+from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.votes import VoteRules
 
 __all__ = [
     "Abstained",
     "CallOptions",
+    "CheckedRun",
     "DiverseRetriever",
     "Finding",
     "IsolationAudit",
     "RobustAnswerEvent",
     "RobustCondensePlusContextChatEngine",
     "RobustContextChatEngine",
+    "RobustQueryEngineTool",
     "RobustRAGQueryEngine",
     "RobustRAGSynthesizer",
     "TextModelLLM",
+    "ToolFailedError",
     "UndefendedError",
     "VoteRules",
+    "aassert_defended",
     "assert_defended",
     "audit_isolation",
-    "find_undefended",
     "local_model_of",
     "robust_answer",
     "robust_answers",

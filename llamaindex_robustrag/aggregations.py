@@ -8,7 +8,6 @@ from typing import Any
 
 from llamaindex_robustrag.model import CallOptions
 from robustrag_integrations._util.checks import refuse_unknown
-from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.method_options import MethodOptions
 from robustrag_integrations.defenses.registry import METHODS, Method, default_method, method_of
@@ -48,6 +47,4 @@ def method_and_settings(
     taker = f"{method.name} aggregation"
     refuse_unknown(given, known, taker, others=[*of_others, *arguments, *_OF_OBJECTS], instead=_OF_OBJECTS)
     settings: MethodSettings = method.settings_of(given)
-    if isinstance(settings, ClaimSettings) and (idle := {*others} & {"keyword_prompt", "final_llm", "output_cls"}):
-        raise ValueError(f"{', '.join(sorted(idle))}: task={given.get('task')!r} has no final call; leave it out")
     return method, settings

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import wraps
+from inspect import signature
 from typing import Any
 
 from llama_index.core import instrumentation
@@ -16,21 +19,27 @@ from llama_index.core.callbacks.base_handler import BaseCallbackHandler
 from llama_index.core.instrumentation.events.llm import LLMChatStartEvent, LLMCompletionStartEvent
 from llama_index.core.instrumentation.span import active_span_id
 from llama_index.core.llms import LLM
+from llama_index.core.llms.function_calling import FunctionCallingLLM
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
 from llamaindex_robustrag.grouping import source_of
 from llamaindex_robustrag.message_text import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
-from robustrag_integrations.audit.prompts import Audit, Finding, On, texts_in
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.audit.findings import Finding
+from robustrag_integrations.audit.prompts import Audit, On, texts_in
 from robustrag_integrations.grouping.passages import Passage
 
 _MOST_SPANS = 10_000
 _MOST_PARTS = 20_000  # of one span's arguments or result
 _DEEPEST = 8
-_FIX = (
+FIX = (
     "answer with RobustRAGQueryEngine.from_args(retriever, llm=llm) or "
     "as_query_engine(response_synthesizer=RobustRAGSynthesizer(llm=llm)), chat with RobustContextChatEngine, and give "
-    "an agent the engine as a QueryEngineTool"
+    "agents, routers and sub-questions the engine as a RobustQueryEngineTool"
+)
+_METHODS = tuple(
+    f"{way}{kind}" for way in ("", "a", "stream_", "astream_") for kind in ("chat", "complete", "chat_with_tools")
 )
 _ASKED: ContextVar[str | None] = ContextVar("robustrag_asked", default=None)
 
@@ -46,13 +55,14 @@ def asked(prompt: str) -> Iterator[None]:
 
 
 class IsolationAudit(BaseCallbackHandler):
-    """Checks every prompt of every LLM: no prompt may hold texts of two groups.
+    """Checks every prompt of every LLM: no prompt may hold texts of two groups, or an answer without a radius.
 
-    It learns what was retrieved from the arguments and results of whatever LlamaIndex traces (retrievers, synthesizers,
-    engines, tools, steps of workflows). It sees text of 30 characters or more as it was retrieved, up to spacing and
-    JSON escapes; several copies of one text count as one group. What it does not see: text that a function fetches and
-    joins by itself (tell it with `learn`), text that was reworded, translated or cut shorter, and prompts of what is no
-    LlamaIndex LLM.
+    The latter is a `RobustAnswer` with radius 0, which one document may have decided, or an abstention that quotes
+    sources: another model obeys it like any text. What was retrieved is learnt from the arguments and results of
+    whatever LlamaIndex traces (retrievers, synthesizers, engines, tools, steps of workflows). It sees text of 30
+    characters or more as it was retrieved, up to spacing and JSON escapes; several copies of one text count as one
+    group. What it does not see: text that a function fetches and joins by itself (tell it with `learn`), text that was
+    reworded, translated or cut shorter, and prompts of what is no LlamaIndex LLM.
 
     Args:
         on: `"log"` warns of a finding; `"raise"` raises an `UndefendedError`, so that the LLM is never asked. A
@@ -65,7 +75,7 @@ class IsolationAudit(BaseCallbackHandler):
 
     def __init__(self, on: On = "log") -> None:
         super().__init__([], [])
-        self._audit = Audit(on, _FIX)
+        self._audit = Audit(on, FIX)
         self._spans: OrderedDict[str, str | None] = OrderedDict()  # open ones, each with the one around it
         self._managers: list[CallbackManager] = []
 
@@ -86,6 +96,7 @@ class IsolationAudit(BaseCallbackHandler):
         root = _root()
         root.add_event_handler(self)
         root.add_span_handler(self)
+        _CALLS.start(self)
         return self
 
     def detach(self) -> None:
@@ -95,6 +106,7 @@ class IsolationAudit(BaseCallbackHandler):
         for handlers in lists:
             handlers[:] = [h for h in handlers if h is not self]
         self._managers.clear()
+        _CALLS.stop(self)
 
     # Instrumentation swallows exceptions of handlers, so it can inform the audit, and stop nothing.
 
@@ -105,7 +117,7 @@ class IsolationAudit(BaseCallbackHandler):
         elif isinstance(event, LLMCompletionStartEvent):
             self._look([event.prompt], event.span_id, event.model_dict)
         elif isinstance(event, RobustAnswerEvent):
-            self._audit.release(str(event.report.get("text") or ""))
+            self._release(event.report)
         else:
             self.learn(_nodes_in([getattr(event, name, None) for name in ("nodes", "response")]))
 
@@ -168,6 +180,20 @@ class IsolationAudit(BaseCallbackHandler):
     def end_trace(self, trace_id: str | None = None, trace_map: dict[str, list[str]] | None = None) -> None:
         """Do nothing: traces are followed by their spans."""
 
+    def _release(self, report: Mapping[str, Any]) -> None:
+        """Register an answer, by its report; nothing of a document is in one from the conversation alone."""
+        text, evidence = str(report.get("text") or ""), report.get("evidence") or {}
+        if evidence.get("answered_from") == "conversation":
+            return
+        if not report.get("abstained"):
+            self._audit.release(text, int(report.get("radius") or 0))
+        elif not is_abstention(text):
+            self._audit.release(text, 0)
+
+    def look(self, prompt: Sequence[ChatMessage | str], method: str) -> None:
+        """Check the prompt of a call that may emit no event, such as `OpenAI.chat`."""
+        self._look(prompt, active_span_id.get(), {}, method)
+
     def _watch(self, llm: LLM) -> None:
         """Listen to an LLM's callbacks, too; only there can a prompt be stopped."""
         manager = llm.callback_manager
@@ -175,10 +201,12 @@ class IsolationAudit(BaseCallbackHandler):
             manager.add_handler(self)
             self._managers.append(manager)
 
-    def _look(self, prompt: Sequence[ChatMessage | str], span: str | None, model: Mapping[str, Any]) -> None:
+    def _look(
+        self, prompt: Sequence[ChatMessage | str], span: str | None, model: Mapping[str, Any], method: str = ""
+    ) -> None:
         own = _ASKED.get()
         pieces = None if own is None else [str(m.content or "") for m in as_messages(own, ())]
-        names: list[str] = []
+        names = [method] if method else []
         while span is not None and len(names) < 100:
             names.append(span.rsplit("-", 5)[0])
             span = self._spans.get(span)
@@ -204,6 +232,87 @@ def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
         yield audit
     finally:
         audit.detach()
+
+
+class _Calls:
+    """Shows audits the prompts of LLMs whose methods emit no event: those of many programs' own.
+
+    While an audit listens, the methods are wrapped in every class that defines them.
+    """
+
+    def __init__(self) -> None:
+        self._audits: list[IsolationAudit] = []
+        self._stock: list[tuple[type, str, Any]] = []
+        self._lock = threading.Lock()
+
+    def start(self, audit: IsolationAudit) -> None:
+        """Show an audit all prompts."""
+        with self._lock:
+            self._audits = [*self._audits, audit]
+            if not self._stock:
+                self._stock = wrap_methods(LLM, _METHODS, self._around, but=FunctionCallingLLM)
+
+    def stop(self, audit: IsolationAudit) -> None:
+        """Show an audit nothing more."""
+        with self._lock:
+            self._audits = [other for other in self._audits if other is not audit]
+            if not self._audits:
+                unwrap_methods(self._stock)
+                self._stock = []
+
+    def _around(self, method: Any) -> Any:
+        @wraps(method)
+        def around(llm: LLM, *args: Any, **kwargs: Any) -> Any:
+            bound = method.__get__(llm, type(llm))
+            given = signature(bound).bind(*args, **kwargs).arguments
+            for audit in self._audits:
+                audit.look(_shown({**given, **given.get("kwargs", {})}), f"{type(llm).__name__}.{method.__name__}")
+            return bound(*args, **kwargs)
+
+        return around
+
+
+_CALLS = _Calls()
+
+
+def wrap_methods(
+    base: type, names: Iterable[str], around: Callable[[Any], Any], but: type | None = None
+) -> list[tuple[type, str, Any]]:
+    """Replace methods in a class and all that are derived from it, wherever they are defined.
+
+    Args:
+        base: the class.
+        names: the methods.
+        around: a function from a method to the one in its place.
+        but: a class that keeps its own.
+
+    Returns:
+        What `unwrap_methods` needs to undo it.
+    """
+    classes = [base]
+    for each in classes:
+        classes += [other for other in each.__subclasses__() if other not in classes]
+    stock = [
+        (cls, name, vars(cls)[name])
+        for cls in classes
+        for name in names
+        if cls is not but and name in vars(cls) and not getattr(vars(cls)[name], "__isabstractmethod__", False)
+    ]
+    for cls, name, method in stock:
+        setattr(cls, name, around(method))
+    return stock
+
+
+def unwrap_methods(stock: list[tuple[type, str, Any]]) -> None:
+    """Put the methods back that `wrap_methods` replaced."""
+    for cls, name, method in stock:
+        setattr(cls, name, method)
+
+
+def _shown(arguments: Mapping[str, Any]) -> list[ChatMessage | str]:
+    """Return the messages and texts in the arguments of a call of an LLM."""
+    given = [arguments.get(name) for name in ("chat_history", "messages", "user_msg", "prompt")]
+    return [part for value in given for part in (value if isinstance(value, (list, tuple)) else [value]) if part]
 
 
 def _root() -> Any:

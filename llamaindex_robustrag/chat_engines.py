@@ -17,12 +17,13 @@ from llama_index.core.llms import LLM
 from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.tools import ToolOutput
 
-from llamaindex_robustrag.conversation import aside_prompt
+from llamaindex_robustrag.conversation import aside_prompt, from_conversation
 from llamaindex_robustrag.llm_calls import blocks_the_loop
-from llamaindex_robustrag.query_engine import check_retriever, synthesizer_of
+from llamaindex_robustrag.query_engine import check_parts, synthesizer_of
 from llamaindex_robustrag.reports import REPORT, Report, ResponseMetadata
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.plans.endings import fit_for_prompts
 from robustrag_integrations.prompts import ABSTENTION
 
 if TYPE_CHECKING:
@@ -126,13 +127,13 @@ class ReportingChatEngine(BaseChatEngine):
         return turn
 
     def _for_prompts(self, conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
-        """Return a conversation as prompts may hold it: the engine's answers as of `RobustAnswer.for_prompt`."""
+        """Return a conversation as prompts may hold it: of the engine's answers, those that are fit for prompts."""
         streaming = []
         for turn in self._turns:
             answer = getattr(getattr(turn.response, "metadata", None), "robust_answer", None)
             if answer is None:
                 streaming.append(turn)
-            elif answer.for_prompt() is not answer:
+            elif not from_conversation(answer) and fit_for_prompts(answer) is not answer:
                 shown = [] if hasattr(turn.response, "response_gen") else [str(turn.response)]
                 self._unspoken |= {answer.text, answer.marked_text, *shown}
         self._turns = streaming
@@ -177,9 +178,7 @@ class ReportingChatEngine(BaseChatEngine):
         Raises:
             TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
-        check_retriever(retriever)
-        if hasattr(node_postprocessors, "postprocess_nodes"):
-            raise TypeError("node_postprocessors must be a list; wrap it: node_postprocessors=[...]")
+        check_parts(retriever, node_postprocessors)
         theirs = {name: settings.pop(name) for name in cls._THEIRS if name in settings}
         chosen = synthesizer_of(response_synthesizer, llm, None, **settings)
         made: Any = super().from_defaults(  # type: ignore[misc]

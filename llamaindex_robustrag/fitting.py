@@ -51,7 +51,7 @@ class Fitter:
             return prompt, False
         text = prompt.text
         cut = text.replaced(start, end, kept) if isinstance(text, MessageText) else before + kept + after
-        return Prompt(cut, (start, start + len(kept)), structured=prompt.structured), True
+        return Prompt(cut, (start, start + len(kept))), True
 
     def _splitter(self, frame: str) -> TokenTextSplitter:
         try:

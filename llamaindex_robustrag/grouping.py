@@ -67,9 +67,10 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> Group
     Args:
         nodes: the retrieved passages, best first. Their text is what the model reads: `get_content(MetadataMode.LLM)`.
         group_by: as for the core's `isolate`. `"origin"`: nodes of one file or page share a group, as their metadata
-            says (`file_path`, `source`, `url`, ...), else those of one source document (`node.source_node`), however
-            many documents a file was loaded as. `"passage"`: every node is a group. A function takes the
-            `NodeWithScore`; a node for which it raises or gives no usable key has none.
+            says (`file_path`, which readers write, then `source`, `url`, ...), else those of one source document
+            (`node.source_node`), however many documents a file was loaded as; where some name a file or page, those
+            that name none share a group. `"passage"`: every node is a group. A function takes the `NodeWithScore`; a
+            node for which it raises or gives no usable key has none.
     """
     passages = [_passage(n) for n in nodes]
     if group_by == PASSAGE:  # a node that was retrieved twice is one
@@ -117,11 +118,17 @@ def source_of(node: BaseNode) -> str | None:
 
 def _passage(found: NodeWithScore) -> Passage:
     node = found.node
-    text = node.get_content(MetadataMode.LLM) or ""
-    if is_blank(node.get_content(MetadataMode.NONE) or ""):  # whatever its metadata says
-        text = ""
-    metadata = {**node.metadata, NODE: found}
-    return Passage(text, id=node.node_id, source=metadata.get("source"), metadata=metadata, document_id=source_of(node))
+    content = node.get_content(MetadataMode.NONE) or ""
+    text = "" if is_blank(content) else node.get_content(MetadataMode.LLM) or ""  # whatever its metadata says
+    return Passage(
+        text,
+        id=node.node_id,
+        source=node.metadata.get("source"),
+        metadata={**node.metadata, NODE: found},
+        document_id=source_of(node),
+        content=content,
+        origin_entry="file_path",
+    )
 
 
 def _by_node(key: Callable[[NodeWithScore], Hashable]) -> GroupBy:

@@ -6,12 +6,14 @@ LLM's own decorators emit its events, spans and callbacks and honour its rate li
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent import futures
 from typing import Any
 
 from llama_index.core.base.llms.generic_utils import messages_to_prompt as generic_messages_to_prompt
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
-from llama_index.core.bridge.pydantic import BaseModel, ConfigDict, Field
+from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.llms.structured_llm import StructuredLLM
 from llama_index.core.prompts import ChatPromptTemplate
@@ -22,13 +24,13 @@ from llamaindex_robustrag.message_text import MessageText, as_messages
 from llamaindex_robustrag.replies import Streamed, response_of
 from robustrag_integrations._util.redaction import in_one_line, secrets_of
 from robustrag_integrations.answers.determinism import Repeats
+from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import BLANK, Response
 from robustrag_integrations.models.callable import CalledModel
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.refusals import without_secrets
 from robustrag_integrations.replies.reply import Piece
-from robustrag_integrations.replies.structured import SCHEMA
 
 
 def plain_llm(llm: LLM) -> LLM:
@@ -41,6 +43,13 @@ def plain_llm(llm: LLM) -> LLM:
 def blocks_the_loop(llm: LLM, method: str) -> bool:
     """True if the LLM's asynchronous method is `CustomLLM`'s, which calls the synchronous one on the event loop."""
     return next((c for c in type(llm).__mro__ if method in c.__dict__), None) is CustomLLM
+
+
+def steers(error: BaseException) -> bool:
+    """True if an exception is no failure: a cancellation, one of the audit, or a workflow's step that waits."""
+    results = sys.modules.get("workflows.runtime.types.results")  # since workflows 2.9
+    waiting = getattr(results, "WaitingForEvent", None)
+    return isinstance(error, (*INTERRUPTS, futures.CancelledError, *([waiting] if waiting else [])))
 
 
 class LLMCalls:
@@ -70,7 +79,9 @@ class LLMCalls:
         raise NotImplementedError
 
     def in_words(self, error: BaseException) -> str:
-        """Return an error's message, without the LLM's keys."""
+        """Return an error's message, without the LLM's keys. Raise what is no failure."""
+        if steers(error):
+            raise error
         return in_one_line(error, secrets_of(self._llm))
 
     def streamed(self) -> CalledModel:
@@ -179,15 +190,6 @@ class PlainCalls(LLMCalls):
             return format_messages(messages) if format_messages else generic_messages_to_prompt(messages)
         except ValueError:  # a local tokenizer without a chat template
             return generic_messages_to_prompt(messages)
-
-
-class FoundAnswer(BaseModel):
-    """What the text says in reply to the question."""
-
-    model_config = ConfigDict(strict=True)
-
-    answer: str = Field(description=SCHEMA["properties"]["answer"]["description"])
-    found: bool = Field(description=SCHEMA["properties"]["found"]["description"])
 
 
 class StructuredCalls(LLMCalls):

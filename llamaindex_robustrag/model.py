@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage
@@ -14,7 +13,7 @@ from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.llms import LLM
 
 from llamaindex_robustrag.fitting import Fitter
-from llamaindex_robustrag.llm_calls import FoundAnswer, LLMCalls, PlainCalls, StructuredCalls
+from llamaindex_robustrag.llm_calls import LLMCalls, PlainCalls, StructuredCalls
 from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Response
@@ -22,10 +21,9 @@ from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.client_errors import checked_errors, is_busy
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
-from robustrag_integrations.plans.requests import Ask, ProbeReplies, Reply, Request
+from robustrag_integrations.plans.requests import Ask, Reply, Request
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
-from robustrag_integrations.replies.structured import PROBE, ReplyMode
 
 
 @dataclass(frozen=True)
@@ -58,14 +56,12 @@ class CallOptions:
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
         object.__setattr__(self, "retry_on", checked_errors(self.retry_on))
         object.__setattr__(self, "limits", CallLimits(self.num_workers, self.timeout))
-        object.__setattr__(self, "known", {})
 
     def __reduce__(self) -> Any:
-        """Reset the counts: a copy, also in another process, counts its own calls and probes its LLM anew."""
+        """Reset the counts: a copy, also in another process, counts its own calls."""
         return CallOptions, tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     limits: CallLimits = field(init=False, repr=False, compare=False)
-    known: dict[int, ReplyMode] = field(init=False, repr=False, compare=False)
 
     def caller_of(self, llm: LLM) -> ModelCaller:
         """Return what makes an LLM's calls, with the core's threads, tasks, retries and time-outs."""
@@ -102,14 +98,11 @@ class LlamaIndexPerformer:
     ) -> None:
         writer, kwargs, caller = final_llm or llm, policy.llm_kwargs, policy.caller_of(llm)
         self._isolated = PlainCalls(llm, prefix, kwargs, caller)
-        self._objects = StructuredCalls.of(FoundAnswer, llm, prefix, kwargs, caller)
         self._written = PlainCalls(writer, prefix, kwargs, policy.caller_of(writer))
         self._final: LLMCalls = self._written
         if output_cls is not None:
             self._final = StructuredCalls.of(output_cls, writer, prefix, kwargs, self._written.caller)
         self._streamed = self._final.streamed()
-        self._mode = policy.known.setdefault(id(llm), ReplyMode())  # the LLM lives as long as the policy
-        self._ways = ("structured_predict",) if llm.metadata.is_function_calling_model else ()
         self._fitter = Fitter(helper, llm, self._isolated.frame())
 
     @property
@@ -119,9 +112,6 @@ class LlamaIndexPerformer:
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request; isolated prompts `num_workers` at a time, in threads that keep spans and contexts."""
-        if isinstance(request, ProbeReplies):
-            ask = partial(self._objects.caller.call, partial(self._objects.ask, Prompt(PROBE)))
-            return self._mode.settled(self._ways, lambda way: ask())
         if not isinstance(request, Ask):
             return None
         calls, fitted = self._for(request), [self._fitter.fit(prompt) for prompt in request.prompts]
@@ -130,9 +120,6 @@ class LlamaIndexPerformer:
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop; calls that are not waited for are cancelled."""
-        if isinstance(request, ProbeReplies):
-            ask = partial(self._objects.caller.acall, partial(self._objects.aask, Prompt(PROBE)))
-            return await self._mode.asettled(self._ways, lambda way: ask())
         if not isinstance(request, Ask):
             return None
         calls = self._for(request)
@@ -149,8 +136,6 @@ class LlamaIndexPerformer:
         return self._streamed.astream(prompt)
 
     def _for(self, request: Ask) -> LLMCalls:
-        if any(prompt.structured for prompt in request.prompts):
-            return self._objects
         return self._final if request.role == "final" else self._isolated
 
 

@@ -15,6 +15,22 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.models.base import TextModel
 
+_LLM_CHOOSES = (
+    "one prompt holds the texts of several documents, so that one of them decides which are read; use a retriever of "
+    "each document's own nodes, and a reranker that reads each by itself, such as SentenceTransformerRerank"
+)
+_MERGES = (
+    "it makes one node of several documents, which then speak for each other; use a retriever of each document's own "
+    "nodes, such as VectorStoreIndex(...).as_retriever()"
+)
+_REFUSED = {  # classes of LlamaIndex and its integrations
+    **dict.fromkeys(("LLMRerank", "RankGPTRerank", "StructuredLLMRerank", "RankLLMRerank"), _LLM_CHOOSES),
+    **dict.fromkeys(("DocumentSummaryIndexLLMRetriever", "SummaryIndexLLMRetriever"), _LLM_CHOOSES),
+    **dict.fromkeys(("TreeAllLeafRetriever", "TreeRootRetriever", "TreeSelectLeafRetriever"), _LLM_CHOOSES),
+    **dict.fromkeys(("BasePGRetriever", "KGTableRetriever", "KnowledgeGraphRAGRetriever"), _MERGES),
+    **dict.fromkeys(("NLSQLRetriever", "SQLRetriever", "LongLLMLinguaPostprocessor"), _MERGES),
+}
+
 
 class RobustRAGQueryEngine(RetrieverQueryEngine):
     """Retrieves nodes and answers with a `RobustRAGSynthesizer`.
@@ -26,7 +42,8 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         callback_manager: gets the query's events.
 
     Raises:
-        TypeError: the synthesizer is missing, or would show the model all documents at once.
+        TypeError: the synthesizer is missing, or would show the model all documents at once; so would a reranker or
+            retriever of LlamaIndex that lets a model read several documents together, or merges them.
     """
 
     def __init__(
@@ -41,6 +58,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
                 f"response_synthesizer must be a RobustRAGSynthesizer, got {type(response_synthesizer).__name__}; "
                 "or use RobustRAGQueryEngine.from_args(retriever, llm=llm)"
             )
+        check_parts(retriever, node_postprocessors)
         super().__init__(retriever, response_synthesizer, node_postprocessors, callback_manager)
 
     def __repr__(self) -> str:
@@ -75,9 +93,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         Raises:
             TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
-        if hasattr(node_postprocessors, "postprocess_nodes"):
-            raise TypeError("node_postprocessors must be a list; wrap it: node_postprocessors=[...]")
-        check_retriever(retriever)
+        check_parts(retriever, node_postprocessors)
         return cls(
             retriever,
             synthesizer_of(response_synthesizer, llm, streaming, callback_manager=callback_manager, **settings),
@@ -85,13 +101,15 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             callback_manager,
         )
 
-    def for_prompts(self) -> RobustRAGQueryEngine:
-        """Return the same engine with `RobustRAGSynthesizer.for_prompts`, for tools, agents and sub-questions.
+    def for_downstream_prompts(self) -> RobustRAGQueryEngine:
+        """Return the same engine for responses that another model reads; see `RobustRAGSynthesizer`.
+
+        `RobustQueryEngineTool` does this by itself; other engines that ask this one need it.
 
         Examples:
-            >>> QueryEngineTool.from_defaults(engine.for_prompts(), name="facts", description="Answers about ...")
+            >>> chat = CondenseQuestionChatEngine.from_defaults(query_engine=engine.for_downstream_prompts(), llm=llm)
         """
-        told = self._robust.for_prompts()
+        told = self._robust.for_downstream_prompts()
         return type(self)(self._retriever, told, self._node_postprocessors, self.callback_manager)
 
     def with_retriever(self, retriever: BaseRetriever) -> RobustRAGQueryEngine:
@@ -99,12 +117,19 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         return type(self)(retriever, self._response_synthesizer, self._node_postprocessors, self.callback_manager)
 
 
-def check_retriever(retriever: object) -> None:
-    """Check the retriever given to an engine.
+def check_parts(retriever: object, node_postprocessors: object) -> None:
+    """Check the retriever and the postprocessors of an engine.
 
     Raises:
-        TypeError: it retrieves nothing; the message says what does.
+        TypeError: one is none, or known to show a model several documents at once, or to merge them; the message names
+            the fix.
     """
+    if hasattr(node_postprocessors, "postprocess_nodes"):
+        raise TypeError("node_postprocessors must be a list; wrap it: node_postprocessors=[...]")
+    for part in (retriever, *(node_postprocessors if isinstance(node_postprocessors, (list, tuple)) else ())):
+        names = [kind.__name__ for kind in type(part).__mro__ if kind.__module__.startswith("llama_index.")]
+        if why := next((_REFUSED[name] for name in names if name in _REFUSED), None):
+            raise TypeError(f"{type(part).__name__} is refused: {why}")
     if not hasattr(retriever, "retrieve"):
         fix = "give index.as_retriever()" if hasattr(retriever, "as_retriever") else "give a retriever of LlamaIndex"
         raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; {fix}")

@@ -14,6 +14,7 @@ from llama_index.core.base.llms.types import ChatMessage, ChatResponse, Completi
 
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.blocks import usage_of
+from robustrag_integrations.replies.confidence import logprobs_in
 from robustrag_integrations.replies.finish import entry, reason_in
 from robustrag_integrations.replies.reply import Ending, FinishReason, Usage
 
@@ -38,11 +39,13 @@ def ending_of(said: ChatResponse | CompletionResponse) -> Ending:
         return said.raw
     message = said.message if isinstance(said, ChatResponse) else None
     extra = {**said.additional_kwargs, **(message.additional_kwargs if message is not None else {})}
+    reasoning_chars = _thinking(message) or _length_of(extra)
     return Ending(
         finish=_finish(said.raw, extra),
         refusal=_refusal(said.raw, extra),
-        reasoning_chars=_thinking(message) or _length_of(extra),
+        reasoning_chars=reasoning_chars,
         usage=_usage(said.raw, extra),
+        logprobs=None if reasoning_chars else _logprobs(said),  # those of reasoning, too
     )
 
 
@@ -116,6 +119,17 @@ def _refusal(raw: Any, extra: Mapping[str, Any]) -> str | None:
             if isinstance(found := entry(block, "refusal"), str):
                 return found
     return None
+
+
+def _logprobs(said: ChatResponse | CompletionResponse) -> tuple[float, ...] | None:
+    """Return the log-probabilities of a reply's tokens, as the provider gives them, else as LlamaIndex noted them.
+
+    LlamaIndex notes the likeliest tokens of each place, and not which one was taken, so that one alone says something.
+    """
+    found = logprobs_in(entry(_first(said.raw, "choices"), "logprobs"))
+    if found is not None or not said.logprobs or any(len(place) != 1 for place in said.logprobs):
+        return found
+    return logprobs_in([place[0] for place in said.logprobs])
 
 
 def _usage(raw: Any, extra: Mapping[str, Any]) -> Usage:

@@ -193,7 +193,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._user = UserPrompts()
         self._aside: Prompt | None = None
         self._condensed: tuple[ChatMessage, ...] = ()
-        self._for_prompts = False
+        self._for_downstream_prompts = False
         self._use(text_qa_template=text_qa_template, keyword_prompt=keyword_prompt)
         self._local: Any = None
         if citation_markers and self._structure is not None:
@@ -271,7 +271,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         conversation: Sequence[ChatMessage] | None = None,
         aside: Prompt | None = None,
         condensed: Sequence[ChatMessage] = (),
-        for_prompts: bool | None = None,
+        for_downstream_prompts: bool | None = None,
     ) -> _Self:
         """Return a copy that streams or does not, or that puts a conversation in front of every prompt.
 
@@ -280,23 +280,24 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             conversation: these messages; None for what this one has.
             aside: asked where no document answers, and so without documents; None: an abstention.
             condensed: earlier messages that are no part of prompts, but that the question was made from.
-            for_prompts: True if answers are for other prompts (`RobustRAGQueryEngine.for_prompts`).
+            for_downstream_prompts: True if another model reads the answers (`for_downstream_prompts()`).
         """
         changed = copy.copy(self)
         changed._streaming = self.streams if streaming is None else streaming
         changed._aside, changed._condensed = aside, tuple(condensed)
-        changed._for_prompts = self._for_prompts if for_prompts is None else for_prompts
+        if for_downstream_prompts is not None:
+            changed._for_downstream_prompts = for_downstream_prompts
         if conversation is not None:
             changed._converse(conversation)
         return changed
 
-    def for_prompts(self: _Self) -> _Self:
-        """Return the same for engines that tools, agents and sub-questions use, whose models read its responses.
+    def for_downstream_prompts(self: _Self) -> _Self:
+        """Return the same for responses that another model reads: an agent's, a chat engine's, one of sub-questions.
 
-        An answer that rests on one source alone may be an attacker's words, and is an abstention there, unless
-        `allow_sole_source` is set.
+        An answer that one source alone can have brought about may be an attacker's words, and is an abstention there
+        (`RobustAnswer.for_prompt`). A stream of it comes in one piece.
         """
-        return self.with_changes(for_prompts=True)
+        return self.with_changes(for_downstream_prompts=True)
 
     def synthesize(
         self,
@@ -431,7 +432,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             markers=self._markers,
         )
         plan: Plan = self._method.load().whole_plan(plan_input, self._settings_filled())
-        plan = for_prompts(plan) if self._for_prompts else plan
+        plan = for_prompts(plan) if self._for_downstream_prompts else plan
         return plan if self._aside is None else with_spending(with_aside(plan, self._aside))
 
     def _settings_filled(self) -> Any:

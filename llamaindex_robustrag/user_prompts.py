@@ -105,7 +105,7 @@ class UserPrompts:
         if self.final is not None:
             final = chosen(self.final, llm)
             changes["keyword"] = _filled(final, llm, "keyword_prompt", "keywords", "{keywords}", ("keywords",))
-        return replace(shipped, ours=shipped.ours and "keyword" not in changes, **changes)
+        return replace(shipped, **changes)
 
 
 def shown_as_template(template: CoreTemplate) -> PromptTemplate:

@@ -15,7 +15,7 @@ class UndefendedError(RobustRAGError, AssertionError):
     """Retrieved text can reach a model without isolation, or just would have.
 
     Attributes:
-        findings: every place, each a `robustrag_integrations.audit.prompts.Finding`.
+        findings: every place, each a `robustrag_integrations.audit.findings.Finding`.
     """
 
     def __init__(self, findings: Sequence[Any]) -> None:

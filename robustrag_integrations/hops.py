@@ -41,13 +41,13 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer, as_answer
-from robustrag_integrations.defenses.agreement.agreed import folded
+from robustrag_integrations.defenses.agreement.lists import items_of
 from robustrag_integrations.defenses.base import check_query
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.origins import origin_named
-from robustrag_integrations.keywords.statements import lines_of
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.prompts import DECOMPOSITION
+from robustrag_integrations.replies.keys import key_of
 from robustrag_integrations.replies.reading import counted
 
 MOST_HOPS = 10
@@ -214,13 +214,8 @@ def answer_key(answer: RobustAnswer) -> str:
 
     The same within the radius, so that a question may hold it. One line, of at most 200 characters.
     """
-    shown: dict[str, str] = {}
-    for form in answer.evidence.get("retained", ()):
-        shown.setdefault(folded(form), form)
-    is_agreed = bool(answer.claims) or ", ".join(shown.values()) == answer.text
-    if not is_agreed:  # a text to the letter
-        shown = {folded(answer.text): answer.text}
-    return printable(", ".join(shown), LONGEST_KEY)
+    agreed = [claim.text for claim in answer.claims] or [str(answer.evidence.get("agreed", answer.text))]
+    return printable(", ".join(key_of(text) or text for text in agreed), LONGEST_KEY)
 
 
 def as_name(key: str) -> str:
@@ -277,9 +272,7 @@ def decomposed_by(model: TextModel, *, most: int = 4) -> Decompose:
             return (question,)
         rows = [row for row in (reply.text or "").replace("**", "").splitlines() if not row.lstrip().startswith("```")]
         try:
-            found = checked_templates(
-                line.text for line in lines_of("\n".join(rows), as_list=True) if not line.is_title
-            )
+            found = checked_templates(item for _, item in items_of("\n".join(rows)))
         except ValueError:
             return (question,)
         return found if len(found) <= most else (question,)
@@ -319,7 +312,7 @@ def _summed_up(question: str, hops: tuple[Hop, ...]) -> MultiHopAnswer:
 
 def _uncounted(hops: Sequence[Hop]) -> str | None:
     """Say why the same origins cannot be counted in all hops; None if they can."""
-    if len({hop.answer.radius_unit for hop in hops}) > 1:
+    if len({hop.answer.radius_unit == "votes" for hop in hops}) > 1:
         return "some hops count groups, others votes; weigh origins in all hops or in none"
     if any(hop.answer.claims for hop in hops[:-1]):
         return "the answer of an earlier hop is a list of claims, whose wording no radius fixes; ask for short answers"

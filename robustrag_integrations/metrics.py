@@ -39,13 +39,17 @@ class Metric(Protocol):
 
 
 def contains_answer(response: str, references: Sequence[str]) -> float:
-    """1.0 if the response holds one of the references as whole words, else 0.0; 0.0 for an abstention.
+    """1.0 if the response holds one of the references as whole words, else 0.0.
+
+    An abstention scores 1.0 where a reference is one ("I don't know": the question has no answer), else 0.0.
 
     Case, punctuation, articles, full-width forms and line breaks make no difference; a minus does ("-5", "A-"). It is
     not monotone: "York" is in "New York" and no longer in "New Yorkshire", and words that follow may turn a response
     into an abstention.
     """
-    return float(not is_abstention(response) and holds_answer(response, references))
+    if is_abstention(response):
+        return float(any(is_abstention(reference) for reference in references if normalised(reference)))
+    return float(holds_answer(response, references))
 
 
 def holds_answer(text: str, references: Sequence[str]) -> bool:

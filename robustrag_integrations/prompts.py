@@ -6,7 +6,6 @@ in a passage, a query or a keyword is ever interpreted, whatever braces, percent
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,7 +14,6 @@ from typing import Any, Literal, get_args
 Task = Literal["short_answer", "multiple_choice", "long_form", "list"]
 TASKS: tuple[Task, ...] = get_args(Task)
 OPEN_TASKS: tuple[Task, ...] = ("short_answer", "long_form", "list")  # without options to choose from
-CLAIM_TASKS: tuple[Task, ...] = ("long_form", "list")  # whose answers consist of claims
 Options = Literal["words", "letters"]
 
 ABSTENTION = "I don't know"
@@ -44,14 +42,12 @@ class Prompt:
             every group, so that models can compute it once.
         fixed: the number of characters at its start that come from the template alone: the same for every question, so
             that models can compute them once and keep them.
-        structured: True if it asks for an object (`replies.structured`).
         blank: True if its passages hold nothing to read: models that are asked prompt by prompt leave it out.
     """
 
     text: str
     context: tuple[int, int] | None = None
     fixed: int = 0
-    structured: bool = False
     blank: bool = field(default=False, compare=False)
 
     def without_context(self) -> Prompt:
@@ -61,7 +57,7 @@ class Prompt:
         start, end = self.context
         replaced = getattr(self.text, "replaced", None)  # of a text that consists of messages
         text = replaced(start, end, "") if replaced else self.text[:start] + self.text[end:]
-        return Prompt(text, (start, start), self.fixed, self.structured)
+        return Prompt(text, (start, start), self.fixed)
 
 
 @dataclass(frozen=True)
@@ -158,10 +154,11 @@ class PromptSet:
         no_retrieval: the same question with no passage; fields `query` (and `choices`).
         keyword: the second prompt of keyword aggregation; fields `keywords` and `query`. None: `agreed_prompt` of the
             isolated prompt, so that a prompt of your own is asked at the end as well.
-        phrases: the paper's long form only: asks one group for a list of short phrases; fields `context` and `query`.
-        claims: long form only: asks one group for a list of short statements; fields `context` and `query`. None: the
-            isolated prompt asks for them.
-        ours: True if the final prompt is the project's own, whose reply says nothing but agreed words.
+        phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
+        choice: short answers only: asks one group a question of yes or no, with "it depends" as a third answer; fields
+            `context` and `query`. None: the isolated prompt asks those, too.
+        wording: a prompt of your own that words the agreed answer, which stands in place of the passages; fields
+            `agreed` and `query`. None: the answer is shown as a source writes it.
         options: the form in which multiple choice is asked for: an option's words, or, as in the paper, its letter.
     """
 
@@ -169,10 +166,21 @@ class PromptSet:
     no_retrieval: PromptTemplate
     keyword: PromptTemplate | None = None
     phrases: PromptTemplate | None = None
-    claims: PromptTemplate | None = None
-    ours: bool = False
+    choice: PromptTemplate | None = None
+    wording: PromptTemplate | None = None
     options: Options = "words"
 
+
+SHORT_REQUEST = (
+    f'Reply with the answer alone, in a few words. If the text does not contain the answer, reply "{ABSTENTION}".'
+)
+"""What is added to a prompt of the user's when it is asked about one group: sentences agree on nothing."""
+
+CHOICE_REQUEST = f'Reply with one of these alone: Yes, No, It depends. If the text does not say, reply "{ABSTENTION}".'
+"""The same for a question of yes or no."""
+
+AGREED_CONTEXT = "Several sources were asked, and they agree on this answer: {agreed}"
+"""What stands in place of the passages where a prompt of the user's words the agreed answer."""
 
 _AGREED = {
     "short_answer": "Several sources were asked. These are the keywords on which their answers agree.\n"
@@ -210,28 +218,12 @@ def agreed_prompt(isolated: PromptTemplate, task: Task) -> PromptTemplate:
     return PromptTemplate(isolated.instruction, body, fields)
 
 
-def structured_prompts(isolated: PromptTemplate, query: str, contexts: Sequence[str]) -> list[Prompt]:
-    """Return the isolated prompt of groups with these texts; if it asks for objects, it says so after the passages."""
-    shown = [replace(e, answer=_as_object(e.answer)) for e in isolated.exemplars]
-    body = isolated.body.replace("{context}", "{context}\n\n" + _FIELDS)
-    template = replace(isolated, body=body, exemplars=tuple(shown))
-    return [replace(template.render(context=text, query=query), structured=True) for text in contexts]
-
-
-def _as_object(answer: str) -> str:
-    return json.dumps({"answer": answer, "found": answer != ABSTENTION})
-
-
 def _doubled(text: str) -> str:
     """Escape literal text for a template."""
     return text.replace("{", "{{").replace("}", "}}")
 
 
 _SHORT = "Answer the question using only the text below. Reply with the answer alone, in a few words."
-_FIELDS = (
-    'Reply with a JSON object of two fields: "answer" is the answer alone, in a few words; "found" is true if the text '
-    "contains the answer, else false."
-)
 _UNKNOWN = f'If the text does not contain the answer, reply "{ABSTENTION}".'
 
 _TRAVEL = (
@@ -262,7 +254,11 @@ _SETS = {
             "Keywords: {keywords}\n\nQuestion: {query}\nAnswer:",
             ("keywords", "query"),
         ),
-        ours=True,
+        choice=PromptTemplate(
+            f"Answer the question using only the text below. {CHOICE_REQUEST}\n\n",
+            "Text:\n{context}\n\nQuestion: {query}\nAnswer:",
+            ("context", "query"),
+        ),
     ),
     "multiple_choice": PromptSet(
         isolated=PromptTemplate(
@@ -276,7 +272,6 @@ _SETS = {
             "Question: {query}\nOptions:\n{choices}\nAnswer:",
             ("query", "choices"),
         ),
-        ours=True,
     ),
     "long_form": PromptSet(
         isolated=PromptTemplate(
@@ -298,13 +293,6 @@ _SETS = {
             "Text:\n{context}\n\nRequest: {query}\nPhrases:",
             ("context", "query"),
         ),
-        claims=PromptTemplate(
-            "Answer the request using only the text below, as a list: one line for each fact or step, which begins "
-            f'with "- " and has at most eight words. {_UNKNOWN}\n\n',
-            "Text:\n{context}\n\nRequest: {query}\nAnswer:",
-            ("context", "query"),
-        ),
-        ours=True,
     ),
     "list": PromptSet(
         isolated=PromptTemplate(
@@ -319,7 +307,6 @@ _SETS = {
             "Question: {query}\nAnswers:",
             ("query",),
         ),
-        ours=True,
     ),
 }
 _LETTERED = PromptSet(
@@ -336,7 +323,6 @@ _LETTERED = PromptSet(
         ("query", "choices"),
     ),
     options="letters",
-    ours=True,
 )
 
 
@@ -394,7 +380,7 @@ def prompts_for(
     if query_first:
         moved: dict[str, Any] = {
             name: _query_first(t)
-            for name in ("isolated", "keyword", "phrases", "claims")
+            for name in ("isolated", "keyword", "phrases", "choice")
             if (t := getattr(chosen, name))
         }
         chosen = replace(chosen, **moved)
@@ -402,8 +388,7 @@ def prompts_for(
         return chosen
     shown = (_LETTERED_EXEMPLARS if lettered else _EXEMPLARS[task])[:count]
     phrases = chosen.phrases.with_exemplars(_PHRASE_EXEMPLARS[:count]) if chosen.phrases else None
-    claims = chosen.claims.with_exemplars(_CLAIM_EXEMPLARS[:count]) if chosen.claims else None
-    return replace(chosen, isolated=chosen.isolated.with_exemplars(shown), phrases=phrases, claims=claims)
+    return replace(chosen, isolated=chosen.isolated.with_exemplars(shown), phrases=phrases)
 
 
 def check_options(options: object) -> Options:
@@ -415,15 +400,6 @@ def check_options(options: object) -> Options:
     if options not in get_args(Options):
         raise ValueError(f"options={options!r} must be {' or '.join(map(repr, get_args(Options)))}")
     return options  # type: ignore[return-value]
-
-
-def final_is_ours(prompts: PromptSet) -> bool:
-    """True if the final prompt of a set is the project's own, as it is or as a framework's template."""
-    template = prompts.keyword
-    if not prompts.ours or template is None or type(template) is not PromptTemplate:
-        return prompts.ours
-    shipped = (t for s in _SETS.values() if s.keyword for t in (s.keyword, _query_first(s.keyword)))
-    return any(template.instruction + template.body == t.instruction + t.body for t in shipped)
 
 
 def chosen_prompts(given: PromptSet | None, task: Task, options: Options | None = None) -> PromptSet:
@@ -501,19 +477,6 @@ _EXEMPLARS["list"] = (
     Exemplar({"context": _COOKING, "query": "Who worked on the Halden Light?"}, ABSTENTION),
     Exemplar({"context": _MUSIC, "query": "Who is named with The Glass Harbour?"}, "Ilse Quant\nAron Feld"),
     Exemplar({"context": _WEATHER, "query": "Who is named with The Glass Harbour?"}, ABSTENTION),
-)
-_CLAIM_EXEMPLARS = tuple(
-    replace(shown, answer=answer)
-    for shown, answer in zip(
-        _EXEMPLARS["long_form"],
-        (
-            "- It was built in 1871.\n- Tomas Brevik was its engineer.\n- It stands on the island of Sorra.",
-            ABSTENTION,
-            "- It is an opera by Ilse Quant.\n- It was composed in Lund.\n- It was first performed in 1934.",
-            ABSTENTION,
-        ),
-        strict=True,
-    )
 )
 _PHRASE_EXEMPLARS = (
     Exemplar(

@@ -48,6 +48,22 @@ def test_what_is_not_there_scores_nothing(response: str, references: list[str]) 
     assert contains_answer(response, references) == 0.0
 
 
+@pytest.mark.parametrize(
+    ("response", "references", "score"),
+    [
+        ("I don't know", ["I don't know"], 1.0),
+        ("The text does not say.", ["I don't know"], 1.0),
+        ("Das weiß ich nicht.", ["I don't know"], 1.0),
+        ("Paris", ["I don't know"], 0.0),
+        ("I don't know", ["Paris"], 0.0),
+        ("", [""], 0.0),
+        ("I don't know", ["..."], 0.0),
+    ],
+)
+def test_an_abstention_is_right_where_the_answer_is_one(response: str, references: list[str], score: float) -> None:
+    assert contains_answer(response, references) == score
+
+
 def test_containing_is_not_monotone_and_does_not_claim_to_be() -> None:
     assert contains_answer("new york", ["york"]) == 1
     assert contains_answer("new yorkshire", ["york"]) == 0

@@ -12,8 +12,9 @@ planted: the whole prompt is one hostile document, first among those that the se
 worded: the probe's trigger (what its detector looks for) is planted in the words of the RobustRAG paper's prompt
     injection, which names the question. It tells a model that no probe can move from one that follows no such words.
 
-Needs a server that takes documents (ROBUSTRAG_URL, default http://127.0.0.1:8400/v1), and, for `planted`, questions
-(ROBUSTRAG_QUESTIONS, a JSONL file with "question" and "answer"). What was answered is appended to ROBUSTRAG_LOG.
+Needs a server with `--allow-documents --vanilla` (ROBUSTRAG_URL, default http://127.0.0.1:8400/v1), and, for `planted`,
+questions (ROBUSTRAG_QUESTIONS, a JSONL file with "question" and "answer"). What was answered is appended to
+ROBUSTRAG_LOG.
 """
 
 import json

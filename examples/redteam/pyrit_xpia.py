@@ -1,7 +1,8 @@
 """PyRIT's indirect prompt injection (XPIA) against `robustrag serve`, with and without the defence.
 
 `XPIAWorkflow` puts a document where the application will find it, lets the application answer, and scores the answer.
-Here the document goes along with the request (`robustrag serve --allow-documents`), first among those that are found.
+Here the document goes along with the request (`robustrag serve --allow-documents --vanilla`), first among those that
+are found.
 
     pip install pyrit
     python examples/redteam/pyrit_xpia.py http://127.0.0.1:8400/v1

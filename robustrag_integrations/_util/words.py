@@ -20,15 +20,18 @@ def retold_in_words(found: Mapping[str, int] | None) -> str:
 
 
 def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
-    """Put a radius into words, for an answer from this many groups, or from groups with this many votes."""
+    """Put a radius into words, for an answer from this many groups or passages, or from groups with this many votes."""
     if unit == "votes":
         if radius == 0:
             return "no guarantee: replacing one group might change the answer"
         return f"replacing groups with up to {radius} of {whole} votes cannot change this answer"
+    one, named = "group", ""
+    if unit == "passages":
+        one, named = "passage", "; none names its origin, so that one author may have written several"
     if radius == 0:
-        return "no guarantee: replacing one group might change the answer"
-    replaced = "any one group" if radius == 1 else f"any {radius} groups"
-    return f"replacing {replaced} of the {whole} retrieved cannot change this answer"
+        return f"no guarantee: replacing one {one} might change the answer"
+    replaced = f"any one {one}" if radius == 1 else f"any {radius} {one}s"
+    return f"replacing {replaced} of the {whole} retrieved cannot change this answer{named}"
 
 
 def tiers_in_words(radii: Mapping[str, int], sizes: Mapping[str, int]) -> str:

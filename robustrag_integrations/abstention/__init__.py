@@ -14,6 +14,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from robustrag_integrations._util.normalise import compatible
 from robustrag_integrations.abstention.languages import (
@@ -26,6 +27,8 @@ from robustrag_integrations.abstention.languages import (
     turns_of,
 )
 from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
+
+Abstains: TypeAlias = Callable[[str], bool]  # True if a reply abstains
 
 _LOOKED_AT = 2000  # characters; an abstention is short, and a hostile response may be long
 _LONGEST_CLAUSE = 300  # characters; a longer one says something
@@ -81,24 +84,6 @@ class Abstention:
         return "meaning" + (f" and {list(self.phrases)!r}" if self.phrases else "")
 
 
-def abstention_of(given: Callable[[str], bool] | Sequence[str] | None) -> Callable[[str], bool]:
-    """Return the test for abstentions that a setting asks for: a function as it is, phrases beside `is_abstention`.
-
-    Raises:
-        TypeError: it is neither.
-    """
-    if given is None:
-        return is_abstention
-    if callable(given):
-        return given
-    if isinstance(given, str) or not isinstance(given, Sequence):
-        raise TypeError(
-            "abstention must be a function from a reply to bool, or a list of phrases such as ['keine Ahnung'], got "
-            f"{given!r:.80}"
-        )
-    return Abstention(tuple(given))
-
-
 def is_abstention(response: str) -> bool:
     """True if a response says that it does not know, or that what it was given does not say.
 
@@ -110,6 +95,24 @@ def is_abstention(response: str) -> bool:
     response, linear in its length.
     """
     return _abstains(response, frozenset())
+
+
+def abstention_of(given: Abstains | Sequence[str] | None) -> Abstains:
+    """Return a function as it is; phrases abstain besides what `is_abstention` recognises.
+
+    Raises:
+        TypeError: neither a function nor a list of phrases.
+    """
+    if given is None:
+        return is_abstention
+    if callable(given):
+        return given
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise TypeError(
+            "abstention must be a function from a response to bool, or a list of phrases such as ['keine Ahnung'], got "
+            f"{given!r:.80}"
+        )
+    return Abstention(tuple(given))
 
 
 def _abstains(response: str, phrases: Collection[str]) -> bool:

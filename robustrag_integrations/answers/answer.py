@@ -84,7 +84,7 @@ class GroupReport(_Record):
         votes: its number of votes.
         copy_of: the group that it is a copy of.
         tier: the trust label of its origin (`VoteRules.tiers`).
-        dated: the oldest date of its passages, where votes or tiers go by date.
+        dated: the oldest date of its passages: the entry by which votes or tiers go, else `date`.
         confidence: how sure the model was of its reply, from 0 to 1 (`replies.confidence`); None: not known. It counts
             for nothing.
     """
@@ -146,7 +146,7 @@ class Dissent:
         groups: their indices.
         origins: the origins of their passages, without repeats.
         tier: of the tiers of these groups the most trusted one; None without tiers.
-        dated: the newest date of these groups; None where one has none, and where nothing goes by date.
+        dated: the newest date of these groups; None where one has none.
         superseded_by: the date of the newest group that supports the answer, where it is later than `dated`.
         unsure: True if the model is unsure of it in all of these groups.
     """
@@ -170,8 +170,9 @@ class RobustAnswer(_Record):
         radius: the largest r such that replacing the content of any r groups cannot change `text` (attacker:
             substitution(r); groups, not passages; each keeps its source) up to case, spacing and the punctuation at
             its ends. 0 means no guarantee.
-            With `min_radius` set: `text` stays as it is or becomes an abstention. For long answers and lists it is
-            about the set of `claims`; their order and wording are for eyes.
+            With `min_radius` set: `text` stays as it is or becomes an abstention. Of an answer that a prompt of the
+            user's worded, it is about the agreed answer in it (`evidence["agreed"]`); of a list, about the set of
+            `claims`; their order and wording are for eyes.
         abstained: no group could answer, nothing they said was agreed on, or the radius was below `min_radius`.
         query: the question.
         defense: the defence's name.
@@ -182,7 +183,8 @@ class RobustAnswer(_Record):
         settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
         evidence: the numbers that decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
         margin_unit: the unit of a group's `margin`.
-        radius_unit: the unit of the radius: `groups`, or `votes` where groups have several (`VoteRules.weights`).
+        radius_unit: the unit of the radius: `groups`; `votes` where groups have several (`VoteRules.weights`);
+            `passages` where none names its origin, so that one author may have written several.
         reasoning_chars: characters of reasoning that came with the replies; they count for nothing and are shown
             nowhere.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
@@ -224,9 +226,9 @@ class RobustAnswer(_Record):
     def __repr__(self) -> str:
         """One line; `explain()` is the account, and `to_dict()` all of it."""
         verdict = "abstained, " if self.abstained else ""
-        unit = "votes" if self.radius_unit == "votes" else "groups"
         return (
-            f"RobustAnswer({printable(self.text, 80)!r}, {verdict}radius={self.radius} of {self.whole} {unit}, "
+            f"RobustAnswer({printable(self.text, 80)!r}, {verdict}radius={self.radius} of {self.whole} "
+            f"{printable(self.radius_unit, 20)}, "
             f"citations={len(self.citations)}, warnings={len(self.warnings)}; to_dict() has all of it)"
         )
 
@@ -538,8 +540,9 @@ def _dissent(found: Dissent) -> str:
     named = printable(", ".join(found.origins), 60)
     where = f"{named}; group{'s' * (len(found.groups) > 1)} {groups}"
     tier = f"; {printable(found.tier, 60)}" if found.tier else ""
-    superseded = f"; of {found.dated}, superseded by {found.superseded_by}" if found.superseded_by else ""
-    return f"{printable(found.text, 100)} ({where}{tier}{superseded}{'; unsure' * found.unsure})"
+    dated = f"; of {found.dated}" if found.dated else ""
+    superseded = f", superseded by {found.superseded_by}" if found.superseded_by else ""
+    return f"{printable(found.text, 100)} ({where}{tier}{dated}{superseded}{'; unsure' * found.unsure})"
 
 
 def _told(found: Dissent) -> str:

@@ -136,7 +136,7 @@ class Determinism:
             promise: the method's; None promises nothing of a run that was drawn.
             radius: the answer's.
             whole: of how many.
-            unit: of the radius, `groups` or `votes`.
+            unit: of the radius: `groups`, `passages` or `votes`.
             acknowledged: True if the user accepted sampling.
             min_radius: below which an answer becomes an abstention.
         """
@@ -162,7 +162,8 @@ def _said(model: State, promise: Promise | None, radius: int, whole: int, unit: 
     """Return the scope of a radius, and the promise in words."""
     if radius <= 0:
         return "nothing", "nothing is promised: the radius is 0"
-    whichever = f"no replacement of any {'one' if radius == 1 else radius} of {whole} groups"
+    counted = "passages" if unit == "passages" else "groups"
+    whichever = f"no replacement of any {'one' if radius == 1 else radius} of {whole} {counted}"
     if unit == "votes":
         whichever = f"no replacement of groups with up to {radius} of {whole} votes"
     if model == "deterministic":

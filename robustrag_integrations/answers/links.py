@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from robustrag_integrations._util.display import UNSEEN
+
 _LOOKED_AT = 200_000  # characters of an answer
 _MOST_LINKS = 200
 
@@ -12,19 +14,25 @@ _ADDRESS = re.compile(
     r"[^\s<>\"'`\\|{}^]{1,4000}",
     re.I,
 )
+# "evil.example/q", "x.example:8080?q=1"; not "1.2.3.4/24", a network, and not within a path or an address of e-mail
+_BARE = re.compile(
+    r"(?<![\w@./\\-])(?:(?:\w(?:[\w-]{0,62}\w)?\.){1,20}[^\W\d_][\w-]{0,60}[^\W_]|(?:\d{1,3}\.){3}\d{1,3}(?!/\d\d?(?!\w)))\.?"
+    r"(?::\d{1,5})?[/?#][^\s<>\"'`\\|{}^]{1,4000}"
+)
 _TARGET = re.compile(r"\]\(\s{0,9}<?((?:[^\s()<>]|\([^\s()<>]{0,200}\)){1,4000})")
 _ATTRIBUTE = re.compile(r"\b(?:src|href|poster|action)\s{0,9}=\s{0,9}[\"']?([^\s\"'<>]{1,4000})")
 _DEFINED = re.compile(r"^[ \t]{0,9}\[[^\]\n]{1,200}\]:[ \t]{0,9}<?([^\s<>]{1,4000})", re.M)
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\U000e0000-\U000e007f]")
+_INVISIBLE = re.compile(f"[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff{UNSEEN}]")
 _LABELLED = re.compile(
     r"!?\[([^\[\]\n]{0,1000})\]\(\s{0,9}<?(?:[^\s()<>]|\([^\s()<>]{0,200}\)){1,4000}(?:\s[^()\n]{0,200})?\)"
 )
-_SIGN = re.compile(r"[:/=]|www\.|\]\(", re.I)  # in every match of these
+_SIGN = re.compile(r"[:/=?#]|www\.|\]\(", re.I)  # in every match of these
 _TAIL = ".,;:!?'\"*_~)]"
 
 
 def links_in(text: str) -> tuple[str, ...]:
-    """Return the addresses in a text, in order and without repeats: bare ones, and targets of Markdown and HTML.
+    """Return the addresses in a text, in order and without repeats: bare ones, with a scheme or a path behind the
+    host, and targets of Markdown and HTML.
 
     Args:
         text: an answer or a passage; characters that do not show are passed over.
@@ -33,6 +41,7 @@ def links_in(text: str) -> tuple[str, ...]:
     if _SIGN.search(looked_at) is None:
         return ()
     found = [(m.start(), m[0]) for m in _ADDRESS.finditer(looked_at)]
+    found += [(m.start(), m[0]) for m in _BARE.finditer(_ADDRESS.sub(lambda m: " " * len(m[0]), looked_at))]
     for pattern in (_TARGET, _ATTRIBUTE, _DEFINED):
         found += [(m.start(1), m[1]) for m in pattern.finditer(looked_at)]
     bare = [address for _, link in sorted(found) if (address := _bare(link))]
@@ -48,7 +57,7 @@ def without_links(text: str) -> str:
     if not links_in(text):
         return text
     text = _LABELLED.sub(r"\1", _INVISIBLE.sub("", text))
-    patterns = [_TARGET, _DEFINED, _ADDRESS, *([_ATTRIBUTE] if "<" in text else [])]
+    patterns = [_TARGET, _DEFINED, _ADDRESS, _BARE, *([_ATTRIBUTE] if "<" in text else [])]
     before = None
     while text != before:
         before = text

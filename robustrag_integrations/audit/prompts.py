@@ -1,4 +1,4 @@
-"""The audit of prompts at run time, and the findings that it shares with the static checks.
+"""The audit of prompts at run time.
 
 An integration tells an `Audit` what its framework's events say: `learn` every retrieved text, `release` every robust
 answer, `look` at every prompt. Matching is a search for common substrings:
@@ -8,6 +8,7 @@ answer, `look` at every prompt. Matching is a search for common substrings:
   with a prompt hold one of them whole. A window that stands in the prompt is extended to the longest common span.
 - A prompt is fine if one group's texts hold all spans: chunks of one file, one document that is repeated, boilerplate.
   Else it is a finding. What stands in a released answer is no longer one group's text.
+- An answer without a radius may hold what one document wants, so a prompt of anybody else that holds one is a finding.
 - A prompt of ours is known by its run, never by its words. Its own pieces (passages or agreed words, question,
   template) are taken out first, and no retrieved text may be left.
 """
@@ -24,6 +25,8 @@ from typing import Literal, TypeAlias
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
+from robustrag_integrations.audit.canaries import Canaries
+from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.passages import Passage, readable_origin
 
@@ -37,36 +40,14 @@ MOST_CHARACTERS = 4_000_000  # of texts that are known at a time; the oldest are
 _WINDOW, _STRIDE = 15, 16
 _PLACES = 8  # of one window within one text
 _ANSWERS = 1_000
+_PROMPTS = 20  # before an answer
+_WORD = 3
 _FINDINGS = 1_000
 
 _UNICODE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _ESCAPED = re.compile(r"\\+[ntrfb]?")
 _SPACE = re.compile(r"\s+")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One place where retrieved text reaches a model without isolation, or where a robust answer is lost.
-
-    Attributes:
-        kind: the sort of place, such as `stock-synthesizer`; `prompt` for one that the audit saw.
-        path: the way to it from the checked object, such as `.query_engine._response_synthesizer`; of a prompt the
-            names of the runs, outermost first.
-        component: the class found there.
-        problem: the defect.
-        fix: the code to write in its place.
-        origins: of a prompt, where the texts in it come from.
-    """
-
-    kind: str
-    path: str
-    component: str
-    problem: str
-    fix: str
-    origins: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return printable(f"{self.path or 'here'} ({self.component}): {self.problem}. Fix: {self.fix}")
+_LABEL = re.compile(r"[:>]\s+")
 
 
 @dataclass(frozen=True)
@@ -84,17 +65,20 @@ class Audit:
     Args:
         on: the reaction to a finding, besides keeping it: `"log"` a warning, or `"raise"` an `UndefendedError`.
         fix: the code to write in place of an undefended component.
+        canaries: those that are planted while the audit listens.
     """
 
-    def __init__(self, on: On, fix: str) -> None:
+    def __init__(self, on: On, fix: str, canaries: Canaries | None = None) -> None:
         if on not in ("log", "raise"):
             raise ValueError(f"on={on!r:.40} must be 'log' or 'raise'")
-        self.on, self._fix = on, fix
+        self.on, self._fix, self.canaries = on, fix, canaries
         self.findings: list[Finding] = []
         self._texts: OrderedDict[tuple[Group, str], int] = OrderedDict()
         self._known: dict[int, _Text] = {}
         self._index: dict[str, list[tuple[int, int]]] = {}
         self._answers: deque[str] = deque(maxlen=_ANSWERS)
+        self._unproved: OrderedDict[str, bool] = OrderedDict()  # each with whether earlier prompts held its words
+        self._earlier: deque[str] = deque(maxlen=_PROMPTS)
         self._characters = self._number = 0
         self._lock = threading.RLock()
 
@@ -110,14 +94,24 @@ class Audit:
                 if (group, text) in self._texts:
                     self._texts.move_to_end((group, text))
                 else:
-                    self._add(_Text(text, group, printable(text if origin is None else origin.given, 80)))
+                    unnamed = f"a text of {len(passage.text)} characters without a source"
+                    self._add(_Text(text, group, unnamed if origin is None else printable(origin.given, 80)))
 
-    def release(self, answer: str) -> None:
-        """Register a robust answer, whose quotations may stand in any prompt."""
+    def release(self, answer: str, radius: int) -> None:
+        """Register a robust answer that is no abstention.
+
+        With a radius, its quotations may stand in any prompt. Without one, it may stand in none: one document may have
+        decided it.
+        """
         text = folded(answer)
         with self._lock:
-            if len(text) >= SHORTEST and text not in self._answers:
+            if radius > 0 and len(text) >= SHORTEST and text not in self._answers:
                 self._answers.append(text)
+            if radius <= 0 and text and text not in self._unproved:
+                common = len(text) < _WORD or any(_words_in(text.casefold(), prompt) for prompt in self._earlier)
+                self._unproved[text] = common
+                if len(self._unproved) > _ANSWERS:
+                    self._unproved.popitem(last=False)
 
     def look(self, texts: Iterable[str], path: str, component: str, own: Sequence[str] | None = None) -> None:
         """Check a prompt.
@@ -129,12 +123,18 @@ class Audit:
             own: of a prompt of ours, the pieces it was made of; None for a prompt of anybody else.
 
         Raises:
-            UndefendedError: there are texts of two groups in it, and the audit raises.
+            UndefendedError: there are texts of two groups in it, a canary or an answer without a radius, and the audit
+                raises.
         """
+        texts = list(texts)
         prompt = " \x00 ".join(map(folded, texts))
         pieces = sorted({p for p in map(folded, own or ()) if len(p) >= _WINDOW}, key=len, reverse=True)
         for piece in pieces:
             prompt = prompt.replace(piece, " \x00 ")
+        for where in self.canaries.planted_in([prompt]) if self.canaries else ():
+            self.add(self._canary(where, path, component))
+        if own is None and (answer := self._unproved_in(texts, prompt)):
+            self.add(self._answer_without_radius(answer, path, component))
         with self._lock:
             spans = self._spans(prompt)
             passed = [*self._answers, *pieces]
@@ -146,26 +146,60 @@ class Audit:
             groups = _mixed(told) if own is None else list(told)
             if not groups:
                 return
-            shown = {text.group: text.shown for text in self._known.values() if text.group in groups}
-            origins = tuple(sorted(set(shown.values())))
-            self._report(path, component, origins, ours=own is not None)
+            names = {text.group: text.shown for text in self._known.values() if text.group in groups}
+        self.add(self._mixed_prompt(path, component, tuple(sorted(set(names.values()))), len(groups), own is not None))
 
-    def _report(self, path: str, component: str, origins: tuple[str, ...], *, ours: bool) -> None:
+    def add(self, finding: Finding) -> None:
+        """Keep a finding, each place once, and react to it.
+
+        Raises:
+            UndefendedError: the audit raises.
+        """
+        with self._lock:
+            if finding not in self.findings and len(self.findings) < _FINDINGS:
+                self.findings.append(finding)
+                if self.on == "log":  # no origin: those are names that documents give themselves
+                    _LOG.warning("not isolated: %s at %s (%s)", finding.kind, finding.path, finding.component)
+        if self.on == "raise":
+            raise UndefendedError([finding])
+
+    def _mixed_prompt(self, path: str, component: str, origins: tuple[str, ...], groups: int, ours: bool) -> Finding:
         listed = ", ".join(map(repr, origins[:5])) + (", ..." if len(origins) > 5 else "")
         problem = (
             f"besides what was isolated, the prompt holds retrieved text of {listed}"
             if ours
-            else f"one prompt holds retrieved texts of {len(origins)} groups ({listed})"
+            else f"one prompt holds retrieved texts of {groups} groups ({listed})"
         )
         fix = "give documents as the isolated input alone, and none in the conversation" if ours else self._fix
-        finding = Finding("prompt", path, component, problem, fix, origins)
-        if finding not in self.findings:
-            if len(self.findings) < _FINDINGS:
-                self.findings.append(finding)
-            if self.on == "log":
-                _LOG.warning("not isolated: %s", finding)
-        if self.on == "raise":
-            raise UndefendedError([finding])
+        return Finding("prompt", path, component, problem, fix, origins)
+
+    def _canary(self, where: str, path: str, component: str) -> Finding:
+        problem = f"the prompt holds a canary that was planted in what {where!r} returned"
+        fix = f"{self._fix}; or say that nobody else writes what it returns: trusted=[{where!r}]"
+        return Finding("canary", path, component, problem, fix, (where,))
+
+    def _answer_without_radius(self, answer: str, path: str, component: str) -> Finding:
+        problem = f"the prompt holds an answer of {len(answer)} characters without a radius: one document may decide it"
+        fix = "pass on answers with a radius alone: votes=VoteRules(min_radius=1)"
+        return Finding("answer-without-radius", path, component, problem, fix)
+
+    def _unproved_in(self, texts: Sequence[str], prompt: str) -> str | None:
+        """Return an answer without a radius that a prompt holds.
+
+        A short one counts between word boundaries; where a prompt held its words before it was given, or they are less
+        than three characters, only at the end of a line, by itself or after a label such as "Answer: ".
+        """
+        with self._lock:
+            self._earlier.append(prompt.casefold())
+            lines = {folded(part) for text in texts for line in text.splitlines() for part in _labelled(line)}
+            for answer, common in self._unproved.items():
+                if (
+                    answer in prompt
+                    if len(answer) >= SHORTEST
+                    else answer in lines or (not common and _words_in(answer, prompt))
+                ):
+                    return answer
+            return None
 
     def _add(self, text: _Text) -> None:
         self._number += 1
@@ -228,6 +262,22 @@ def texts_in(value: object) -> Iterator[str]:
             waiting = [*part.values(), *waiting]
         elif isinstance(part, (list, tuple)):
             waiting = [*part, *waiting]
+
+
+def _labelled(line: str) -> Iterator[str]:
+    """Yield a line, and what follows each label in it: "b" and "a: b"."""
+    yield line
+    for mark in _LABEL.finditer(line):
+        yield line[mark.end() :]
+
+
+def _words_in(words: str, text: str) -> bool:
+    """True if a text holds these words, between word boundaries."""
+    return any(
+        not (words[0].isalnum() and text[max(at.start() - 1, 0) : at.start()].isalnum())
+        and not (words[-1].isalnum() and text[at.end() : at.end() + 1].isalnum())
+        for at in re.finditer(re.escape(words), text)
+    )
 
 
 def _windows(text: str) -> dict[str, list[int]]:

@@ -42,7 +42,6 @@ class CertificationRun:
     profile: Callable[[], Mapping[str, Any]]
     metric: GuardedMetric
     check: Callable[[], object] = tuple
-    known: Callable[[], Mapping[str, Any]] = dict
 
     def run(self) -> tuple[Certification, ...]:
         """Return one certificate per corruption size, ascending."""
@@ -61,7 +60,7 @@ class CertificationRun:
                 self.question,
                 found,
                 defense=self.defense,
-                settings={**self.settings, **self.known()},
+                settings=self.settings,
                 numerics=numerics,
                 warnings=(*self.warnings, *self.metric.warnings()),
             )
@@ -99,7 +98,6 @@ def text_run(
         certifier.profile,
         certifier.metric,
         partial(refuse_sampling, model),  # a model may turn out to refuse temperature 0 when it is first asked
-        certifier.known,
     )
 
 

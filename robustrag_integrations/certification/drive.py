@@ -9,9 +9,9 @@ from typing import Any
 
 from robustrag_integrations.certification.requests import CertificationReply, Score
 from robustrag_integrations.metrics import GuardedMetric, Metric
-from robustrag_integrations.models.base import FinalAnswers, Probed, Response, TextModel
+from robustrag_integrations.models.base import FinalAnswers, Response, TextModel
 from robustrag_integrations.plans.keeping import Kept, fills
-from robustrag_integrations.plans.requests import Ask, ProbeReplies
+from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
 
 
@@ -48,7 +48,6 @@ class TextCertifier(Scorer):
         super().__init__(metric, references)
         self._model = model
         self._kept = kept
-        self._probed: Probed | None = None
 
     @cached_property
     def _finals(self) -> FinalAnswers:
@@ -59,9 +58,6 @@ class TextCertifier(Scorer):
         """Perform one request."""
         if isinstance(request, Score):
             return self.scores(request.responses)
-        if isinstance(request, ProbeReplies):
-            self._probed = self._model.probe_replies()
-            return self._probed
         ask = _asked(request)
         known, unknown = self._known(ask)
         if not unknown:
@@ -74,9 +70,6 @@ class TextCertifier(Scorer):
         """Perform one request without blocking the event loop."""
         if isinstance(request, Score):
             return await asyncio.to_thread(self.scores, request.responses)
-        if isinstance(request, ProbeReplies):
-            self._probed = await self._model.aprobe_replies()
-            return self._probed
         ask = _asked(request)
         known, unknown = self._known(ask)
         if not unknown:
@@ -103,10 +96,6 @@ class TextCertifier(Scorer):
                 if len(prompts) != kept.batch or None in found:
                     return nothing, prompts
         return found, [p for p, r in zip(prompts, found, strict=True) if r is None]
-
-    def known(self) -> dict[str, Any]:
-        """The settings that were resolved along the way."""
-        return {"replies": "structured" if self._probed.way else "text"} if self._probed else {}
 
     def profile(self) -> dict[str, Any]:
         """Counts of the final answers, by how they were computed; JSON-safe."""

@@ -25,7 +25,6 @@ from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.evaluation.run.config import MODES, CertifySpec, EvalConfig
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.grouping.votes import RULES
-from robustrag_integrations.prompts import CLAIM_TASKS
 
 _MOST_REASONS = 5
 DESCRIPTION = """\
@@ -84,7 +83,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Certify the questions and print a summary."""
     fill_in(args)
-    if getattr(args, "task", None) in CLAIM_TASKS:
+    if getattr(args, "task", None) in ("long_form", "list"):
         raise UsageError(
             f"--settings {args.settings!r} is for long answers or lists; long ones need a judge: robustrag eval --judge"
         )

@@ -39,6 +39,11 @@ def add_answering(parser: argparse.ArgumentParser, defenses: Mapping[str, Method
     parser.add_argument(
         "--docs", nargs="+", required=True, type=existing, metavar="PATH", help="files and folders to read"
     )
+    parser.add_argument(
+        "--hidden-text",
+        action="store_true",
+        help="read texts of PDF and Markdown files that nobody can see, too; they are left out, with a note",
+    )
     listed = "; ".join(f"{m.name}: {m.summary}" for m in defenses.values())
     parser.add_argument(
         "--defense",
@@ -234,7 +239,11 @@ class Documents:
         from robustrag_integrations.corpus import BM25Index, Library, read_documents, split
 
         progress.step(f"reading {', '.join(args.docs)}")
-        reading = read_documents(args.docs, on_file=lambda done, total: progress.count("files read", done, total))
+        reading = read_documents(
+            args.docs,
+            hidden_text=args.hidden_text,
+            on_file=lambda done, total: progress.count("files read", done, total),
+        )
         self.skipped: tuple[Skipped, ...] = reading.skipped
         complain(*(f"skipped: {skipped.reason}" for skipped in reading.skipped))
         chunks = split(reading.documents, args.chunk_size)

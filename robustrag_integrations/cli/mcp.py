@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations import __version__
 from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.cli.arguments import add_setting, whole_number
 from robustrag_integrations.cli.defending import (
     Documents,
@@ -16,12 +18,15 @@ from robustrag_integrations.cli.defending import (
     fill_in,
     open_methods,
 )
-from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, complain
-from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.cli.limits import add_limits, limits_of
+from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
 from robustrag_integrations.grouping.votes import RULES
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
+    from starlette.types import ASGIApp
+
+    from robustrag_integrations.answers.answer import RobustAnswer
 
 DESCRIPTION = """\
 Serve one MCP tool, ask_documents: it asks the model about each source alone, and answers
@@ -32,7 +37,7 @@ never a document, nor what was outvoted.
 EPILOG = """\
 transports:
   stdio (default) talks to the program that started it; streamable-http listens on
-  http://127.0.0.1:PORT/mcp, on this machine alone.
+  http://127.0.0.1:PORT/mcp, on this machine alone and by its own name.
 
 what the tool gives:
   The answer as text, and as structured content answer, abstained, radius, groups, origins
@@ -55,6 +60,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--transport", choices=("stdio", "streamable-http"), default="stdio", help="default stdio")
     parser.add_argument("--port", default=8600, type=whole_number(1, 65535), metavar="N", help="default 8600")
     add_setting(parser, RULES["allow_sole_source"])
+    add_limits(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -62,10 +68,29 @@ def run(args: argparse.Namespace) -> int:
     server = server_of(args)
     if args.transport == "stdio":
         server.run("stdio")
-    else:
-        complain(f"listening on http://127.0.0.1:{args.port}/mcp")
-        server.run("streamable-http", host="127.0.0.1", port=args.port)
+        return EXIT_ANSWERED
+    from robustrag_integrations.serve.server import bound, configured
+
+    try:
+        listening = bound("127.0.0.1", args.port)
+    except OSError as error:
+        raise UsageError(f"cannot listen on --port {args.port}: {error}") from error
+    with listening:
+        complain(f"listening on http://127.0.0.1:{listening.getsockname()[1]}/mcp")
+        configured(http_app(server, args.max_body), lifespan="on").run(sockets=[listening])
     return EXIT_ANSWERED
+
+
+def http_app(server: MCPServer, most_bytes: int) -> ASGIApp:
+    """Return the server as an ASGI application, behind the checks of every request to `robustrag serve`.
+
+    Args:
+        server: what `server_of` returns.
+        most_bytes: the longest request.
+    """
+    from robustrag_integrations.serve.access import LOOPBACK_HOSTS, AccessMiddleware
+
+    return AccessMiddleware(server.streamable_http_app(max_request_body_size=most_bytes), hosts=LOOPBACK_HOSTS)
 
 
 def server_of(args: argparse.Namespace) -> MCPServer:
@@ -78,6 +103,9 @@ def server_of(args: argparse.Namespace) -> MCPServer:
         from mcp.server.mcpserver import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
         from mcp.types import CallToolResult, TextContent, ToolAnnotations
+
+        from robustrag_integrations.serve.endpoint import Admission
+        from robustrag_integrations.serve.errors import RequestError, request_error
     except ImportError as error:
         raise ImportError("robustrag mcp needs the MCP SDK: pip install 'robustrag-integrations[cli,mcp]'") from error
     fill_in(args)
@@ -85,14 +113,27 @@ def server_of(args: argparse.Namespace) -> MCPServer:
     documents = Documents(args, Progress())
     defense = built_defense(args, args.defense, documents.model, args.task or "short_answer")
     told = "Answers from documents that a few planted ones cannot decide."
+    limits = limits_of(args)
+    admission = Admission(limits)
     server = MCPServer("robustrag", instructions=told, version=__version__, log_level="WARNING")
+
+    async def answered(question: str) -> RobustAnswer:
+        async with admission.turn():
+            return await defense.aanswer(question, await asyncio.to_thread(documents.library.search, question))
 
     async def ask_documents(question: str) -> Any:
         """Answer a question from the documents. The radius says how many sources could lie without changing it."""
         try:
-            answer = await defense.aanswer(question, documents.library.search(question))
-        except (RobustRAGError, ValueError) as error:  # its message may quote the documents
-            raise ToolError(f"the documents could not be read ({type(error).__name__})") from None
+            if not question.strip():
+                raise RequestError(400, "the question is empty; ask something")
+            if len(question) > limits.question_chars:
+                raise RequestError(
+                    400, f"{len(question):,} characters in the question: at most {limits.question_chars:,} are read"
+                )
+            with admission.place():
+                answer = await asyncio.wait_for(answered(valid_text(question)), limits.seconds)
+        except Exception as error:
+            raise ToolError(request_error(error).body["error"]["message"]) from None
         told = answer.for_prompt()
         report = {
             "answer": told.text,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
         Progress().step("reading the example")
         cache = CallCache(folder)
         app = create_app(Models(named, cache), _example())
+        logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
         complain(f"listening on {address_of(listening).removesuffix('v1')} (open it in a browser; Ctrl-C ends it)")
         try:
             listen(app, listening)

@@ -16,6 +16,7 @@ from robustrag_integrations.cli.defending import (
     fill_in,
     open_methods,
 )
+from robustrag_integrations.cli.limits import add_limits, limits_of
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
 from robustrag_integrations.defenses.registry import BASELINES, METHODS
 from robustrag_integrations.defenses.vanilla import VANILLA
@@ -34,7 +35,7 @@ documents, and its report (radius, sources, warnings) in the field "robustrag".
 EPILOG = f"""\
 models that clients ask for:
   robustrag-NAME  the defence of --defense, such as robustrag-consensus; others' baselines have no prefix
-  vanilla         the same documents and model without a defence, to compare with
+  vanilla         with --vanilla: the same documents and model without a defence, to compare with
 
 who may ask:
   Only this machine by default. With {KEY} in the environment, clients must send it as
@@ -62,7 +63,9 @@ def web_origin(text: str) -> str:
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_answering(parser, {name: m for name, m in {**open_methods(), **BASELINES}.items() if name != VANILLA.name})
-    parser.add_argument("--no-vanilla", action="store_true", help="do not serve the undefended model next to it")
+    parser.add_argument(
+        "--vanilla", action="store_true", help="serve the model without a defence next to it, to compare with"
+    )
     group = parser.add_argument_group("address")
     group.add_argument("--host", default="127.0.0.1", type=some_text, help="where to listen (default 127.0.0.1)")
     group.add_argument(
@@ -97,23 +100,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help="requests may bring documents of their own (robustrag.documents), as red-team tools do",
     )
 
-    group = parser.add_argument_group("limits")
-    for name, most, default, meaning in (
-        ("max-concurrent", 1000, 8, "answers that are made at a time"),
-        ("max-waiting", 10_000, 64, "requests that wait for their turn; further ones get 429"),
-        ("time-limit", 86_400, 120, "seconds for an answer, waiting included"),
-        ("max-question", 1_000_000, 4000, "characters of a question"),
-        ("max-body", 100_000_000, 1_000_000, "bytes of a request"),
-        ("max-documents", 1000, 50, "documents that a request may bring"),
-    ):
-        smallest = 0 if name == "max-waiting" else 1
-        group.add_argument(
-            f"--{name}",
-            type=whole_number(smallest, most),
-            default=default,
-            metavar="N",
-            help=f"{meaning} (default {default})",
-        )
+    add_limits(parser, documents=True)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -122,7 +109,8 @@ def run(args: argparse.Namespace) -> int:
     check_defense(args)
     key = _key()
     try:
-        from robustrag_integrations.serve.app import LOOPBACK_HOSTS, create_app
+        from robustrag_integrations.serve.access import LOOPBACK_HOSTS
+        from robustrag_integrations.serve.app import create_app
         from robustrag_integrations.serve.server import address_of, bound, is_loopback
         from robustrag_integrations.serve.server import run as listen
     except ImportError as error:
@@ -161,25 +149,17 @@ def _key() -> str | None:
 
 
 def _service(args: argparse.Namespace) -> Service:
-    from robustrag_integrations.serve.limits import Limits
     from robustrag_integrations.serve.service import Service
 
     documents = Documents(args, Progress())
     prefix = "robustrag-" if args.defense in METHODS else ""  # a baseline of others goes by its own name
-    names = {f"{prefix}{args.defense}": args.defense, **({} if args.no_vanilla else {"vanilla": VANILLA.name})}
+    names = {f"{prefix}{args.defense}": args.defense, **({"vanilla": VANILLA.name} if args.vanilla else {})}
     return Service(
         library=documents.library,
         models={
             name: built_defense(args, defense, documents.model, args.task or "short_answer")
             for name, defense in names.items()
         },
-        limits=Limits(
-            body_bytes=args.max_body,
-            question_chars=args.max_question,
-            documents=args.max_documents,
-            concurrent=args.max_concurrent,
-            waiting=args.max_waiting,
-            seconds=args.time_limit,
-        ),
+        limits=limits_of(args),
         documents_allowed=args.allow_documents,
     )

@@ -24,18 +24,20 @@ class Document:
         id: a label, for reports.
         source: its author, as far as is known: the file, or a JSONL row's `source`; None where another entry of its
             metadata names its origin.
-        metadata: the other entries of a JSONL row.
+        metadata: the other entries of a JSONL row; of any other file its name, as `file_path`.
+        origin_entry: as for a `Passage`.
     """
 
     text: str
     id: str
     source: str | None
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    origin_entry: str = "source"
 
 
 @dataclass(frozen=True)
 class Skipped:
-    """A file of a folder, or a row of a file, that was not read, and the reason."""
+    """A file of a folder, a row of a file, or hidden text in it, that was not read, and the reason."""
 
     path: str
     reason: str

@@ -37,7 +37,8 @@ class SourceFile:
 
     Attributes:
         path: the place where it was found.
-        name: its path below the folder that all files of the search have in common, for reports.
+        name: its path below the folder that was given, whatever else is in it; where several paths were given, below
+            the folder that they have in common. It names its origin.
         size: bytes, when it was found.
         root: the descriptor of the folder that was searched; None for a file that the user named, which must be
             readable, while others may be skipped.
@@ -128,7 +129,8 @@ def find_files(paths: Iterable[str], held: ExitStack) -> Found:
         real = os.path.realpath(path)
         for file in kept.get(path, ()):
             found.setdefault(os.path.join(real, *file.below), file)
-    top = os.path.commonpath([os.path.dirname(os.path.abspath(f.path)) for f in found.values()] or ["."])
+    folders = (os.path.dirname(os.path.abspath(p)) if p in named else os.path.abspath(p) for p in given)
+    top = os.path.commonpath([*folders] or ["."])
     files = (replace(f, name=valid_text(os.path.relpath(os.path.abspath(f.path), top))) for f in found.values())
     return Found(tuple(files), search.unread, tuple(search.skipped))
 

@@ -21,8 +21,8 @@ _CLOCK = 4  # seconds by the clock for each of processor time, as others use the
 _GRACE = 10.0  # more seconds that a process has to start and to reply
 
 
-def text_in_process(data: bytes, limits: PDFLimits) -> str:
-    """Return the text of a PDF.
+def text_in_process(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tuple[str, int]:
+    """Return the text of a PDF, and the number of strings that are left out, as of `text_of_pdf`.
 
     Raises:
         PDFError: it cannot be read, or not within the limits; the message goes after the file's name.
@@ -32,7 +32,7 @@ def text_in_process(data: bytes, limits: PDFLimits) -> str:
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, a file of this package
             [sys.executable, "-I", pdf_text.__file__, json.dumps(sys.path)],
-            input=json.dumps(asdict(limits)).encode() + b"\n" + data,
+            input=json.dumps({"limits": asdict(limits), "hidden": hidden}).encode() + b"\n" + data,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=_CLOCK * limits.seconds + _GRACE,
@@ -49,4 +49,5 @@ def text_in_process(data: bytes, limits: PDFLimits) -> str:
     text = valid_text(done.stdout[1:].decode("utf-8", "surrogatepass"))
     if done.stdout[:1] != pdf_text.READ:
         raise PDFError(printable(text, 300))
-    return text
+    left_out, _, text = text.partition("\n")
+    return text, int(left_out)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
 from robustrag_integrations.corpus.files import SourceFile
+from robustrag_integrations.corpus.markup import without_hidden, without_invisible
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
 from robustrag_integrations.corpus.pdf_worker import text_in_process
-from robustrag_integrations.grouping.metadata import origin_in
+from robustrag_integrations.grouping.metadata import names_in
 
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
 MOST_ROWS = 500_000  # of one JSONL file
+_MARKUP = (".md", ".markdown", ".jsonl")  # whose texts are shown as pages
 LONGEST_ROW = 8 << 20  # characters of one row, which may take twenty times the memory once parsed
 
 # A PDF's limits grow with its size, so that a small one cannot cost much. Honest ones take a tenth of them.
@@ -37,14 +41,16 @@ class FileReader:
 
     Args:
         most_bytes: of all files together; beyond, only files that the user named are read.
+        hidden_text: True to read what nobody can see as well.
     """
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, *, hidden_text: bool = False) -> None:
         self._left = most_bytes
+        self._hidden_text = hidden_text
         self._lost = 0.0  # seconds
 
     def read(self, file: SourceFile) -> tuple[list[Document], list[Skipped]]:
-        """Return the documents of a file, one, or one per row of a JSONL file; and the rows that could not be read.
+        """Return the documents of a file, one, or one per row of a JSONL file; and what was left out.
 
         Raises:
             CorpusError: it cannot be read; the message names the file.
@@ -55,15 +61,29 @@ class FileReader:
             raise CorpusError(f"{file.label} has grown since it was found, and is too much together with the others")
         self._left -= len(data)
         name = file.path.lower()
+        skipped: list[Skipped] = []
+        left_out = 0
         if name.endswith(".jsonl"):
-            return _jsonl(_text(data, file), file)
-        text = self._pdf(data, file) if name.endswith(".pdf") else _text(data, file)
-        return [Document(text, id=file.name, source=file.name)], []
+            documents, skipped = _jsonl(_text(data, file), file)
+        else:
+            text, left_out = self._pdf(data, file) if name.endswith(".pdf") else (_text(data, file), 0)
+            documents = [Document(text, file.name, file.name, {"file_path": file.name}, "file_path")]
+        if not self._hidden_text:
+            for place, document in enumerate(documents):
+                text, invisible = without_invisible(document.text)
+                text, hidden = without_hidden(text) if name.endswith(_MARKUP) else (text, 0)
+                documents[place] = replace(document, text=text)
+                left_out += invisible + hidden
+        if left_out:
+            what = count_of(left_out, "piece")
+            reason = f"{file.label}: {what} of text that nobody can see; --hidden-text (hidden_text=True) reads them"
+            skipped.append(Skipped(file.path, reason))
+        return documents, skipped
 
-    def _pdf(self, data: bytes, file: SourceFile) -> str:
+    def _pdf(self, data: bytes, file: SourceFile) -> tuple[str, int]:
         limits, began = self._limits(len(data)), time.monotonic()
         try:
-            return text_in_process(data, limits)
+            return text_in_process(data, limits, hidden=self._hidden_text)
         except PDFError as error:
             self._lost += min(time.monotonic() - began, limits.seconds)
             raise CorpusError(f"{file.label} {error}") from error
@@ -137,7 +157,10 @@ def _row(line: str, number: int, file: SourceFile) -> Document:
     plain = {name: v for name, v in others.items() if isinstance(v, str | int | float)}
     metadata = {name: valid_text(v) if isinstance(v, str) else v for name, v in plain.items()}
     # A row that names no origin belongs to the file: leaving it out must not gain a vote.
-    source = valid_text(row.get("source") or "") or (None if origin_in(metadata) else file.name)
+    named = names_in(metadata)
+    source = valid_text(row.get("source") or "") or (None if named else file.name)
+    if not file.named:  # who wrote the file wrote its rows, and chose their names
+        source, metadata = source or named[0][1].given, {**metadata, "file_path": file.name}
     return Document(text, id=identity, source=source, metadata=metadata)
 
 

@@ -16,13 +16,15 @@ LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together
 
 @dataclass(frozen=True)
 class Reading:
-    """The documents that were read, and the files that were skipped."""
+    """The documents that were read, and the files, rows and hidden texts that were skipped."""
 
     documents: tuple[Document, ...]
     skipped: tuple[Skipped, ...] = ()
 
 
-def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] | None = None) -> Reading:
+def read_documents(
+    paths: Iterable[str], *, hidden_text: bool = False, on_file: Callable[[int, int], None] | None = None
+) -> Reading:
     """Read text, Markdown, PDF and JSONL files, and folders of them.
 
     A file that was named must be readable. One found in a folder is skipped when it is not, and reported, since
@@ -32,6 +34,9 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
 
     Args:
         paths: files and folders.
+        hidden_text: True to read what nobody can see as well. Else texts of a PDF in no ink, in the colour of what they
+            stand on, smaller than two points or off the page, comments and hidden elements of Markdown and of JSONL
+            rows, tag characters and variation selectors are left out, and the report names the files.
         on_file: called before each file with the number that are done and the number of all files.
 
     Raises:
@@ -48,7 +53,7 @@ def read_documents(paths: Iterable[str], *, on_file: Callable[[int, int], None] 
         if search.unread:
             unread = f"{count_of(search.unread, 'file')} of folders: links, or not of {', '.join(SUFFIXES)}"
             skipped.insert(0, Skipped(", ".join(given), unread))
-        reader = FileReader(LARGEST_READING)
+        reader = FileReader(LARGEST_READING, hidden_text=hidden_text)
         for done, file in enumerate(files):
             if on_file is not None:
                 on_file(done, len(files))

@@ -39,14 +39,16 @@ def _passages(document: Document, splitter: Any, chunk_size: int) -> list[Passag
     whole = document.text.strip()
     if not whole:
         return []
+    origin: dict[str, Any] = {
+        "source": document.source,
+        "metadata": document.metadata,
+        "origin_entry": document.origin_entry,
+    }
     if len(whole) <= chunk_size:
-        return [Passage(whole, id=document.id, source=document.source, metadata=document.metadata)]
+        return [Passage(whole, id=document.id, **origin)]
     # The splitter cuts a word that is too long letter by letter, which is slow; it is cut here first. Blocks bound the
     # splitter's memory.
     cut = re.sub(rf"\S{{{chunk_size - 1}}}(?=\S)", r"\g<0> ", whole)
     blocks = [cut[i : i + _BLOCK] for i in range(0, len(cut), _BLOCK)]
     chunks = [chunk for block in blocks for chunk in splitter.split_text(block)]
-    return [
-        Passage(chunk, id=f"{document.id}#{n}", source=document.source, metadata=document.metadata)
-        for n, chunk in enumerate(chunks, start=1)
-    ]
+    return [Passage(chunk, id=f"{document.id}#{n}", **origin) for n, chunk in enumerate(chunks, start=1)]

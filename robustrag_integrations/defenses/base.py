@@ -511,7 +511,7 @@ class Defense(ABC):
         plan = with_report_of_failure(plan, inputs.query, name, settings.as_dict)
         plan = with_late_caveats(plan, inputs.late_caveats)
         plan = with_determinism(
-            with_rules(with_retellings(with_sole_source(plan), inputs.groups), inputs.rules),
+            with_rules(with_retellings(with_sole_source(plan), inputs.groups), inputs.rules, inputs.groups),
             cls.promise,
             inputs.repeats,
             accept_sampling=inputs.accept_sampling,

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from pathlib import Path
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.sections import Section, shown
+from robustrag_integrations._util.yaml_files import read_yaml
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import PASSAGE
@@ -24,8 +23,6 @@ from robustrag_integrations.grouping.votes import VOTES, VoteRules, rules_of
 
 SCHEMA = "robustrag/settings/1"
 _KEYS = ("schema", "aggregation", "task", "settings", "votes", "retrieval")
-_LARGEST = 64 * 1024  # bytes
-_DEEPEST = 4  # weights under votes are at 3
 _MAPPINGS = ("weights", "tiers", "min_radius")  # votes that may be
 _log = logging.getLogger(__name__)
 
@@ -116,7 +113,7 @@ def load_settings(settings: SettingsLike) -> SavedSettings:
     path = os.fspath(settings)
     name = printable(path, 200)
     try:
-        return _checked(_mapping(_text(path)), name)
+        return _checked(read_yaml(path, "settings file", SettingsError), name)
     except SettingsError as error:
         raise SettingsError(f"{name}: {error}") from error
 
@@ -203,62 +200,6 @@ def _scalar(value: Any) -> str:
     import json
 
     return json.dumps(value)
-
-
-def _text(path: str) -> str:
-    try:
-        with Path(path).open("rb") as file:
-            found = file.read(_LARGEST + 1)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise SettingsError(f"cannot read the settings file: {reason}") from error
-    if len(found) > _LARGEST:
-        raise SettingsError(f"larger than {_LARGEST // 1024} KiB: not a settings file")
-    try:
-        return found.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise SettingsError("not UTF-8 text: not a settings file") from error
-
-
-def _mapping(text: str) -> Mapping[str, Any]:
-    try:
-        import yaml
-    except ImportError as error:
-        raise ImportError("settings files need pyyaml: pip install 'robustrag-integrations[eval]'") from error
-    try:
-        # An alias may stand for a text that doubles with every line; deep nesting takes minutes to parse.
-        depth = 0
-        for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-            if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
-                raise SettingsError("aliases (*name) and deep nesting are not read; write plain keys and values")
-        twice = next(keys_given_twice(yaml.compose(text, Loader=yaml.SafeLoader)), None)
-        found = yaml.safe_load(text)
-    except SettingsError:
-        raise
-    except Exception as error:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
-        raise SettingsError(f"not YAML: {printable(' '.join(str(error).split()), 300)}") from error
-    if twice is not None:
-        raise SettingsError(f"the key {shown(twice)} is there twice; leave one out")
-    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
-        raise SettingsError("it must hold keys and values, such as 'aggregation: keyword'")
-    return found
-
-
-def keys_given_twice(root: Any) -> Iterator[str]:
-    """Yield the keys that a mapping of a YAML document has twice; a node that aliases share is looked at once."""
-    nodes, known = [root], set[int]()
-    while nodes:
-        node = nodes.pop()
-        if node is None or id(node) in known or node.id == "scalar":
-            continue
-        known.add(id(node))
-        if node.id == "sequence":
-            nodes += node.value
-            continue
-        keys = Counter(key.value for key, _ in node.value if key.id == "scalar")
-        yield from (key for key, count in keys.items() if count > 1)
-        nodes += [value for _, value in node.value]
 
 
 def _checked(given: Mapping[str, Any], name: str) -> SavedSettings:

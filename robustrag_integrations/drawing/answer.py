@@ -121,10 +121,11 @@ def _claims(answer: Mapping[str, Any]) -> Element | None:
 
 
 def _standing(dissent: Mapping[str, Any]) -> str:
-    """Return the tier of other answers, and the dates where newer ones are for the shown one."""
+    """Return the tier of other answers, and their date, with the newer one of the shown answer."""
     tier = f", {one_line(dissent['tier'], 60)}" if dissent.get("tier") else ""
-    newer = f", of {dissent['dated']}, superseded by {dissent['superseded_by']}" if dissent.get("superseded_by") else ""
-    return f"{tier}{newer}"
+    dated = f", of {dissent['dated']}" if dissent.get("dated") else ""
+    newer = f", superseded by {dissent['superseded_by']}" if dissent.get("superseded_by") else ""
+    return f"{tier}{dated}{newer}"
 
 
 def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import TYPE_CHECKING, TypeAlias
 
+from robustrag_integrations._util.display import without_selectors
 from robustrag_integrations._util.normalise import compatible, few_marks
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def comparable(text: str) -> str:
     """Return the text without the parts in which copies may differ."""
     if text.isascii():
         return " ".join(text.lower().split())
-    folded = compatible(few_marks(text)).casefold()
+    folded = compatible(few_marks(without_selectors(text))).casefold()
     return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
 
 

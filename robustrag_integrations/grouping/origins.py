@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from typing import Literal, get_args
 from urllib.parse import unquote
 
 from robustrag_integrations._util.normalise import few_marks
@@ -28,28 +29,43 @@ _DRIVE = re.compile(r"[A-Za-z]:(?:/|$)")
 
 NO_HOST = "an address without a valid host"  # the one name of all of these: whoever makes them up has one vote
 
+Kind = Literal["address", "file", "name", "id"]
+ADDRESS, FILE, NAME, ID = get_args(Kind)
+
 
 @dataclass(frozen=True)
 class Origin:
     """The party that controls a text, as its metadata says.
 
+    Votes are counted by name, so that all spellings of an address are one origin. Weights and tiers go by the kind,
+    too: anybody can make a folder that is called like a host.
+
     Attributes:
         name: for an address `host[:port]/path[?query]`, for a file its path with forward slashes, else the label.
             `NO_HOST` for an address whose host URL libraries refuse or read in different ways.
-        host: of an address, "" with `NO_HOST`; None for anything else.
+        host: of an address, with a scheme or without, "" with `NO_HOST`; None for anything else.
         given: as metadata spells it.
-        is_document: True if it is a framework's id of a document, as metadata names nothing.
+        kind: `address` with `http:` or `https:`, `file` for a path by its entry or scheme, `id` for a framework's id of
+            a document, which tells documents apart and names nobody; `name` for anything else.
     """
 
     name: str
     host: str | None = None
     given: str = field(default="", compare=False)
-    is_document: bool = field(default=False, compare=False)
+    kind: Kind = field(default=NAME, compare=False)
 
     @property
     def page(self) -> str:
         """The name without an address's query."""
         return self.name if self.host is None else self.name.partition("?")[0]
+
+    def may_be(self, other: Origin) -> bool:
+        """True if one of two names may be the other's ending ("a.pdf", "/data/a.pdf"), or is a number, as of a page."""
+        long, short = (unquote(origin.page).casefold() for origin in (self, other))
+        if len(long) < len(short):
+            long, short = short, long
+        same = self.given == other.given or long == short or long.endswith(f"/{short}")
+        return same or long.isdecimal() or short.isdecimal()
 
 
 def origin_named(text: str, *, is_file: bool = False) -> Origin | None:
@@ -60,24 +76,24 @@ def origin_named(text: str, *, is_file: bool = False) -> Origin | None:
         is_file: True if it is known to be a path, so that "x.com/a" is a folder.
     """
     given = text.lstrip(_BEFORE_ADDRESSES).strip()
-    name, host = _name(given, is_file)
-    return Origin(name, host, given) if name else None
+    name, host, kind = _name(given, is_file)
+    return Origin(name, host, given, kind) if name else None
 
 
-def _name(text: str, is_file: bool) -> tuple[str, str | None]:
-    """The name, and the host of an address."""
+def _name(text: str, is_file: bool) -> tuple[str, str | None, Kind]:
+    """The name, the host of an address, and the kind."""
     if match := _WEB.match(text):
         rest = text[match.end() :]
         if not rest.startswith("//"):
             rest = rest.replace("\\", "/")  # only browsers read a host in it, and this is how
-        return address_of(rest.lstrip("/")) or (NO_HOST, "")
+        return *(address_of(rest.lstrip("/")) or (NO_HOST, "")), ADDRESS if text[:4].lower() == "http" else NAME
     if match := _FILE.match(text):
-        return _file_name(unquote(text[match.end() :].partition("#")[0].partition("?")[0])), None
+        return _file_name(unquote(text[match.end() :].partition("#")[0].partition("?")[0])), None, FILE
     if match := _SCHEME.match(text):  # s3://bucket/key: another space of names
-        return f"{match[1].lower()}{match[2]}{_whole_file(match[3])}", None
+        return f"{match[1].lower()}{match[2]}{_whole_file(match[3])}", None, NAME
     if not is_file and (text.startswith("//") or _BARE.match(_whole_file(text)[:_LONGEST_BARE])):
-        return address_of(text.lstrip("/")) or (NO_HOST, "")
-    return _file_name(text), None
+        return *(address_of(text.lstrip("/")) or (NO_HOST, "")), NAME
+    return _file_name(text), None, FILE if is_file else NAME
 
 
 def _whole_file(text: str) -> str:

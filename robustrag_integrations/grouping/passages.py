@@ -5,23 +5,27 @@ from __future__ import annotations
 import unicodedata
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.display import printable, without_selectors
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.copies import sketch_of
 from robustrag_integrations.grouping.keys import Keys, keys_of, label
-from robustrag_integrations.grouping.metadata import entry_in, origin_in
-from robustrag_integrations.grouping.origins import Origin
+from robustrag_integrations.grouping.metadata import Named, entries_in, names_in
+from robustrag_integrations.grouping.origins import ID, Origin
 from robustrag_integrations.grouping.sites import site_extractor, site_of
 
 if TYPE_CHECKING:
     from robustrag_integrations.grouping.copies import Sketch
 
 ORIGIN, SITE, PASSAGE = _WORDS = ("origin", "site", "passage")
+_ENTRIES_NAMED = 20  # in an error
+_entries_met: set[str] = set()  # names to group by that passages have had, in this process
 
 
 @dataclass(frozen=True)
@@ -35,6 +39,10 @@ class Passage:
             paths become str; NaN, an empty text and everything else (a list, a dict) become None.
         metadata: anything else; never shown to the model.
         document_id: a framework's name of the document that the text was cut from: its origin if nothing names one.
+        content: the text without what a framework has written around it, such as metadata, by which copies are told;
+            None: all of the text.
+        origin_entry: the entry of `metadata` that names the origin before all others: the one that the reader writes,
+            and no author.
     """
 
     text: str
@@ -42,6 +50,8 @@ class Passage:
     source: str | None = None
     metadata: Mapping[str, Any] = field(default_factory=dict)
     document_id: str | None = None
+    content: str | None = None
+    origin_entry: str = "source"
 
     def __post_init__(self) -> None:
         if not isinstance(self.text, str):
@@ -55,17 +65,31 @@ class Passage:
     @cached_property
     def origin(self) -> Origin | None:
         """The party that controls the text: from `source` and `metadata`, else the text's document; None if unknown.
+
         Raises:
             Exception: metadata of a kind that fails when it is read.
         """
-        found = origin_in(self._with_source)
-        if found is None and self.document_id is not None:
-            return Origin(self.document_id, given=self.document_id, is_document=True)
-        return found
+        if self._names:
+            return self._names[0][1]
+        return None if self.document_id is None else Origin(self.document_id, given=self.document_id, kind=ID)
+
+    @property
+    def contradicted(self) -> tuple[Named, ...]:
+        """The entry that names the origin, and those that name another one; empty if there are none of the latter.
+
+        Raises:
+            Exception: metadata of a kind that fails when it is read.
+        """
+        others = tuple(named for named in self._names[1:] if not named[1].may_be(self._names[0][1]))
+        return (self._names[0], *others) if others else ()
 
     def named(self, field: str) -> Origin | None:
         """Return the origin that this entry of the metadata names, if any; `source` is one of the entries."""
-        return entry_in(self._with_source, (field,))
+        return next((origin for _, origin in entries_in(self._with_source, (field,))), None)
+
+    @cached_property
+    def _names(self) -> list[Named]:
+        return names_in(self._with_source, self.origin_entry)
 
     @property
     def _with_source(self) -> Mapping[str, Any]:
@@ -87,8 +111,9 @@ class PassageGroup:
         key: the name that its passages share: of their origin, site or entry, or their key; None without one.
         weight: its votes (`VoteRules.weights`).
         tier: the trust in its passages (`VoteRules.tiers`); None where nothing says so.
-        dated: the oldest date of its passages, `2024-05-31`, where votes or tiers go by date (`Newest`); None without.
-        copy_of: the first group with the same text, where such groups have one vote (`VoteRules.copies`).
+        dated: the oldest date of its passages, `2024-05-31`, in the entry by which votes or tiers go (`Newest`), else
+            in `date`; None where one has none.
+        copy_of: the first group with the same content, where such groups have one vote (`VoteRules.copies`).
         ranks: the places (0-based) of its passages among all that were given.
     """
 
@@ -109,6 +134,11 @@ class PassageGroup:
         return self.separator.join([p.text for p in self.passages])
 
     @cached_property
+    def content(self) -> str:
+        """The passages' texts without what a framework has written around them."""
+        return self.separator.join([p.text if p.content is None else p.content for p in self.passages])
+
+    @cached_property
     def origins(self) -> tuple[str, ...]:
         """The origins of the passages, as their metadata spells them, without repeats."""
         found: dict[Origin, str] = {}
@@ -120,7 +150,7 @@ class PassageGroup:
     @cached_property
     def sketches(self) -> tuple[Sketch | None, ...]:
         """What near copies of its passages are told by, per passage."""
-        return tuple(sketch_of(p.text) for p in self.passages)
+        return tuple(sketch_of(p.text if p.content is None else p.content) for p in self.passages)
 
     @property
     def is_empty(self) -> bool:
@@ -130,7 +160,7 @@ class PassageGroup:
 
 def is_blank(text: str) -> bool:
     """True if a text has no character that can be seen."""
-    return all(c.isspace() or unicodedata.category(c) in ("Cc", "Cf") for c in text)
+    return all(c.isspace() or unicodedata.category(c) in ("Cc", "Cf") for c in without_selectors(text))
 
 
 def readable_origin(passage: Passage) -> Origin | None:
@@ -141,6 +171,12 @@ def readable_origin(passage: Passage) -> Origin | None:
         raise
     except BaseException:
         return None
+
+
+def is_named(passage: Passage) -> bool:
+    """True if something other than a framework's id names the passage's origin."""
+    origin = readable_origin(passage)
+    return origin is not None and origin.kind != ID
 
 
 def as_passages(passages: Iterable[str | Passage]) -> tuple[Passage, ...]:
@@ -189,15 +225,17 @@ def isolate(
             - a function from a passage to a key. Its None and NaN mean no key, as does a value that cannot be hashed
               or compared; where it raises, that passage has none.
 
-            Passages without an origin, entry or key share one group, since leaving it out must not gain votes. Where
-            no passage at all has an origin or site (bare texts), each is a group instead.
+            Passages without an origin, entry or key share one group, since leaving it out must not gain votes; so do
+            those of which only a framework's id of the document is known, beside others with an origin. Where no
+            passage at all has an origin or site (bare texts), each document or passage is a group instead.
 
     Returns:
         The groups in order of their first passage; a group's `index` is its place in that order.
 
     Raises:
         TypeError: a passage is not text.
-        ValueError: `group_size` is below 1, is not a whole number, or is combined with `by`.
+        ValueError: `group_size` is below 1, is not a whole number, or is combined with `by`; or `by` names an entry
+            that no passage has had in this process.
         ImportError: `"site"` without tldextract.
     """
     items = as_passages(passages)
@@ -227,29 +265,53 @@ def _origin_name(passages: Sequence[Passage]) -> str | None:
 
 
 def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
-    """Assign the passages to groups; each passage's key depends on that passage alone."""
+    """Assign the passages to groups; a passage's key depends on that passage alone, and on whether any has an origin.
+
+    Raises:
+        ValueError: `by` names an entry that no passage has had in this process; the message names those that there are.
+    """
     if by == PASSAGE:
         return Keys(tuple(range(len(passages))), (None,) * len(passages), (None,) * len(passages))
-    keys = keys_of(passages, _key_of(by))
-    if by in (ORIGIN, SITE) and None not in keys.missing:
-        return Keys(tuple(range(len(passages))), keys.keys, keys.missing)
+    keys = keys_of(passages, _key_of(by, any(map(is_named, passages)) if by in (ORIGIN, SITE) else False))
+    if by in (ORIGIN, SITE):
+        return keys if None in keys.missing else Keys(tuple(range(len(passages))), keys.keys, keys.missing)
+    if isinstance(by, str):
+        if None in keys.missing:
+            _entries_met.add(by)
+        elif passages and by not in _entries_met:
+            raise ValueError(
+                f"group_by={by!r}: no passage has an entry of that name; there are {_entries_of(passages)}"
+            )
     return keys
 
 
-def _key_of(by: GroupBy) -> Callable[[Passage], Hashable]:
+def _key_of(by: GroupBy, named: bool) -> Callable[[Passage], Hashable]:
+    """Return the key of a passage by origin, site, entry or function; `named`: an id alone is no origin."""
     if callable(by):
         return by
-    if by == ORIGIN:
-        return lambda passage: passage.origin.name if passage.origin else None
-    if by == SITE:
+    if by not in (ORIGIN, SITE):
+        return lambda passage: found.name if (found := passage.named(by)) else None
+    site = site_of if by == SITE else None
+    if site:
         site_extractor()  # an error here, and not per passage
-        return lambda passage: site_of(passage.origin) if passage.origin else None
 
-    def entry(passage: Passage) -> str | None:
-        found = passage.named(by)
-        return found.name if found else None
+    def key(passage: Passage) -> str | None:
+        origin = passage.origin
+        if origin is None or (named and origin.kind == ID):
+            return None
+        return site(origin) if site else origin.name
 
-    return entry
+    return key
+
+
+def _entries_of(passages: Sequence[Passage]) -> str:
+    """Name the entries of these passages' metadata."""
+    names: dict[str, None] = {}
+    for passage in passages:
+        with suppress(Exception):  # metadata that fails when it is read
+            names |= dict.fromkeys(key for key in passage._with_source if isinstance(key, str) and key[:1] != "_")
+    shown = ", ".join(repr(printable(name, 40)) for name in list(names)[:_ENTRIES_NAMED])
+    return shown + (", ..." if len(names) > _ENTRIES_NAMED else "") or "none"
 
 
 def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], keys: Keys) -> PassageGroup:

@@ -1,7 +1,9 @@
 """How far origins are trusted: the votes and the tier that each passage has, and so its group.
 
-A mapping names origins, their folders, or their hosts and sites; the most precise name counts. A group has the fewest
-votes of its passages, and the tier of the least trusted of them.
+A mapping names origins, their folders, or their hosts and sites; the most precise name counts. Names of web pages,
+their folders and hosts begin with `http:` or `https:`, in the mapping and in metadata; any other name meets that name
+alone, since anybody can make a folder that is called like a host. A group has the fewest votes of its passages, and the
+tier of the least trusted of them; a passage whose metadata names several origins is trusted no more than a stranger.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.keys import label
 from robustrag_integrations.grouping.newest import OLDER, RECENT, Newest
-from robustrag_integrations.grouping.origins import Origin, origin_named
+from robustrag_integrations.grouping.origins import ADDRESS, Origin, origin_named
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
     PASSAGE,
@@ -72,20 +74,40 @@ class ByOrigin(Generic[T]):
                     )
         return cls(dict(given), by, names)
 
-    def each(self, group: PassageGroup) -> list[T | None]:
-        """Return the value of each of a group's passages; of its key where it is grouped by another one than origin."""
-        found = (next((self.names[name] for name in names if name in self.names), None) for names in self._of(group))
-        return [None if key is None else self.given[key] for key in found]
+    def of_passage(self, passage: Passage, key: Hashable) -> list[T | None]:
+        """Return the values of a passage, the least of which counts: one, or those of all origins that it names.
+
+        Args:
+            passage: of a group.
+            key: the group's key, which is what names mean where passages are grouped by another one than origin.
+        """
+        meant = [self._value(names) for names in self._of(passage, key)]
+        return meant if len(meant) == 1 else [None, *meant]
 
     def unused(self, groups: Sequence[PassageGroup]) -> list[str]:
         """Return the names that none of these groups is of."""
-        there = {self.names.get(name) for group in groups for names in self._of(group) for name in names}
+        there = {self.names.get(name) for names in self._of_all(groups) for name in names}
         return [str(key) for key in self.given if key not in there]
 
-    def _of(self, group: PassageGroup) -> list[list[_Name]]:
+    def hosts_meant(self, groups: Sequence[PassageGroup]) -> list[str]:
+        """Return the names that none of these groups is of, but for which a scheme is missing."""
+        there = {name for names in self._of_all(groups) for kind, name in names if kind == "host"}
+        return [key for key in self.unused(groups) if key.strip().lower().rstrip("/") in there]
+
+    def _of_all(self, groups: Sequence[PassageGroup]) -> Iterator[list[_Name]]:
+        return (names for group in groups for passage in group.passages for names in self._of(passage, group.key))
+
+    def _value(self, names: Iterable[_Name]) -> T | None:
+        key = next((self.names[name] for name in names if name in self.names), None)
+        return None if key is None else self.given[key]
+
+    def _of(self, passage: Passage, key: Hashable) -> list[list[_Name]]:
+        """Return the names, the most precise first, of each origin that a passage names."""
         if self.by not in (ORIGIN, SITE, PASSAGE):
-            return [[("name", group.key)]]
-        return [list(_names_of(readable_origin(passage), self.by)) for passage in group.passages]
+            return [[("name", key)]]
+        origin = readable_origin(passage)
+        named: list[Origin | None] = [other for _, other in passage.contradicted] if origin else []
+        return [list(_names_of(each, self.by)) for each in named or [origin]]
 
 
 def _names_meant(key: object, by: GroupBy) -> Iterator[_Name]:
@@ -93,30 +115,35 @@ def _names_meant(key: object, by: GroupBy) -> Iterator[_Name]:
     if not isinstance(key, str) or callable(by) or (origin := origin_named(key)) is None:
         yield "name", key
         return
-    yield "name", origin.name
     if by not in (ORIGIN, SITE, PASSAGE):
+        yield "name", origin.name
         return
-    text = key.strip()
-    if text.endswith("/"):
-        yield _kind_of_folder(origin), origin.name.rstrip("/")
-    elif "/" not in text:
-        yield "host", text.lower()
-    if by == SITE and origin.host:
-        yield "host", site_of(origin)
+    kind = _kind_of(origin)
+    yield kind, origin.name
+    if key.strip().endswith("/"):
+        yield f"folder of {kind}", origin.name.rstrip("/")
+    if origin.kind == ADDRESS and origin.host:
+        if origin.name == origin.host:
+            yield "host", origin.host
+        if by == SITE:
+            yield "host", site_of(origin)
 
 
 def _names_of(origin: Origin | None, by: GroupBy) -> Iterator[_Name]:
     """Yield the names by which an origin may be meant, the most precise first.
 
-    A host that is above another one has a dot: a folder `wiki` is not the domain of everybody under `.wiki`.
+    A host that is above another one has a dot.
     """
     if origin is None:
         return
-    yield "name", origin.name
+    kind = _kind_of(origin)
+    yield kind, origin.name
     folder = origin.page.rstrip("/")
     while folder:
-        yield _kind_of_folder(origin), folder
+        yield f"folder of {kind}", folder
         folder = folder.rpartition("/")[0]
+    if origin.kind != ADDRESS:
+        return
     host = origin.host or ""
     if host:
         yield "host", host
@@ -126,8 +153,8 @@ def _names_of(origin: Origin | None, by: GroupBy) -> Iterator[_Name]:
         yield "host", site_of(origin)
 
 
-def _kind_of_folder(origin: Origin) -> str:
-    return "folder of files" if origin.host is None else "folder of pages"
+def _kind_of(origin: Origin) -> str:
+    return "page" if origin.kind == ADDRESS else "name"
 
 
 @dataclass(frozen=True)
@@ -179,7 +206,8 @@ class TierRule:
     def of_group(self, group: PassageGroup) -> str:
         """Return the tier of a group's least trusted passage; `other` where it is not known which of two that is."""
         if isinstance(self.given, ByOrigin):
-            found = {tier or OTHER for tier in self.given.each(group)}
+            each = (self.given.of_passage(passage, group.key) for passage in group.passages)
+            found = {tier or OTHER for tiers in each for tier in tiers}
         else:
             found = {self._label(passage) for passage in group.passages}
         if len(found) > 1 and not self.is_closed:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal, TypedDict
 
@@ -14,7 +14,17 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.copies import first_of_same
 from robustrag_integrations.grouping.newest import Newest
-from robustrag_integrations.grouping.passages import ORIGIN, GroupBy, Passage, PassageGroup, grouping_of, isolate
+from robustrag_integrations.grouping.passages import (
+    ORIGIN,
+    SITE,
+    GroupBy,
+    Passage,
+    PassageGroup,
+    grouping_of,
+    is_named,
+    isolate,
+    readable_origin,
+)
 from robustrag_integrations.grouping.trust import OTHER, ByOrigin, TierRule, Tiers
 
 Copies = Literal["report", "one_vote"]
@@ -25,6 +35,7 @@ HASTE = ("stop_when_decided", "wave_size")  # fields that change no text
 _CHANGES_NO_ANSWER = (*HASTE, "allow_sole_source", "tiers")
 _LIMITS = ("min_groups", "min_radius")
 MOST_VOTES = 100  # of one origin; more leave nothing to the others
+_NAMED = 5  # names in a warning
 
 
 class VoteOptions(TypedDict, total=False):
@@ -42,7 +53,8 @@ class VoteOptions(TypedDict, total=False):
         Weights | None,
         Setting(
             None,
-            "votes of a source, folder, host or site in place of one, 0 to leave it out: handbook.pdf=3 x.com=0; or "
+            "votes of a source, folder, host or site in place of one, 0 to leave it out: handbook.pdf=3 "
+            "https://x.com=0; or "
             "newest:ENTRY for votes by the date in an entry of the metadata; the radius then counts votes",
         ),
     ]
@@ -86,13 +98,13 @@ class VoteRules:
         group_size: omega, how many adjacent passages share a group.
         group_by: the unit that has one vote, as for `isolate`: `"origin"` (default), `"site"`, `"passage"`, the name of
             a metadata entry, or a function from a `Passage` to a key.
-        copies: groups with the same text, but for case, width and whitespace. `"report"` names them in a warning;
+        copies: groups with the same content, but for case, width and whitespace. `"report"` names them in a warning;
             with `"one_vote"`, of those that also answer the same, the first counts and the others abstain.
-        weights: the votes of an origin, a whole number up to 100; 0 leaves its passages out. By its name, its
-            folder with a slash at the end, or its host or site (a mapping; who is not in it has one vote); `"newest"`
-            or `"newest:KEY"` for votes by date (`Newest`); or a function of a `Passage`, which has no vote where that
-            raises. Metadata entries and keys are named as `group_by` says. A group has the fewest votes of its
-            passages. The radius counts votes then.
+        weights: the votes of an origin, a whole number up to 100. By its name, its folder with a slash at the end, or
+            its host or site, as `https://x.com` (a mapping; who is not in it has one vote); `"newest"` or
+            `"newest:KEY"` for votes by date (`Newest`); or a function of a `Passage`, which has no vote where that
+            raises. Metadata entries and keys are named as `group_by` says. A passage without a vote is left out and
+            named; a group has the fewest votes of its other passages. The radius counts votes then.
         tiers: the trust in an origin, a label for which `radius_by_tier` tells how many groups can be replaced.
             By name as in `weights` (a mapping from names to labels, the most trusted label first), the name of a
             metadata entry, `"newest"` or `"newest:KEY"` (tiers `recent` and `older`), or a function of a `Passage`.
@@ -179,10 +191,12 @@ class VoteRules:
         if isinstance(self.min_radius, Mapping) and self.tiers is None:
             raise ValueError(f"min_radius={dict(self.min_radius)!r:.80} counts groups by tier; pass tiers=, too")
 
-    @property
-    def unit(self) -> str:
-        """The unit of the radius."""
-        return "groups" if self.weights is None else "votes"
+    def unit_of(self, groups: Sequence[PassageGroup]) -> str:
+        """Return the unit of the radius; `passages` where no passage names its origin."""
+        if self.weights is not None:
+            return "votes"
+        by_origin = self.by in (ORIGIN, SITE) and groups
+        return "passages" if by_origin and not any(is_named(p) for g in groups for p in g.passages) else "groups"
 
     def isolate(self, passages: Iterable[str | Passage]) -> tuple[PassageGroup, ...]:
         """Return the passages' groups, before weights and copies."""
@@ -195,16 +209,15 @@ class VoteRules:
             ValueError: a weight is not a whole number from 0 to 100.
         """
         failed: Counter[str] = Counter()
-        weighed = list(groups) if self.weights is None else [replace(g, weight=self._votes(g, failed)) for g in groups]
-        left = [g for g in weighed if g.weight]
-        dropped = [", ".join(g.origins) or f"group {g.index + 1}" for g in weighed if not g.weight]
-        kept = [g if g.index == index else replace(g, index=index) for index, g in enumerate(left)]
+        dropped: list[Passage] = []
+        weighed = list(groups) if self.weights is None else [self._weighed(g, failed, dropped) for g in groups]
+        kept = [g if g.index == index else replace(g, index=index) for index, g in enumerate(filter(None, weighed))]
         if (tiers := self._tiers) is not None:
             kept = [replace(g, tier=tiers.of_group(g)) for g in kept]
-        if (newest := self._newest) is not None:
-            kept = [replace(g, dated=None if (day := newest.day_of(g)) is None else day.isoformat()) for g in kept]
+        dates = self._newest or Newest()
+        kept = [g if (day := dates.day_of(g)) is None else replace(g, dated=day.isoformat()) for g in kept]
         notes = [] if self._given is None else [self._given]
-        if newest is not None and kept and all(g.dated is None for g in kept):
+        if self._newest is not None and kept and all(g.dated is None for g in kept):
             notes.append("no passage here has a date that can be read, so that none is newer than others")
         elif tiers is not None and kept and all(g.tier == OTHER for g in kept):
             notes.append(f"tiers name none of the sources here, so that all are {OTHER!r}")
@@ -212,12 +225,19 @@ class VoteRules:
             causes = ", ".join(f"{count} {reason}" for reason, count in failed.most_common(5))
             notes.append(f"weights= fails over {count_of(failed.total(), 'passage')}, which have no vote: {causes}")
         if dropped:
-            named = printable("; ".join(dropped[:5]), 200)
-            notes.append(f"{count_of(len(dropped), 'group')} without a vote, not asked: {named}")
+            names = (origin.given if (origin := readable_origin(p)) else p.id or "?" for p in dropped[:_NAMED])
+            named = printable("; ".join(dict.fromkeys(names)), 200) + ("; ..." if len(dropped) > _NAMED else "")
+            notes.append(f"{count_of(len(dropped), 'passage')} without a vote, by weights=, not asked: {named}")
         if self._named is not None and groups and len(self._named.unused(groups)) == len(self._named.given):
-            meant = printable("; ".join(map(str, [*self._named.given][:5])), 200)
-            here = printable("; ".join("no name" if g.key is None else str(g.key) for g in groups[:5]), 200)
+            meant = printable("; ".join(map(str, [*self._named.given][:_NAMED])), 200)
+            here = printable("; ".join("no name" if g.key is None else str(g.key) for g in groups[:_NAMED]), 200)
             notes.append(f"weights name none of the sources here, so that each has one vote: {meant}. Here: {here}")
+        for option, rule in self._by_origin.items():
+            notes += [
+                f"{option}: {printable(name, 60)!r} meets that name alone, and no source here has it; the host is "
+                f"'https://{printable(name, 60)}'"
+                for name in rule.hosts_meant(groups)[:_NAMED]
+            ]
         return tuple(kept), tuple(notes)
 
     @property
@@ -247,14 +267,19 @@ class VoteRules:
 
     def unmatched(self, groups: Sequence[PassageGroup]) -> dict[str, list[str]]:
         """Return the names in `weights` and in `tiers` that none of these groups is of."""
-        named = {"weights": self._named, "tiers": None if self._tiers is None else self._tiers.given}
-        return {option: rule.unused(groups) for option, rule in named.items() if isinstance(rule, ByOrigin)}
+        return {option: rule.unused(groups) for option, rule in self._by_origin.items()}
+
+    @property
+    def _by_origin(self) -> dict[str, ByOrigin[Any]]:
+        """The rules that name origins, by option."""
+        rules = {"weights": self._named, "tiers": None if self._tiers is None else self._tiers.given}
+        return {option: rule for option, rule in rules.items() if isinstance(rule, ByOrigin)}
 
     def with_copies(self, groups: tuple[PassageGroup, ...]) -> tuple[PassageGroup, ...]:
-        """Link each copy to the first group with its text; takes a second for five million characters."""
+        """Link each copy to the first group with its content; takes a second for five million characters."""
         if self.copies != "one_vote":
             return groups
-        firsts = first_of_same([g.text for g in groups])
+        firsts = first_of_same([g.content for g in groups])
         return tuple(
             g if first == g.index else replace(g, copy_of=first) for g, first in zip(groups, firsts, strict=True)
         )
@@ -287,12 +312,33 @@ class VoteRules:
                 f"{' and '.join(further)}"
             )
 
-    def _votes(self, group: PassageGroup, failed: Counter[str]) -> int:
-        """Return a group's votes; `failed` counts the errors of a function of the user's."""
-        if self._named is not None:
-            return min((1 if votes is None else votes for votes in self._named.each(group)), default=1)
-        votes = [self._votes_of(passage, failed) for passage in group.passages]
-        return min((_checked(each, group.key) for each in votes), default=1)
+    def _weighed(self, group: PassageGroup, failed: Counter[str], dropped: list[Passage]) -> PassageGroup | None:
+        """Return a group with its votes and without passages that have none; None if all have none.
+
+        Args:
+            group: as it was isolated.
+            failed: counts the errors of a function of the user's.
+            dropped: takes the passages without a vote.
+        """
+        votes = [self._votes(passage, group.key, failed) for passage in group.passages]
+        kept = [place for place, each in enumerate(votes) if each]
+        dropped += [passage for passage, each in zip(group.passages, votes, strict=True) if not each]
+        if not kept:
+            return None
+        weighed = replace(group, weight=min(votes[place] for place in kept))
+        if len(kept) == len(votes):
+            return weighed
+        of_kept: dict[str, Any] = {
+            name: tuple(each[place] for place in kept if place < len(each))
+            for name in ("passages", "ranks", "keyless")
+            for each in [getattr(group, name)]
+        }
+        return replace(weighed, **of_kept)
+
+    def _votes(self, passage: Passage, key: Hashable, failed: Counter[str]) -> int:
+        if self._named is None:
+            return _checked(self._votes_of(passage, failed), key)
+        return min(1 if votes is None else votes for votes in self._named.of_passage(passage, key))
 
     def _votes_of(self, passage: Passage, failed: Counter[str]) -> object:
         assert callable(self.weights)  # noqa: S101 - checked in `__post_init__`

@@ -11,7 +11,7 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.grouping.copies import first_of_same, near_copies
 from robustrag_integrations.grouping.keys import label
 from robustrag_integrations.grouping.metadata import FIELDS
-from robustrag_integrations.grouping.origins import NO_HOST, Origin
+from robustrag_integrations.grouping.origins import ID, NO_HOST, Origin
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
     PASSAGE,
@@ -45,6 +45,8 @@ def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> lis
             f"groups of {most} adjacent passages: the radius is about replacing what is in a group; a passage put in "
             "shifts which passages share one, and one such passage may change the answer. certify() counts that"
         )
+    if by in (ORIGIN, SITE):
+        found += _contradiction_warnings(groups)
     if by == ORIGIN:
         origins = [(g.index, origin) for g in groups for p in g.passages if (origin := readable_origin(p)) is not None]
         found += [*_query_warnings(origins), *_document_warnings(origins)]
@@ -53,6 +55,24 @@ def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> lis
     if len(set(ids)) < len(ids):
         found.append("some passages have the same id; they were kept apart, but reports cannot tell them apart by id")
     return found
+
+
+def _contradiction_warnings(groups: Sequence[PassageGroup]) -> list[str]:
+    """Warn of passages whose entries name different origins."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for passage in (p for group in groups for p in group.passages if readable_origin(p) is not None):
+        for other, another in passage.contradicted[1:]:
+            first, counted = passage.contradicted[0]
+            given = f"{printable(counted.given, 60)}, {printable(another.given, 60)}"
+            alike.setdefault((first, other), []).append(given)
+    said = []
+    for (first, other), found in islice(alike.items(), _NAMED):
+        one, two = printable(first, 40), printable(other, 40)
+        said.append(
+            f"{count_of(len(found), 'passage')} whose {one!r} and {two!r} name different origins ({found[0]}): "
+            f"{one!r} counts, and has no weight or tier of its own; group_by={two!r} goes by the other"
+        )
+    return said
 
 
 def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
@@ -64,7 +84,7 @@ def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list
     if by in (ORIGIN, SITE) and missing == total:
         odd = next(filter(None, map(_odd_origin, (p for group in groups for p in group.passages))), "")
         return [
-            f"none of the {total} passages names its origin (file_path, source, url, ...){odd}, so each is a group: "
+            f"none of the {total} passages names its origin (source, file_path, url, ...){odd}, so each is a group: "
             "a text cut into several passages has several votes, and one passage that names its origin would put the "
             "others into one group; give each its source, or pass group_by='passage'"
         ]
@@ -123,7 +143,7 @@ def _query_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
 
 def _document_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
     """Warn of groups that a framework's document ids alone tell apart."""
-    ids = _groups_by(origins, lambda origin: origin.name if origin.is_document else None)
+    ids = _groups_by(origins, lambda origin: origin.name if origin.kind == ID else None)
     if len(ids) < 2:
         return []
     return [
@@ -169,7 +189,7 @@ def retold(groups: Sequence[PassageGroup]) -> int:
 def _alike(groups: Sequence[PassageGroup]) -> tuple[set[tuple[int, ...]], set[tuple[int, int]]]:
     """Return the sets of groups that hold the same text, and the other pairs that hold nearly the same one."""
     each = (
-        (g.index, p.text, sketch)
+        (g.index, p.text if p.content is None else p.content, sketch)
         for g in groups
         for p, sketch in zip(g.passages, g.sketches, strict=True)
         if p.text.strip()

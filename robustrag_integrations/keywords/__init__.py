@@ -1,11 +1,11 @@
-"""Keys of a reply: runs of its words by default (`runs`), or keywords of an extractor.
+"""Keywords of a reply, for keyword aggregation: an extractor is any function from one reply to a set of strings.
 
-An extractor is any function from one reply to a set of strings. `SpacyKeywordExtractor` is the paper's; importing this
-module does not import spaCy.
+`WordExtractor` is the default, `SpacyKeywordExtractor` the paper's; importing this module does not import spaCy.
 """
 
 from robustrag_integrations.keywords.fingerprint import extractor_fingerprint
 from robustrag_integrations.keywords.protocol import KeywordExtractor
 from robustrag_integrations.keywords.spacy_extractor import SpacyKeywordExtractor
+from robustrag_integrations.keywords.words import WordExtractor
 
-__all__ = ["KeywordExtractor", "SpacyKeywordExtractor", "extractor_fingerprint"]
+__all__ = ["KeywordExtractor", "SpacyKeywordExtractor", "WordExtractor", "extractor_fingerprint"]

@@ -19,14 +19,3 @@ FUNCTION_WORDS = frozenset(
 )
 
 ARTICLES = frozenset(listed("the a an"))
-
-MONTHS = listed("january february march april may june july august september october november december")
-
-ORDINALS = listed(
-    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth fifteenth "
-    "sixteenth seventeenth eighteenth nineteenth twentieth"
-)
-
-ONES = listed("one two three four five six seven eight nine")
-TEENS = listed("ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen")
-TENS = listed("twenty thirty forty fifty sixty seventy eighty ninety")

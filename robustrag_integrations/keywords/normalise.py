@@ -42,8 +42,9 @@ _CITATION = re.compile(r"\[\d{1,3}\]")
 _EMPHASIS = re.compile(r"\*{2,}|`+|~~|\*(?=[^\W\d])|(?<=[^\W\d])\*|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")
 _LINE_LEAD = re.compile(r"^(?:#{1,6} |[-*•+] |> )+")
 _LIST_NUMBER = re.compile(r"^\(?\d{1,2}[.)] (?=[^\W\d])")
-ANSWER_LEAD = r"(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)"
-_LEAD = re.compile(rf"^{ANSWER_LEAD}[: ]*", re.I)
+_LEAD = re.compile(
+    r"^(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)[: ]*", re.I
+)
 _SUPERSCRIPT = re.compile(r"(?<=\d)[⁺⁻]?[²³¹⁰⁴-⁹]+")
 _FOOTNOTE = re.compile(r"(?<=[^\W\d_]{3})[¹²³⁰⁴-⁹]{1,2}(?!\w)")  # "Gross¹", but "km²"
 _VULGAR = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
@@ -54,7 +55,6 @@ _NEGATIVE = re.compile(rf"-[{MONEY}]?\d")
 _GRADE = re.compile(r"(?:^| )[^\W\d_]{1,2}-$")  # "A-", "AB-"
 _INSIDE = frozenset("'-./&+#%:@^_=°")  # punctuation a keyword may hold between its words and at its ends
 _NEVER = frozenset("<>|~`◁▷")
-_LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ð": "d", "æ": "ae", "œ": "oe", "ı": "i", "þ": "th"})
 
 
 def plain_characters(text: str) -> str:
@@ -136,15 +136,3 @@ def _bare_ends(text: str) -> str:
     while bare.startswith("-") and not _NEGATIVE.match(bare):
         bare = bare[1:].lstrip(" '-./&:@^_=")
     return bare + "-" if _GRADE.search(text) else bare
-
-
-def without_accents(keyword: str) -> str:
-    """Return a Latin-script keyword without its diacritics; letters of other scripts keep their marks."""
-    if keyword.isascii():
-        return keyword
-    out: list[str] = []
-    for character in unicodedata.normalize("NFD", keyword.translate(_LATIN_LETTERS)):
-        if unicodedata.combining(character) and out and out[-1].isascii():
-            continue
-        out.append(character)
-    return unicodedata.normalize("NFC", "".join(out))

@@ -63,3 +63,27 @@ def is_yes_or_no(question: str) -> bool:
         and _QUESTION_WORD.search(asked) is None
         and _ALTERNATIVES.search(asked) is None
     )
+
+
+_VERB_FIRST = (
+    "is are was were am do does did has have had can could may might must shall should will would "
+    "ist sind war waren bin hat haben hatte hatten darf dürfen kann können könnte muss müssen soll sollen sollte wird werden "
+    "gibt gilt gelten brauche braucht est sont était peut peux puis-je peut-on faut-il doit-on dois-je existe y-a-t-il a-t-on "
+    "es son está están hay puede puedo se tiene tienen debo debe è sono posso può si c'è ci é são há posso pode tem têm devo "
+    "is zijn was kan kunnen mag mogen moet moeten heeft hebben zal är finns kan får måste har ska czy чи هل האם क्या"
+)
+_BEGINS = re.compile(
+    rf"\W*(?:(?:{'|'.join(dict.fromkeys(map(re.escape, listed(_VERB_FIRST))))})(?![\w'’-])|est-ce qu|y a-t-il|[\w-]+-t-(?:il|elle|on)\b"
+    r"|[\w]+-(?:je|tu|il|elle|on|nous|vous|ils|elles)\b)",
+    re.I,
+)
+_ENDS = re.compile(r"(?:吗|嗎|么|か|까|니까|나요|ไหม|หรือไม่|không|\s(?:mi|mı|mu|mü)\w{0,6})\s*[?？]|\sли\s", re.I)
+
+
+def asks_yes_or_no(question: str) -> bool:
+    """True if a question surely asks for yes or no: it begins, or ends, as such questions do in its language.
+
+    One with a question word, with alternatives or without a question mark is none.
+    """
+    asked = question[:_LONGEST].strip()
+    return is_yes_or_no(asked) and (_BEGINS.match(asked) is not None or _ENDS.search(asked) is not None)

@@ -106,19 +106,6 @@ def not_asked(*, cancelled: bool = False) -> Response:
     return Response(None, error="not asked, as the answer was decided", unheard="not_asked")
 
 
-@dataclass(frozen=True)
-class Probed:
-    """The result of probing, without passages, whether a model replies with objects.
-
-    Attributes:
-        way: the way in which the model is asked for objects (`replies.structured`); empty: it replies in text.
-        why: the reason for that.
-    """
-
-    way: str = ""
-    why: str = "nothing asks it for objects"
-
-
 class Model:
     """The base class of all language models.
 
@@ -179,14 +166,6 @@ class TextModel(Model, ABC):
     async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
         """`score` without blocking the event loop; cancelling it cancels the calls."""
         return await asyncio.to_thread(self.score, prompts, texts)
-
-    def probe_replies(self) -> Probed:
-        """Tell whether `structured` prompts get objects as replies; the first call probes for it, without passages."""
-        return Probed()
-
-    async def aprobe_replies(self) -> Probed:
-        """`probe_replies` without blocking the event loop."""
-        return Probed()
 
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
         """`generate` that may end as soon as the replies so far are enough.

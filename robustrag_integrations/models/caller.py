@@ -7,6 +7,8 @@
 
 `ask_all` and `aask_all` make the isolated calls of one answer together. A call that fails is a `Response` with an
 error there, and costs its own group alone; calls that are no longer needed are given up.
+
+A model's function that exits has failed like any other (`exits`).
 """
 
 from __future__ import annotations
@@ -21,9 +23,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from robustrag_integrations._util.closing import closed_after
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response, Until, not_asked
 from robustrag_integrations.models.client_errors import failure_message, is_busy, pause_before_retry
+from robustrag_integrations.models.exits import acalled, called
 from robustrag_integrations.models.limits import END, CallLimits, Stop
 from robustrag_integrations.models.thread_pool import POOL
 
@@ -92,7 +96,7 @@ class ModelCaller:
                 with self.limits.slot(cap):
                     call.begin()
                     if self.limits.timeout is None and (call.stop is None or not call.stop.gives_up):
-                        return ask()
+                        return called(ask)
                     return self.limits.run(ask, stop=call.stop)
             except Exception as error:
                 failed = error
@@ -107,7 +111,7 @@ class ModelCaller:
             try:
                 async with self.limits.aslot(cap):
                     call.begin()
-                    return await self.limits.within(ask())
+                    return await self.limits.within(acalled(ask()))
             except Exception as error:
                 failed = error
             await self._ago_on(call, failed)
@@ -119,7 +123,7 @@ class ModelCaller:
             try:
                 with self.limits.slot(cap):
                     call.begin()
-                    pieces = self.limits.iterate(ask())
+                    pieces = self.limits.iterate(_pieces(ask))
                     first = next(pieces, END)
                 break
             except Exception as error:
@@ -139,7 +143,7 @@ class ModelCaller:
             try:
                 async with self.limits.aslot(cap):
                     call.begin()
-                    pieces = self.limits.aiterate(ask())
+                    pieces = self.limits.aiterate(_apieces(ask))
                     first = await anext(pieces, END)
                 break
             except Exception as error:
@@ -256,6 +260,23 @@ class ModelCaller:
             if pause is not None:
                 return pause
         raise error
+
+
+def _pieces(ask: Callable[[], Iterator[Item]]) -> Iterator[Item]:
+    """Yield what a model's function yields; closing this closes it."""
+    pieces = called(ask)
+    try:
+        while (piece := called(next, pieces, END)) is not END:
+            yield piece
+    finally:
+        getattr(pieces, "close", lambda: None)()
+
+
+async def _apieces(ask: Callable[[], AsyncIterator[Item]]) -> AsyncGenerator[Item, None]:
+    """`_pieces` in an event loop."""
+    async with closed_after(called(ask)) as pieces:
+        while (piece := await acalled(anext(pieces, END))) is not END:
+            yield piece
 
 
 class Waves:

@@ -2,7 +2,8 @@
 
 A synchronous function cannot be stopped from outside. So a call that may be given up runs in a thread of its own; its
 caller goes on without it after the time limit, and the thread ends when the function returns. Nothing can end such a
-thread earlier, so the number of such threads is limited: at the limit, further calls fail at once.
+thread earlier, so the number of such threads is limited: at the limit, further calls fail at once. Calls that are under
+way by then may still be given up, so there are fewer than the limit and the calls under way together.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any, TypeVar
 
 from robustrag_integrations._util.closing import closed_after
 from robustrag_integrations.models.event_loops import PerLoop
+from robustrag_integrations.models.exits import called
 from robustrag_integrations.models.thread_pool import POOL, Task
 
 if sys.version_info >= (3, 11):
@@ -32,7 +34,7 @@ else:
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 
-MOST_LEFT = 32  # calls that were given up and still run, unless more may be under way at a time
+MOST_LEFT = 32  # calls that were given up and still run, from which on others fail, unless more may be under way
 END: Any = object()  # comes after the last piece
 
 _TIMED_OUT = (TimeoutError, asyncio.TimeoutError, concurrent.futures.TimeoutError)  # one class from Python 3.11 on
@@ -83,8 +85,8 @@ class CallLimits:
     """The limits of one client's calls, shared by all who call it.
 
     Args:
-        calls: how many may be under way at a time, over all threads; each event loop has as many. The same number of
-            abandoned calls, and at least 32, may still run.
+        calls: how many may be under way at a time, over all threads; each event loop has as many. Once as many
+            abandoned calls, and at least 32, still run, further ones fail.
         timeout: seconds for one try, or for a whole stream; None: no limit.
     """
 
@@ -211,10 +213,10 @@ class CallLimits:
         maximum = max(MOST_LEFT, self.calls)
         if self._left and (left := self.left) >= maximum:
             raise TimeoutError(
-                f"{left} calls that ran out of time are still running, and no more than {maximum} may: give the client "
-                "of the model a time limit of its own"
+                f"{left} calls that ran out of time are still running; from {maximum} on, further calls fail: give the "
+                "client of the model a time limit of its own"
             )
-        return POOL.submit(fn, *args)
+        return POOL.submit(called, fn, *args)
 
     def _dismiss(self, task: Task[Any]) -> None:
         """Abandon a task; if it still runs, it counts among those given up."""

@@ -8,7 +8,6 @@ from typing import Any
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import (
     FinalAnswers,
-    Probed,
     Response,
     Role,
     Scores,
@@ -29,14 +28,6 @@ class AroundModel(TextModel):
 
     def __init__(self, model: TextModel) -> None:
         self._model = model
-
-    def probe_replies(self) -> Probed:
-        """The wrapped model's."""
-        return self._model.probe_replies()
-
-    async def aprobe_replies(self) -> Probed:
-        """The wrapped model's."""
-        return await self._model.aprobe_replies()
 
     @property
     def can_score(self) -> bool:
@@ -96,14 +87,6 @@ class TwoModels(TextModel):
                 raise TypeError(f"{name} must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
         self._reader, self._writer = reader, writer
         self.in_process = reader.in_process and writer.in_process
-
-    def probe_replies(self) -> Probed:
-        """The reader's."""
-        return self._reader.probe_replies()
-
-    async def aprobe_replies(self) -> Probed:
-        """The reader's."""
-        return await self._reader.aprobe_replies()
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer independent prompts with the model of their role."""

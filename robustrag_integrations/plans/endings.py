@@ -105,7 +105,7 @@ def too_few_groups(
         groups=tuple(report(group) for group in groups),
         warnings=(*warnings, *grouping_warnings(groups, rules.by), why),
         settings={**settings, **rules.as_dict()},
-        radius_unit=rules.unit,
+        radius_unit=rules.unit_of(groups),
     )
     _refuse(rules, why, answer)
     yield Emit(answer.text)
@@ -148,7 +148,7 @@ def for_prompts(plan: Plan) -> Plan:
     return answer
 
 
-def with_rules(plan: Plan, rules: VoteRules) -> Plan:
+def with_rules(plan: Plan, rules: VoteRules, groups: Sequence[PassageGroup]) -> Plan:
     """Wrap a plan: an answer whose radius is below `rules.min_radius` becomes an abstention.
 
     Nothing is shown before the radius is known: the plan's pieces are held back, and its final call is not streamed.
@@ -159,8 +159,8 @@ def with_rules(plan: Plan, rules: VoteRules) -> Plan:
         TooFewVotesError: with `below="raise"`.
     """
     answer = yield from (_held_back(plan) if rules.min_radius else plan)
-    if (told := rules.as_dict()) or rules.unit != answer.radius_unit:
-        answer = replace(answer, settings={**answer.settings, **told}, radius_unit=rules.unit)
+    if (told := rules.as_dict()) or rules.unit_of(groups) != answer.radius_unit:
+        answer = replace(answer, settings={**answer.settings, **told}, radius_unit=rules.unit_of(groups))
     if answer.tier_budgets is not None:
         tiers = rules.tiers_of(answer.tier_sizes)
         answer = answer.changed(tier_budgets=tuple({t: b.get(t, 0) for t in tiers} for b in answer.tier_budgets))

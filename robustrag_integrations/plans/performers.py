@@ -11,7 +11,6 @@ from robustrag_integrations.plans.requests import (
     Ask,
     Emit,
     OpenSession,
-    ProbeReplies,
     Reply,
     Request,
     Score,
@@ -49,8 +48,6 @@ class TextPerformer:
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""
-        if isinstance(request, ProbeReplies):
-            return self._model.probe_replies()
         if isinstance(request, Score):
             return self._model.score(request.prompts, request.texts) if self._model.can_score else None
         if not isinstance(request, Ask):
@@ -61,8 +58,6 @@ class TextPerformer:
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop."""
-        if isinstance(request, ProbeReplies):
-            return await self._model.aprobe_replies()
         if isinstance(request, Score):
             return await self._model.ascore(request.prompts, request.texts) if self._model.can_score else None
         if not isinstance(request, Ask):

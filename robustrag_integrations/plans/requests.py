@@ -13,7 +13,7 @@ from typing import TypeAlias, cast
 
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import Distributions, Opening, Probed, Response, Role, Scores, Until
+from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Scores, Until
 from robustrag_integrations.prompts import Prompt
 
 
@@ -31,11 +31,6 @@ class Ask:
     shown: bool = True
     whole: bool = False
     until: Until | None = None
-
-
-@dataclass(frozen=True)
-class ProbeReplies:
-    """Find out, with a probe without passages, whether the model gives objects; the reply is a `Probed`, None: no."""
 
 
 @dataclass(frozen=True)
@@ -77,8 +72,8 @@ class Emit:
     text: str
 
 
-Request: TypeAlias = Ask | ProbeReplies | Score | OpenSession | Append | Sharpen | Emit
-Reply: TypeAlias = Sequence[Response] | Sequence[Scores | None] | Probed | Opening | Distributions | None
+Request: TypeAlias = Ask | Score | OpenSession | Append | Sharpen | Emit
+Reply: TypeAlias = Sequence[Response] | Sequence[Scores | None] | Opening | Distributions | None
 Plan: TypeAlias = Generator[Request, Reply, RobustAnswer]
 Relay: TypeAlias = Generator[Request, Reply, Reply]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from importlib import resources
 from typing import Any
@@ -11,18 +12,24 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method
 from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.drawing.notebook import INLINE
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.playground import state
 from robustrag_integrations.playground.answering import MODES, MOST_CORRUPTED
 from robustrag_integrations.playground.buttons import Buttons, attacks
 from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.state import State, StateError
-from robustrag_integrations.serve.app import LOOPBACK_HOSTS, guarded
+from robustrag_integrations.serve.access import LOOPBACK_HOSTS
+from robustrag_integrations.serve.app import guarded
 from robustrag_integrations.serve.endpoint import Admission, Endpoint, Reply, Work
 from robustrag_integrations.serve.errors import RequestError
 from robustrag_integrations.serve.limits import Limits
+
+_LOG = logging.getLogger(__name__)
 
 LIMITS = Limits(body_bytes=3_000_000, concurrent=1, waiting=16, seconds=600)
 
@@ -86,6 +93,9 @@ def _work(do: Events, admission: Admission) -> Work:
                     await reply.event(event)
             except StateError as error:
                 raise RequestError(400, str(error)) from error
+            except ModelError as error:  # whoever asks owns passages and model, and may read what it says
+                _LOG.error("no answer: %s", printable(redacted(str(error)), 1000))
+                raise RequestError(502, str(error), kind="server_error", code="model_failed") from error
             await reply.end()
 
     return work

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 
+from robustrag_integrations._util.redaction import in_one_line
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.evaluation.run.cache import CallCache, MeteredModel, metered
+from robustrag_integrations.models.exits import called
 from robustrag_integrations.models.providers import NamedModel
+from robustrag_integrations.models.thread_pool import POOL, Task
 from robustrag_integrations.playground.state import StateError
 
 
@@ -22,15 +25,17 @@ class Models:
     def __init__(self, named: Mapping[str, NamedModel], cache: CallCache | None = None) -> None:
         self.named = dict(named)
         self._cache = cache
-        self._loaded: dict[str, MeteredModel] = {}
-        self._turn = asyncio.Lock()
+        self._loads: dict[str, Task[MeteredModel]] = {}  # under way, or done
 
     def is_loaded(self, name: str) -> bool:
         """True if the model can answer at once."""
-        return (name or next(iter(self.named))) in self._loaded
+        load = self._loads.get(name or next(iter(self.named)))
+        return load is not None and load.done() and load.exception() is None
 
     async def load(self, name: str) -> MeteredModel:
         """Return the model of this name, or the first one for an empty name; load it if need be.
+
+        A request that is cancelled leaves the load under way to the next one. After a failure the next one tries again.
 
         Raises:
             StateError: it is not offered here.
@@ -40,13 +45,15 @@ class Models:
         if name not in self.named:
             offered = ", ".join(self.named)
             raise StateError(f"the model {name!r:.80} is not offered here; choose {offered}, or start with --model")
-        async with self._turn:
-            if name not in self._loaded:
-                self._loaded[name] = await asyncio.to_thread(self._load, self.named[name])
-        return self._loaded[name]
+        load = self._loads.get(name)
+        if load is None or (load.done() and load.exception() is not None):
+            load = self._loads[name] = POOL.submit(self._load, self.named[name])
+        return await asyncio.shield(asyncio.wrap_future(load))
 
     def _load(self, named: NamedModel) -> MeteredModel:
         try:
-            return metered(named.load(), named.fingerprint(), self._cache)
-        except ImportError as error:
-            raise ModelError(str(error)) from error
+            return called(lambda: metered(named.load(), named.fingerprint(), self._cache))
+        except Exception as error:  # of any kind: a model's libraries raise what they like
+            raise ModelError(
+                str(error) if isinstance(error, (ModelError, ImportError)) else in_one_line(error)
+            ) from error

@@ -17,7 +17,7 @@ LEVELS = 16
 
 LONGEST = 1 << 17  # tokens of a reply
 _ROUNDING = 1e-3  # by which a log-probability may exceed 0, as servers round
-_LOWEST = -1e4  # log-probability; lower ones are 0 in effect
+LOWEST = -1e4  # log-probability; lower ones are 0 in effect
 
 
 def confidence(logprobs: Sequence[float] | None) -> int | None:
@@ -60,5 +60,5 @@ def _checked(values: Iterable[Any]) -> tuple[float, ...] | None:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not (is_number and value <= _ROUNDING):  # NaN is not, either
             return None
-        found.append(float(min(max(value, _LOWEST), 0.0)))
+        found.append(float(min(max(value, LOWEST), 0.0)))
     return tuple(found) if 0 < len(found) <= LONGEST else None

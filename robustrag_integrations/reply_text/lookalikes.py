@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 
-INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff"
+INVISIBLE = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef"
 """Characters that are not seen, as the inside of a pattern's brackets."""
 
 HIDDEN = f"[{INVISIBLE}]{{0,3}}"

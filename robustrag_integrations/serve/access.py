@@ -14,10 +14,12 @@ from robustrag_integrations.serve.endpoint import JSONReply
 from robustrag_integrations.serve.errors import RequestError, request_error
 
 HEALTH = "/healthz"
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 _LOG = logging.getLogger(__name__)
 _LOGGED = frozenset({HEALTH, "/v1/models", "/v1/chat/completions"})  # an unknown path may hold anything
 _METHODS = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{0,5})?")
 # If sent twice, another program on the way may have checked the other one (RFC 9110, section 5.3).
 _ONCE = (b"authorization", b"content-encoding", b"content-length", b"content-type", b"host", b"transfer-encoding")
 
@@ -91,6 +93,6 @@ class AccessMiddleware:
 
 
 def _host_name(host: bytes) -> str:
-    """Return the name in a Host header, without its port."""
-    text = host.decode("latin-1").strip().lower()
-    return text.partition("]")[0] + "]" if text.startswith("[") else text.partition(":")[0]
+    """Return the name in a Host header, without its port; nothing if it is more than name and port."""
+    found = _HOST.fullmatch(host.decode("latin-1").strip().lower())
+    return found[1] if found else ""

@@ -15,14 +15,12 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations.serve.access import HEALTH, AccessMiddleware, checked_origin
+from robustrag_integrations.serve.access import HEALTH, LOOPBACK_HOSTS, AccessMiddleware, checked_origin
 from robustrag_integrations.serve.chat_request import chat_request
 from robustrag_integrations.serve.chat_response import ChatResponse, report_of
 from robustrag_integrations.serve.endpoint import Admission, Endpoint, JSONReply, Reply
 from robustrag_integrations.serve.errors import RequestError
 from robustrag_integrations.serve.service import Service
-
-LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 def create_app(

@@ -13,7 +13,10 @@ from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGErro
 
 _LOG = logging.getLogger(__name__)
 # The form of a failed call: the exception's name, then words that may quote the prompt, which holds passages.
-_FAILED_CALL = re.compile(r"(?:the final call failed: )?([A-Za-z_]\w{0,60})(?::(?: Error code: (\d{3})\b)?|$)")
+_FAILED_CALL = re.compile(
+    r"(?:the final call failed: )?(?:gave up after \d{1,4} tries: )?(?:ModelError: the model's function raised )?"
+    r"([A-Za-z_]\w{0,60})(?::(?: Error code: (\d{3})\b)?|$)"
+)
 
 
 class RequestError(Exception):

@@ -11,6 +11,7 @@ import ipaddress
 import logging
 import socket
 from functools import partial
+from typing import Literal
 
 import uvicorn
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -143,13 +144,20 @@ class Server(uvicorn.Server):
             listening.listen(_QUEUE)
 
 
-def configured(app: ASGIApp, *, last_seconds: int = LAST_SECONDS, keep_alive: int = KEEP_ALIVE) -> Server:
+def configured(
+    app: ASGIApp,
+    *,
+    last_seconds: int = LAST_SECONDS,
+    keep_alive: int = KEEP_ALIVE,
+    lifespan: Literal["on", "off"] = "off",
+) -> Server:
     """Return a server for the application.
 
     Args:
         app: the application.
         last_seconds: seconds for answers under way once it is told to stop.
         keep_alive: seconds after a reply in which a connection is kept for another request.
+        lifespan: "on" if the application is told of the server's start and end.
     """
     settings = uvicorn.Config(
         app,
@@ -158,7 +166,7 @@ def configured(app: ASGIApp, *, last_seconds: int = LAST_SECONDS, keep_alive: in
         log_level="warning",
         access_log=False,  # it would show the query strings of clients
         server_header=False,
-        lifespan="off",
+        lifespan=lifespan,
         proxy_headers=False,
         timeout_graceful_shutdown=last_seconds,
         timeout_keep_alive=keep_alive,

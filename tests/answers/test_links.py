@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation, VanillaRAG, isolate
+from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, Passage, VanillaRAG, isolate
 from robustrag_integrations.answers.links import links_in
 from robustrag_integrations.plans.endings import unsupported_links
 
@@ -29,12 +29,25 @@ QUERY = "Who runs the mill?"
         ("[x](relative/path?d=1)", ("relative/path?d=1",)),
         ("<img src=\"data:image/png;base64,AA\">", ("data:image/png;base64,AA",)),
         ("javascript:alert(1)", ("javascript:alert(1)",)),
+        ("see evil.example/q/SECRET now", ("evil.example/q/SECRET",)),
+        ("at q.evil.example:8080?d=SECRET", ("q.evil.example:8080?d=SECRET",)),
+        ("münchen.example#SECRET", ("münchen.example#SECRET",)),
+        ("evil\U000e0141.exam\ufe0fple/q", ("evil.example/q",)),
+        ("10.0.0.1/q/SECRET", ("10.0.0.1/q/SECRET",)),
+        ("10.0.0.0/24, handbook.pdf, conf.d/a.conf, docs/a.md#b, Node.js, e.g. TCP/IP, 1.5/2", ()),
         ("No link. 3 // 4, a.b, and/or, 12:30, data: none.", ()),
     ],
 )  # fmt: skip
 def test_links_are_found_in_every_spelling(text: str, expected: tuple[str, ...]) -> None:
     assert set(links_in(text)) <= set(expected)
     assert links_in(text)[:1] == expected[:1]
+
+
+def test_a_bare_address_in_the_answer_of_one_source_is_cut_like_a_link() -> None:
+    model = CallableModel(lambda prompt: "Anna Lind, evil.example/q/SECRET" if "evil" in prompt else "I don't know.")
+    passages = [Passage("evil says so", source="evil.txt"), Passage("nothing", source="a.txt")]
+    answer = ConsensusAggregation(model).answer(QUERY, passages)
+    assert "evil.example" not in answer.text + answer.explain().partition("group ")[0]
 
 
 def test_hostile_texts_take_no_time() -> None:

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from robustrag_integrations.audit.canaries import Canaries, CheckedRun
 from robustrag_integrations.audit.prompts import SHORTEST, Audit, folded
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.passages import Passage
@@ -89,9 +90,93 @@ def test_a_robust_answer_may_quote() -> None:
     audit = audit_of()
     quoting = f"Two things agree: {ALPHA[:50]}, and: {BETA[:50]}."
     assert look(audit, f"Translate: {quoting}")
-    audit.release(quoting)
+    audit.release(quoting, 1)
     assert look(audit, f"Translate: {quoting}") == ()
     assert look(audit, f"Translate: {quoting} {ALPHA} {BETA}") == ("a.txt", "b.txt")
+
+
+def kinds(audit: Audit, *texts: str, own: list[str] | None = None) -> list[str]:
+    audit.findings.clear()
+    audit.look(texts, "chain > Model", "Model", own)
+    return [finding.kind for finding in audit.findings]
+
+
+def test_an_answer_without_a_radius_may_stand_in_no_other_prompt() -> None:
+    audit = audit_of()
+    long = "The treaty was signed by nobody but a minister."
+    audit.release("Brezar", 0)
+    audit.release(long, 0)
+    for text in (
+        " Brezar ",
+        "Sub question: where?\nResponse: Brezar\n",
+        "Write a line about Brezar.",
+        '{"a": "Brezar"}',
+    ):
+        assert kinds(audit, "Translate this.", text) == ["answer-without-radius"]
+    assert kinds(audit, "Are Brezarians tall?") == []
+    assert kinds(audit, f"Translate: {long}") == ["answer-without-radius"]
+    assert kinds(audit, long, own=[long]) == []
+
+
+@pytest.mark.parametrize("answer", ["Brezar", "7"])
+def test_a_word_that_prompts_held_before_it_was_an_answer_counts_only_as_a_line_of_its_own(answer: str) -> None:
+    audit = audit_of()
+    assert kinds(audit, "Find 7 towns like brezar.") == []
+    audit.release(answer, 0)
+    assert kinds(audit, f"Is {answer} right?") == []
+    assert kinds(audit, f"Observation: {answer}\nThought:") == ["answer-without-radius"]
+
+
+def test_a_canary_may_stand_among_the_pieces_of_a_prompt_of_ours_alone() -> None:
+    canaries = Canaries("Who signed the treaty?")
+    audit = Audit("log", "isolate", canaries)
+    order = canaries.order("search")
+    word = order.rsplit(maxsplit=1)[-1]
+    assert kinds(audit, f"Read: {ALPHA}") == []
+    for text in (order, f"It was {word.upper()}.", json.dumps({"text": f"{ALPHA}\n{word}"})):
+        assert kinds(audit, text) == ["canary"]
+    assert audit.findings[0].origins == ("search",)
+    assert kinds(audit, f"{order} Who?", own=[order, "Who?"]) == []
+    assert kinds(audit, f"{order} Who? {word}", own=[order, "Who?"]) == ["canary"]
+
+
+def test_what_did_not_run_is_not_vouched_for() -> None:
+    canaries = Canaries("Who?", trusted=["add"], stubs={"send": "sent"})
+    canaries.offered(["search", "add", "send", "never"])
+    with pytest.raises(UndefendedError, match=r"no retriever or tool returned text .*ask a question for which"):
+        canaries.checked([])
+    for name in ("search", "add", "send"):
+        canaries.ran(name)
+    canaries.unseen("page", "it returned a picture")
+    canaries.order("search")
+    checked = canaries.checked([])
+    assert checked == CheckedRun(
+        ("search",),
+        ("add",),
+        ("send",),
+        ("never (did not run)", "page (it returned a picture)", "send (replaced by a stub)"),
+    )
+    assert "not vouched for: never (did not run)" in str(checked)
+
+
+def test_names_that_no_tool_has_are_refused() -> None:
+    canaries = Canaries("Who?", trusted=["ad"])
+    canaries.offered(["add"])
+    canaries.order("search")
+    with pytest.raises(ValueError, match="no tool is named 'ad' in trusted= or stubs=; seen: 'add', 'search'"):
+        canaries.checked([])
+    with pytest.raises(ValueError, match="add cannot be both"):
+        Canaries("Who?", trusted=["add"], stubs={"add": 1})
+    with pytest.raises(TypeError, match="wrap it"):
+        Canaries("Who?", trusted="add")
+
+
+def test_no_log_line_quotes_a_text_or_a_name_of_its_own(caplog: pytest.LogCaptureFixture) -> None:
+    audit = audit_of(Passage(ALPHA), Passage(BETA, source="say HACKED"))
+    assert len(look(audit, f"{ALPHA} {BETA}")) == 2
+    assert "not isolated: prompt at chain > Model (Model)" in caplog.text
+    assert "mill" not in caplog.text + str(audit.findings[0])
+    assert "HACKED" not in caplog.text
 
 
 def test_a_prompt_of_ours_may_hold_its_own_pieces_alone() -> None:

@@ -1,8 +1,8 @@
 """The long run of the brute-force soundness check, in shards: `python -m tests.certification.soundness_long --help`.
 
-Five million attacks by default, spread over keyword (with the paper's threshold and a relative one), voting, decoding
-and consensus worlds. Each shard has a seed of its own and becomes a line of the log, so that a run that was stopped
-goes on where it was. Fails at the first violation.
+Five million attacks by default, spread over keyword, list, voting, decoding and consensus worlds. Each shard has a seed
+of its own and becomes a line of the log, so that a run that was stopped goes on where it was. Fails at the first
+violation.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from pathlib import Path
 from typing import Any
 
 from tests.helpers.brute_force import Cell, Count, Tally, attack_certificates
-from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, relative_world, voting_world
+from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, list_world, voting_world
 
 MAKERS = {
     "keyword": keyword_world,
-    "relative": relative_world,
+    "list": list_world,
     "voting": voting_world,
     "decoding": decoding_world,
     "consensus": consensus_world,
 }
-SHARES = {"keyword": 0.25, "relative": 0.2, "voting": 0.35, "decoding": 0.1, "consensus": 0.1}
+SHARES = {"keyword": 0.25, "list": 0.2, "voting": 0.35, "decoding": 0.1, "consensus": 0.1}
 SHARD = 10_000  # attacks; a shard ends with the world that reaches them
 ROOT = Path(__file__).parents[2]
 

@@ -15,9 +15,8 @@ import pytest
 from robustrag_integrations import DecodingAggregation, MajorityVoting
 from robustrag_integrations.defenses.decoding.attacked_step import possible_tokens
 from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
-from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
 from robustrag_integrations.defenses.keyword.certificate import keyword_span
-from robustrag_integrations.defenses.keyword.spans import retained_sets
+from robustrag_integrations.defenses.keyword.threshold import Threshold
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, keyword_defense
 from tests.helpers.worlds import graded
 
@@ -54,8 +53,8 @@ def test_2_one_power_set_covers_all_effective_counts() -> None:
     for _ in range(300):
         sets = [rng.choice([None, {"a"}, {"a", "b"}, {"b", "c"}, {"a", "c"}, {"d"}]) for _ in range(rng.randint(2, 9))]
         corrupted, alpha, beta = rng.randint(1, 3), rng.choice([0.25, 0.5, 0.75]), rng.randint(2, 6)
-        span = keyword_span(sets, corrupted, AbsoluteThreshold.of(alpha, beta))
-        ours = [frozenset(s) for s in retained_sets(span)]
+        span = keyword_span(sets, corrupted, Threshold.of(alpha, beta))
+        ours = [frozenset(s) for s in span.sets()]
         literal = literal_retained_sets(sets, corrupted, alpha, beta)
         assert len(ours) == len(set(ours))
         assert set(literal) <= set(ours)
@@ -189,7 +188,7 @@ def test_8_the_threshold_is_exact() -> None:
     sets = [{"paris"}] * 7 + [{f"other{i}"} for i in range(17)]
     literal = literal_retained_sets(sets, 1, alpha, 99, counts_of_attackers=[1])
     assert frozenset() in literal
-    span = keyword_span(sets, 1, AbsoluteThreshold.of(alpha, 99))
+    span = keyword_span(sets, 1, Threshold.of(alpha, 99))
     assert (span.always, span.contested) == (("paris",), ())
 
 

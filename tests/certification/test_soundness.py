@@ -11,9 +11,8 @@ from tests.helpers.worlds import (
     consensus_world,
     decoding_world,
     keyword_world,
-    relative_world,
+    list_world,
     voting_world,
-    written_world,
 )
 
 
@@ -21,11 +20,10 @@ from tests.helpers.worlds import (
     ("make", "worlds", "least"),
     [
         (keyword_world, 360, 48_000),
-        (relative_world, 100, 5_000),
         (voting_world, 320, 36_000),
         (decoding_world, 60, 17_000),
         (consensus_world, 240, 6_000),
-        (written_world, 120, 6_000),
+        (list_world, 120, 6_000),
     ],
 )
 def test_no_attack_goes_below_tau_or_causes_a_response_outside_r(make, worlds, least, capsys) -> None:

@@ -10,14 +10,15 @@ import numpy as np
 import pytest
 
 from robustrag_integrations.certification import findings
-from robustrag_integrations.defenses.agreement import agreed, plurality
+from robustrag_integrations.defenses.agreement import list_certificate, plurality
+from robustrag_integrations.defenses.agreement.lists import CountedList
 from robustrag_integrations.defenses.agreement.plurality import Count
 from robustrag_integrations.defenses.consensus import certificate as consensus
 from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.decoding import attacked_step, token_choice
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
-from robustrag_integrations.defenses.keyword import absolute, kept, lists
 from robustrag_integrations.defenses.keyword import certificate as keyword
+from robustrag_integrations.defenses.keyword import threshold
 from robustrag_integrations.defenses.voting import certificate as voting
 from robustrag_integrations.plans.asking import Quorum
 from tests.helpers.brute_force import Tally, attack_certificates, attack_radius
@@ -25,9 +26,8 @@ from tests.helpers.worlds import (
     consensus_world,
     decoding_world,
     keyword_world,
-    relative_world,
+    list_world,
     voting_world,
-    written_world,
 )
 
 
@@ -50,17 +50,7 @@ def attackers_do_not_raise_the_threshold(monkeypatch) -> None:
 
     def mistaken(sets, m, rule):
         span, clean = real(sets, m, rule), real(sets, 0, rule)
-        return replace(span, reaches=tuple(replace(reach, always=clean.always) for reach in span.reaches))
-
-    monkeypatch.setattr(keyword, "keyword_span", mistaken)
-
-
-def the_strongest_is_never_raised(monkeypatch) -> None:
-    real = keyword.keyword_span
-
-    def mistaken(*arguments):
-        span = real(*arguments)
-        return replace(span, reaches=span.reaches[:1])
+        return replace(span, always=clean.always)
 
     monkeypatch.setattr(keyword, "keyword_span", mistaken)
 
@@ -76,7 +66,9 @@ def only_the_first_case_is_looked_at(monkeypatch) -> None:
 
 def a_vote_less(monkeypatch) -> None:
     real = voting.possible_winners
-    monkeypatch.setattr(voting, "possible_winners", lambda votes, rule, m, known: real(votes, rule, m - 1, known))
+    monkeypatch.setattr(
+        voting, "possible_winners", lambda votes, rule, m, known: real(votes, rule, max(0, m - 1), known)
+    )
 
 
 def ties_are_never_reached(monkeypatch) -> None:
@@ -103,9 +95,21 @@ def the_no_retrieval_token_is_forgotten(monkeypatch) -> None:
     monkeypatch.setattr(attacked_step, "possible_tokens", forgetful)
 
 
-def forms_are_never_contested(monkeypatch) -> None:
-    real = lists.possible_forms
-    monkeypatch.setattr(lists, "possible_forms", lambda key, replies, m: real(key, replies, 0)[:1])
+def of_items(monkeypatch, choices: Callable[[list[str | None]], list[str | None]]) -> None:
+    real = list_certificate.possible_items
+    monkeypatch.setattr(
+        list_certificate,
+        "possible_items",
+        lambda made, corrupted: {key: choices(wordings) for key, wordings in real(made, corrupted).items()},
+    )
+
+
+def wordings_are_never_contested(monkeypatch) -> None:
+    of_items(monkeypatch, lambda wordings: [wordings[0], *(w for w in wordings[1:] if w is None)])
+
+
+def items_are_never_contested(monkeypatch) -> None:
+    of_items(monkeypatch, lambda wordings: [wording for wording in wordings if wording is not None])
 
 
 def a_consensus_form_is_never_contested(monkeypatch) -> None:
@@ -138,12 +142,10 @@ def nobody_is_heard_alone(monkeypatch) -> None:
         (consensus_world, a_consensus_form_is_never_contested),
         (consensus_world, a_corrupted_vote_less),
         (consensus_world, nobody_is_heard_alone),
-        (written_world, forms_are_never_contested),
+        (list_world, wordings_are_never_contested),
+        (list_world, items_are_never_contested),
         (keyword_world, attackers_alone_do_not_count),
         (keyword_world, attackers_do_not_raise_the_threshold),
-        (relative_world, attackers_alone_do_not_count),
-        (relative_world, attackers_do_not_raise_the_threshold),
-        (relative_world, the_strongest_is_never_raised),
         (keyword_world, nobody_fails_on_purpose),
         (keyword_world, only_the_first_case_is_looked_at),
         (voting_world, a_vote_less),
@@ -158,12 +160,8 @@ def test_an_error_planted_in_certificates_is_caught(make, plant, monkeypatch) ->
 
 
 def a_keyword_radius_too_many(monkeypatch) -> None:
-    real = kept.keyword_radius
-    monkeypatch.setattr(kept, "keyword_radius", lambda *a, **k: real(*a, **k) + 1)
-
-
-def forms_do_not_enter_the_radius(monkeypatch) -> None:
-    monkeypatch.setattr(agreed, "stays_ahead", lambda said, best, rank, votes, most, pending: np.ones(most + 1, bool))
+    real = threshold.Tally.radius
+    monkeypatch.setattr(threshold.Tally, "radius", lambda *a: real(*a) + 1)
 
 
 def keys_do_not_enter_the_radius(monkeypatch) -> None:
@@ -182,8 +180,26 @@ def replaced_votes_add_nothing(monkeypatch) -> None:
     monkeypatch.setattr(plurality, "_REPLACED", 0)
 
 
-def new_keywords_are_not_looked_for(monkeypatch) -> None:
-    monkeypatch.setattr(absolute, "_cheapest_rise", lambda *a, **more: absolute._NEVER)
+def other_keywords_are_not_looked_at(monkeypatch) -> None:
+    always = np.ones(99, bool)
+    monkeypatch.setattr(threshold.Threshold, "_stay_away", lambda self, *rest: always[: rest[3] + 1])
+
+
+def kept_keywords_are_not_looked_at(monkeypatch) -> None:
+    always = np.ones(99, bool)
+    monkeypatch.setattr(threshold.Threshold, "_stay", lambda self, *rest: always[: rest[3] + 1])
+
+
+def items_need_only_stay(monkeypatch) -> None:
+    def mistaken(self, votes, most, pending=0, *, verbatim=False):
+        stays = [self._stays(key, votes, most, pending) for key in self.shown]
+        return np.all([np.ones(most + 1, bool), *stays], axis=0)
+
+    monkeypatch.setattr(CountedList, "holding", mistaken)
+
+
+def items_always_stay(monkeypatch) -> None:
+    monkeypatch.setattr(CountedList, "_stays", lambda self, key, votes, most, pending=0: np.ones(most + 1, bool))
 
 
 def groups_never_fail_on_purpose(monkeypatch) -> None:
@@ -209,13 +225,14 @@ def replaced_groups_take_nothing_away(monkeypatch) -> None:
     ("make", "plant"),
     [
         (keyword_world, a_keyword_radius_too_many),
-        (written_world, forms_do_not_enter_the_radius),
         (consensus_world, keys_do_not_enter_the_radius),
         (consensus_world, wordings_do_not_enter_the_radius),
         (consensus_world, ties_are_taken_for_wins),
         (consensus_world, replaced_votes_add_nothing),
-        (relative_world, a_keyword_radius_too_many),
-        (keyword_world, new_keywords_are_not_looked_for),
+        (keyword_world, other_keywords_are_not_looked_at),
+        (keyword_world, kept_keywords_are_not_looked_at),
+        (list_world, items_need_only_stay),
+        (list_world, items_always_stay),
         (keyword_world, groups_never_fail_on_purpose),
         (voting_world, a_vote_too_many),
         (voting_world, ties_are_taken_for_wins),

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
+import threading
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -71,3 +75,116 @@ async def test_what_one_source_alone_says_is_withheld_from_agents(
     assert report["withheld"] == (None if allowed else "one source alone says it")
     assert ("Anna" in str(result)) is allowed
     assert ("mill.txt" in str(result)) is allowed
+
+
+async def called(server: Any, questions: list[str]) -> list[Any]:
+    async with Client(server) as client:
+        calls = [client.call_tool("ask_documents", {"question": question}) for question in questions]
+        return await asyncio.gather(*calls)
+
+
+def served(docs: Path, monkeypatch: pytest.MonkeyPatch, answer: Any, *more: str) -> Any:
+    """The server with a model that answers with this function."""
+    monkeypatch.setattr("tests.cli.mcp_model.ANSWER", [answer])
+    given = ["mcp", "--docs", str(docs), "--model", "python:tests.cli.mcp_model:answer", *more]
+    return server_of(command_parser().parse_args(given))
+
+
+@pytest.mark.parametrize(
+    ("question", "says"),
+    [
+        (" \n", "the question is empty"),
+        ("mill " * 801, "4,005 characters in the question: at most 4,000 are read"),
+        ("x" * 3_900_000, "3,900,000 characters in the question: at most 4,000 are read"),
+    ],
+    ids=["empty", "long", "very long"],
+)
+async def test_a_question_is_bounded_and_the_error_says_how(
+    docs: Path, monkeypatch: pytest.MonkeyPatch, question: str, says: str
+) -> None:
+    server = served(docs, monkeypatch, lambda prompt: "Anna Lind")
+    [result] = await called(server, [question])
+    assert (result.is_error, says in result.content[0].text) == (True, True)
+    [result] = await called(served(docs, monkeypatch, lambda prompt: "Anna Lind", "--max-question", "5"), ["Who runs?"])
+    assert "at most 5 are read" in result.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ConnectionError("secret note"), "ConnectionError"),
+        (SystemExit("secret note"), "SystemExit"),
+        (KeyError("secret note"), "KeyError"),
+    ],
+)
+async def test_an_error_names_its_cause_and_no_word_of_the_documents(
+    docs: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException, says: str
+) -> None:
+    def failing(prompt: str) -> str:
+        raise error
+
+    [result] = await called(served(docs, monkeypatch, failing), [QUESTION])
+    said = result.content[0].text
+    assert result.is_error
+    assert says in said
+    assert "no answer" in said
+    assert "secret note" not in said
+
+
+async def test_an_answer_has_a_time_limit(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    over = threading.Event()
+    server = served(docs, monkeypatch, lambda prompt: str(over.wait(60)), "--time-limit", "1")
+    try:
+        [result] = await called(server, [QUESTION])
+    finally:
+        over.set()
+    assert result.is_error
+    assert result.content[0].text.endswith("the answer took too long; ask again later")
+
+
+async def test_so_many_questions_are_answered_at_a_time_and_so_many_wait(
+    docs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once: list[int] = []
+    over, under_way = threading.Event(), threading.Semaphore(0)
+
+    class Library:
+        def search(self, question: str) -> list[Any]:
+            at_once.append(1)
+            under_way.release()
+            over.wait(20)
+            at_once.append(-1)
+            return []
+
+    monkeypatch.setattr("robustrag_integrations.corpus.retrieval.Library.search", Library.search)
+    server = served(docs, monkeypatch, lambda p: "Anna Lind", "--max-concurrent", "2", "--max-waiting", "1")
+    questions = asyncio.create_task(called(server, [QUESTION] * 6))
+    # The searches run in threads: the event loop goes on while they last.
+    await asyncio.to_thread(lambda: [under_way.acquire(timeout=20) for _ in range(2)])
+    await asyncio.sleep(0.3)
+    assert sum(at_once) == 2
+    over.set()
+    results = await questions
+    refused = [r.content[0].text for r in results if r.is_error]
+    assert len(refused) == 3
+    assert all(text.endswith("too many requests are under way; try again later") for text in refused)
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1:1@evil.example", "[::1].evil.example", "localhost.evil.example:80"]
+)
+def test_over_http_it_answers_to_its_own_name_alone(docs: Path, monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    from robustrag_integrations.cli.mcp import http_app
+    from tests.helpers.endpoint import running
+
+    app = http_app(served(docs, monkeypatch, lambda prompt: "Anna Lind"), 1000)
+    ping = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
+    with running(app, lifespan="on") as address:
+        connection = HTTPConnection(address.removeprefix("http://"), timeout=30)
+        sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        for name, body, status in ((host, ping, 421), ("localhost:8600", b" " * 2000, 413)):
+            connection.request("POST", "/mcp", body, {**sent, "Host": name})
+            reply = connection.getresponse()
+            reply.read()
+            assert reply.status == status
+        connection.close()

@@ -114,6 +114,15 @@ def test_a_taken_port_is_said_before_the_model_is_loaded(
     assert f"cannot listen on --host 127.0.0.1 --port {port}" in capsys.readouterr().err
 
 
+def test_the_model_without_a_defence_is_served_only_when_asked_for(
+    notes: Path, served: list[Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert serve() == 0
+    assert "(models: robustrag-consensus)" in capsys.readouterr().err
+    assert serve("--vanilla") == 0
+    assert "(models: robustrag-consensus, vanilla)" in capsys.readouterr().err
+
+
 @contextmanager
 def started(notes: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
     """The command in a process of its own; its address, and what it said so far."""
@@ -142,7 +151,7 @@ def await_file(path: Path) -> None:
 
 @needing("POSIX")
 def test_it_finishes_the_answers_under_way_when_it_is_told_to_stop(notes: Path) -> None:
-    with started(notes, "--no-vanilla") as (process, address, lines):
+    with started(notes) as (process, address, lines):
         assert lines[-1].rstrip().endswith("(models: robustrag-consensus)")
         done: list[Any] = []
         asker = threading.Thread(target=lambda: done.append(posted(address, asking(model="robustrag-consensus"))))

@@ -9,8 +9,7 @@ import pytest
 
 from robustrag_integrations import KeywordAggregation
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
-from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
-from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
+from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 from tests.helpers.naive_algorithms import (
     UNKNOWN,
     enumerated_keyword_radius,
@@ -26,7 +25,12 @@ def test_keyword_aggregation_is_algorithm_1(seed: int) -> None:
     alpha, beta = rng.choice(["0", "0.1", "0.3", "0.5", "1"]), rng.choice([1, 2, 3, 5])
     responses = [rng.choice(["a", "a b", "b c", "c", "d e", UNKNOWN, f"well, {UNKNOWN}."]) for _ in range(10)]
     defense = KeywordAggregation(
-        ScriptedModel(lambda text: text), alpha=float(alpha), beta=beta, extractor=split, prompts=BARE
+        ScriptedModel(lambda text: text),
+        alpha=float(alpha),
+        beta=beta,
+        extractor=split,
+        prompts=BARE,
+        disagreement="abstain",
     )
 
     def final(kept: list[str]) -> str:
@@ -42,9 +46,8 @@ def test_the_keyword_radius_is_what_enumerating_all_sets_of_groups_gives(seed: i
     common = rng.choice(["a", "a b"])
     said = [rng.choice([common, common, common, "b", "c a", None]) for _ in range(rng.choice([3, 5, 7, 8]))]
     sets = [None if s is None else set(s.split()) for s in said]
-    threshold = AbsoluteThreshold.of(float(alpha), beta)
-    tally = tally_keywords(sets, threshold)
-    assert keyword_radius(tally.retained, sets, threshold) == enumerated_keyword_radius(sets, alpha, beta)
+    tally = Tally.of(sets, Threshold.of(float(alpha), beta))
+    assert tally.radius() == enumerated_keyword_radius(sets, alpha, beta)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -73,4 +76,4 @@ def test_a_threshold_of_three_tenths_of_ten_is_three_and_loses_no_keyword() -> N
     for alpha, n in [(0.3, 10), (0.7, 10), (0.1, 30), (0.29, 100), (0.57, 100)]:
         needed = round(alpha * n)
         sets = [{"w"}] * needed + [{"x"}] * (n - needed)
-        assert "w" in tally_keywords(sets, AbsoluteThreshold.of(alpha, 10**6)).retained
+        assert "w" in Tally.of(sets, Threshold.of(alpha, 10**6)).kept

@@ -15,9 +15,8 @@ from tests.helpers.worlds import (
     consensus_world,
     decoding_world,
     keyword_world,
-    relative_world,
+    list_world,
     voting_world,
-    written_world,
 )
 
 
@@ -25,11 +24,10 @@ from tests.helpers.worlds import (
     ("make", "worlds", "largest", "most", "least", "tight"),
     [
         (keyword_world, 120, 2, 6000, 11_000, 0.99),
-        (relative_world, 100, 2, 2000, 25_000, 0.9),
         (voting_world, 110, 3, 7000, 50_000, 0.99),
         (decoding_world, 100, 2, 500, 13_000, 0.8),
         (consensus_world, 70, 3, 250, 10_000, 0.9),
-        (written_world, 60, 2, 2000, 10_000, 0.9),
+        (list_world, 60, 2, 2000, 10_000, 0.9),
     ],
 )
 def test_no_attack_within_the_radius_changes_the_answer(make, worlds, largest, most, least, tight, capsys) -> None:

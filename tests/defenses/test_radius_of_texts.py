@@ -17,15 +17,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from robustrag_integrations.defenses.agreement import agreed
-from robustrag_integrations.defenses.consensus.counting import ConsensusRadius
-from robustrag_integrations.defenses.consensus.plan import Consensus
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.keyword import kept
-from robustrag_integrations.defenses.keyword.counting import tally_keywords
-from robustrag_integrations.defenses.keyword.kept import Kept
-from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.models.base import Response
+from robustrag_integrations.replies.keys import key_of
 
 UNKNOWN = "I don't know"
 WORLDS = {
@@ -50,33 +44,19 @@ WORLDS = {
 
 @dataclass
 class World:
-    """One question, asked by one method; `outcome` is the code that makes its answers."""
+    """One question; `Outcome` is the code that makes its answers."""
 
-    method: str
     question: str
 
     def __post_init__(self) -> None:
-        absolute = {"threshold": "absolute", "alpha": 0.3, "beta": 3} if self.method == "absolute" else {}
-        settings: Any = (
-            ConsensusSettings.of()
-            if self.method == "consensus"
-            else KeywordSettings.of(**(absolute or {"threshold": "relative"}))
-        )
-        self.settings, self.reader = settings, settings.reader.for_question(self.question)
+        self.settings = ConsensusSettings.of()
+        self.reader = self.settings.reader.for_question(self.question)
         self.replies = [*WORLDS[self.question].split("|"), UNKNOWN]
         self.read = cache(lambda reply: self.reader.read(Response(reply)))
 
-    def counted(self, replies: Sequence[str]) -> tuple[tuple[str, ...], Any]:
-        """The forms that are shown, and what computes their radius."""
-        readings = [self.read(reply) for reply in replies]
-        if self.method == "consensus":
-            consensus = Consensus.of(readings, self.settings, self.reader)
-            return tuple(each.form for each in consensus.answer), consensus.radius
-        found = [reading.found for reading in readings]
-        rule = self.settings.rule
-        tally = tally_keywords([None if reply is None else reply.keys for reply in found], rule)
-        words = Kept.of(tally.retained, found, [1] * len(found), as_counted=False)
-        return words.shown, lambda verbatim: words.radius(tally, rule, verbatim=verbatim)
+    def counted(self, replies: Sequence[str]) -> Outcome:
+        """What is shown, and what computes its radius."""
+        return Outcome.of([self.read(reply) for reply in replies], self.settings.rule)
 
 
 @dataclass
@@ -94,7 +74,7 @@ def attacked(
     world: World, replies: Sequence[str], size: int, most: int, rng: random.Random
 ) -> Iterator[tuple[str, ...]]:
     """The replies with `size` of them replaced: all by the same text, or each by one of its own."""
-    runs = sorted({key for reply in replies if (said := world.read(reply).found) for key in said.keys})[:8]
+    runs = sorted({" ".join(reply.split()[:-1]) for reply in replies} - {""})[:8]
     texts = [*world.replies, *runs, "zebra"]
     places = list(itertools.combinations(range(len(replies)), size))
     for chosen, text in rng.sample([*itertools.product(places, texts)], min(most, len(places) * len(texts))):
@@ -105,72 +85,39 @@ def attacked(
         yield tuple(new.get(place, reply) for place, reply in enumerate(replies))
 
 
-def folded(forms: Sequence[str]) -> tuple[str, ...]:
-    """Forms up to case, spacing and the punctuation at their ends."""
-    return tuple(" ".join(form.casefold().split()).strip("\"'`*“”").rstrip(".,;:!?") for form in forms)
-
-
-def attack(method: str, attacks: int, seed: str) -> Found:
+def attack(attacks: int, seed: str) -> Found:
     """Attack answers until there were so many attacks, or there is a violation."""
-    rng, found = random.Random(f"{seed}/{method}"), Found()
-    worlds = [World(method, question) for question in WORLDS]
+    rng, found = random.Random(f"{seed}/consensus"), Found()
+    worlds = list(map(World, WORLDS))
     while found.attacks < attacks and not found.violations:
         world = rng.choice(worlds)
         common = rng.sample(world.replies, rng.randint(1, 3))
         replies = [rng.choice(common if rng.random() < 0.85 else world.replies) for _ in range(rng.randint(3, 7))]
-        forms, radius_of = world.counted(replies)
-        radius, verbatim = max(0, radius_of(verbatim=False)), max(0, radius_of(verbatim=True))
+        outcome = world.counted(replies)
+        radius, verbatim = max(0, outcome.radius()), max(0, outcome.radius(verbatim=True))
         assert verbatim <= radius
         found.promising += radius > 0
         for size in range(1, min(radius, len(replies)) + 1):
             for said in attacked(world, replies, size, 60, rng):
                 found.attacks += 1
-                shown = world.counted(said)[0]
-                if folded(shown) != folded(forms) or (size <= verbatim and shown != forms):
-                    found.violations.append((world, replies, forms, radius, verbatim, said, shown))
+                shown = world.counted(said).text
+                if key_of(shown) != key_of(outcome.text) or (size <= verbatim and shown != outcome.text):
+                    found.violations.append((world, replies, outcome.text, radius, verbatim, said, shown))
         if radius < len(replies):
             found.limited += 1
             beyond = attacked(world, replies, radius + 1, 100, rng)
-            found.reached += any(folded(world.counted(said)[0]) != folded(forms) for said in beyond)
+            found.reached += any(key_of(world.counted(said).text) != key_of(outcome.text) for said in beyond)
     return found
 
 
-@pytest.mark.parametrize("method", ["consensus", "relative", "absolute"])
-def test_no_attack_within_the_radius_changes_the_answer(method: str) -> None:
-    found = attack(method, 7_000, "ci")
+def test_no_attack_within_the_radius_changes_the_answer() -> None:
+    found = attack(10_000, "ci")
     assert found.violations == []
     assert found.promising > 20
     assert found.reached >= 0.8 * found.limited
 
 
-def forms_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(agreed, "stays_ahead", lambda said, best, rank, votes, most, pending: np.ones(most + 1, bool))
-
-
-def keys_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ConsensusRadius, "holding", lambda self, most, pending=0: np.ones(most + 1, bool))
-
-
-def one_vote_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = kept.keyword_radius
-    monkeypatch.setattr(kept, "keyword_radius", lambda *a, **k: real(*a, **k) + 1)
-
-
-def other_keys_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ConsensusRadius, "_holds_around", lambda self, core, most, pending: np.ones(most + 1, bool))
-
-
-@pytest.mark.parametrize(
-    ("method", "plant"),
-    [
-        ("consensus", forms_are_forgotten),
-        ("consensus", keys_are_forgotten),
-        ("consensus", other_keys_are_forgotten),
-        ("absolute", forms_are_forgotten),
-        ("absolute", one_vote_too_many),
-        ("relative", one_vote_too_many),
-    ],
-)
-def test_an_error_planted_in_the_radius_is_caught(method: str, plant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant(monkeypatch)
-    assert attack(method, 20_000, "planted").violations
+@pytest.mark.parametrize(("of", "name"), [(Outcome, "_wording_holds"), (Count, "holding")])
+def test_an_error_planted_in_the_radius_is_caught(of: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of, name, lambda self, votes, most, pending=0: np.ones(most + 1, bool))
+    assert attack(20_000, "planted").violations

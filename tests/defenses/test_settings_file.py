@@ -124,7 +124,7 @@ def test_what_is_written_is_what_is_read(method: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "it must hold keys and values"),
+        ("", "aggregation: is missing; name the method"),
         ("- keyword", "it must hold keys and values"),
         ("settings: {alpha: 0.3}", "aggregation: is missing; name the method: keyword"),
         ("aggregation: keywrod", "aggregation: 'keywrod' must be one of .*did you mean 'keyword'"),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,14 +19,8 @@ from robustrag_integrations import (
     RobustAnswer,
 )
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes, largest_budgets
-from robustrag_integrations.defenses.agreement.reader import ReplyReader
-from robustrag_integrations.defenses.consensus.plan import Consensus
-from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
-from robustrag_integrations.defenses.keyword.counting import KeywordRule, tally_keywords
-from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
-from robustrag_integrations.defenses.voting.counting import tally_votes, vote_holding, vote_radius
-from robustrag_integrations.models.base import Response
+from robustrag_integrations.defenses.agreement.plurality import Count, Rule
+from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 from tests.helpers.brute_force import same
 from tests.helpers.scripted import BARE, ScriptedModel
 
@@ -55,71 +48,31 @@ def _proved(weights: Sequence[int], holding: Callable[[TierVotes], Holding]) -> 
 def voting(rng: random.Random, size: int, weights: list[int]) -> Method:
     options = rng.randint(2, 3)
     said = [rng.choice([None, *range(options), 0, 0, 0]) for _ in range(size)]
-    tally = tally_votes(said, options, weights)
+    rule = Rule(rng.choice([1, 1, 2]), rng.choice(["plurality", "plurality", "majority"]))
+    count = Count(tuple(said), tuple(weights), rule)
     return Method(
         said,
         weights,
         [None, *range(options)],
-        lambda votes: tally_votes(votes, options, weights).winner,
-        _proved(weights, lambda by_tier: vote_holding(tally, said, by_tier)),
-        lambda: vote_radius(tally, said, weights),
+        lambda votes: Count(tuple(votes), tuple(weights), rule).winner,
+        _proved(weights, lambda by_tier: count.holding(by_tier, by_tier.last)),
+        count.radius,
     )
 
 
-def _keyword(rng: random.Random, size: int, weights: list[int], rule: KeywordRule) -> Method:
+def keyword(rng: random.Random, size: int, weights: list[int]) -> Method:
+    beta = rng.choice([None, 1, 2, 3, 5, 9]) if set(weights) == {1} else None
+    alpha = rng.choice([0, 0.2, 0.3, 1 / 3, 0.5, 0.8, 1])
+    threshold = replace(Threshold.of(alpha, beta), least=rng.choice([1, 1, 2]), is_strict=rng.random() < 0.3)
     said = [rng.choice([None, *map(frozenset, ["", "a", "a", "a", "a", "a", "ab", "abc", "b"])]) for _ in range(size)]
-    kept = tally_keywords(said, rule, weights).retained
+    tally = Tally.of(said, threshold, weights)
     return Method(
         said,
         weights,
         SETS,
-        lambda sets: tally_keywords(sets, rule, weights).retained,
-        _proved(weights, lambda by_tier: rule.holding(said, kept, by_tier)),
-        lambda: rule.radius(said, kept, weights),
-    )
-
-
-def absolute(rng: random.Random, size: int, weights: list[int]) -> Method:
-    rule = AbsoluteThreshold.of(rng.choice([0, 0.2, 0.3, 1 / 3, 0.5, 0.8, 1]), rng.choice([1, 2, 3, 5, 9]))
-    return _keyword(rng, size, weights, rule)
-
-
-def relative(rng: random.Random, size: int, weights: list[int]) -> Method:
-    rule = RelativeThreshold.of(rng.choice([0, 0.3, 1 / 3, 0.5, 0.5, 0.6]), rng.choice([1, 2, 2, 3]))
-    return _keyword(rng, size, weights, rule)
-
-
-@cache
-def _settings(share: float, min_support: int) -> ConsensusSettings:
-    return ConsensusSettings.of(share=share, min_support=min_support, prompts=BARE)
-
-
-@cache
-def _reader() -> ReplyReader:
-    return _settings(0.5, 2).reader.for_question("q")
-
-
-@cache
-def _reading(reply: str | None) -> Any:
-    return _reader().read(Response(reply, error=None if reply is not None else "no"))
-
-
-def consensus(rng: random.Random, size: int, weights: list[int]) -> Method:
-    settings = _settings(rng.choice([0.5, 0.5, 0.6]), rng.choice([1, 2, 2, 3]))
-    said = [rng.choice(["a b"] * 12 + ["a", "A b", "b", "b c", None, ""]) for _ in range(size)]
-
-    def of(replies: Sequence[str | None]) -> Consensus:
-        return Consensus.of([_reading(reply) for reply in replies], settings, _reader(), weights)
-
-    seen = of(said)
-    return Method(
-        said,
-        weights,
-        REPLIES,
-        lambda replies: of(replies).text,
-        _proved(weights, lambda by_tier: seen.holding(by_tier, by_tier.last, 0)),
-        seen.radius,
-        same,
+        lambda sets: Tally.of(sets, threshold, weights).kept,
+        _proved(weights, lambda by_tier: tally.holding(by_tier, by_tier.last)),
+        tally.radius,
     )
 
 
@@ -133,8 +86,9 @@ def plan(
         votes = {f"{place}.md": weight for place, weight in enumerate(weights)}
         settings: dict[str, Any] = {
             "quorum": rng.choice([0.0, 0.5]),
-            "min_support": rng.choice([1, 2]),
+            "disagreement": "abstain",
             "weights": votes,
+            **({"min_support": rng.choice([1, 2])} if defense is ConsensusAggregation else {"alpha": 0.5}),
         }
 
         def ask(replies: Sequence[str | None], **rules: Any) -> RobustAnswer | None:
@@ -156,22 +110,22 @@ def plan(
             assert answer.tier_budgets is not None
             return tuple({tier: budget[tier] for tier in dict.fromkeys(tiers)} for budget in answer.tier_budgets)
 
-        return Method(said, weights, replies_of, text, budgets, lambda: 0, _same_claims if "task" in given else same)
+        return Method(said, weights, replies_of, text, budgets, lambda: 0, _same_items if "task" in given else same)
 
     return made
 
 
-def _same_claims(one: str, other: str) -> bool:
+def _same_items(one: str, other: str) -> bool:
     return {*one.casefold().splitlines()} == {*other.casefold().splitlines()}
 
 
-CLAIMS = ["- red mill\n- blue barn", "- red mill", "- blue barn", "- green gate", None, "I don't know", "- Blue barn"]
+ITEMS = ["- red mill\n- blue barn", "- red mill", "- blue barn", "- green gate", None, "I don't know", "- Blue barn"]
 PLANS = {
-    "keyword": plan(KeywordAggregation),
+    "keyword_plan": plan(KeywordAggregation),
     "consensus_plan": plan(ConsensusAggregation),
-    "claims": plan(ConsensusAggregation, CLAIMS, task="list"),
+    "list": plan(ConsensusAggregation, ITEMS, task="list"),
 }
-METHODS = {"voting": voting, "absolute": absolute, "relative": relative, "consensus": consensus}
+METHODS = {"voting": voting, "keyword": keyword}
 
 
 def _choices(tiers: Sequence[str], budget: dict[str, int]) -> Iterator[tuple[int, ...]]:
@@ -231,7 +185,7 @@ def attack(name: str, worlds: int, seed: int, tries: int = 600) -> tuple[int, in
 
 @pytest.mark.parametrize("name", METHODS)
 def test_no_attack_within_a_budget_changes_the_answer(name: str) -> None:
-    proved, beyond, reached, violations = attack(name, 120 if name == "consensus" else 400, 1)
+    proved, beyond, reached, violations = attack(name, 400, 1)
     print(f"{name}: {proved} budgets proved, {len(violations)} violations; of {beyond} beyond, {reached} are broken")
     assert violations == []
     assert proved > 60

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 
 import numpy as np
 
 from robustrag_integrations.defenses.decoding import DECODING
 from robustrag_integrations.defenses.decoding.token_choice import ONE, choose_token, fixed_point, step_radius
-from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
-from robustrag_integrations.defenses.keyword.counting import KeywordRule, keyword_radius, tally_keywords
-from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
+from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 
-RULES: dict[str, KeywordRule] = {
-    **{f"{a}, {b}": AbsoluteThreshold.of(a, b) for a, b in ((0.2, 3), (0.3, 3), (0.4, 4), (0.5, 5), (0.5, 10))},
-    **{f"share {share}": RelativeThreshold.of(share, 2) for share in (0.5, 0.67)},
+RULES: dict[str, Threshold] = {
+    **{f"{a}, {b}": Threshold.of(a, b) for a, b in ((0.2, 3), (0.3, 3), (0.4, 4), (0.5, 5), (0.5, 10))},
+    "more than half": Threshold(Fraction(1, 2), None, 2, is_strict=True),
 }
 SLACK = round(DECODING.default("slack") * ONE)
 
 
-def keyword(agreeing: int, others: int, rule: KeywordRule) -> int:
+def keyword(agreeing: int, others: int, rule: Threshold) -> int:
     """The radius when so many groups say the same, and the others something different each."""
     said = [{"paris"}] * agreeing + [{f"word{n}"} for n in range(others)]
-    tally = tally_keywords(said, rule)
-    if "paris" not in tally.retained:
-        return 0
-    return keyword_radius(tally.retained, said, rule)
+    tally = Tally.of(said, rule)
+    return tally.radius() if "paris" in tally.kept else 0
 
 
 def keyword_by_groups() -> str:

@@ -154,6 +154,15 @@ def test_every_class_that_is_drawn_has_a_style_on_the_page_and_in_a_notebook(mad
     assert {"line", "drill", "hit", "hijacked", "failed"} <= drawn
 
 
+@pytest.mark.parametrize(("correct", "shown"), [(1.0, "correct"), (0.0, "abstained")])
+def test_an_abstention_is_listed_as_right_where_it_is(
+    made_rows: list[dict[str, Any]], correct: float, shown: str
+) -> None:
+    row = next(row for row in made_rows if row["error"] is None)
+    scores = {**row["scores"], "correct": correct, "hijacked": False, "both": False, "abstained": True}
+    assert {"correct", "abstained"} & _classes(list_line({**row, "scores": scores}).children[0]) == {shown}
+
+
 def _classes(node: Element | str) -> set[str]:
     if isinstance(node, str):
         return set()

@@ -45,16 +45,27 @@ def test_passages_without_an_origin_share_a_group_as_soon_as_others_have_one() -
 
 
 def test_the_document_that_a_framework_cut_a_passage_from_is_its_origin_if_nothing_names_one() -> None:
-    passages = [Passage("a", document_id="d"), Passage("b", document_id="d"), Passage("c", document_id="e", source="d")]
-    assert ranks(passages) == [(0, 1, 2)]
-    assert [p.origin.name for p in passages] == ["d", "d", "d"]
+    passages = [Passage("a", document_id="d"), Passage("b", document_id="d"), Passage("c", document_id="e")]
+    assert ranks(passages) == [(0, 1), (2,)]
+    assert [p.origin.name for p in passages] == ["d", "d", "e"]
+    assert Passage("c", document_id="e", source="d").origin.name == "d"
+
+
+def test_documents_of_unknown_origin_share_one_vote_beside_any_that_has_one() -> None:
+    unknown = [Passage(f"chunk {n}", document_id=f"d{n}", metadata={"page": n, "id": n}) for n in range(6)]
+    unknown += [Passage("chunk 6", metadata={"doc_id": "d6"}), Passage("chunk 7", metadata={"page": 7})]
+    named = sourced("a.txt", "b.txt", "c.txt")
+    assert ranks([*unknown, *named]) == [tuple(range(8)), (8,), (9,), (10,)]
+    assert len(isolate(unknown)) == 8
+    assert "8 of 11 passages have no origin; they share one group" in grouping_warnings(
+        isolate([*unknown, *named]), "origin"
+    )
 
 
 def test_any_other_text_is_a_metadata_entry_and_who_lacks_it_shares_a_group() -> None:
     people = ["Ann", None, "Bo", "Ann", None]
     passages = [Passage("x", source=str(i), metadata={"author": who} if who else {}) for i, who in enumerate(people)]
     assert ranks(passages, by="author") == [(0, 3), (1, 4), (2,)]
-    assert ranks(passages, by="editor") == [(0, 1, 2, 3, 4)]
     assert ranks(passages, by="source") == [(i,) for i in range(5)]
     assert "2 of 5 passages have no author; they share one group" in grouping_warnings(
         isolate(passages, by="author"), "author"
@@ -85,7 +96,20 @@ def test_a_misspelt_unit_is_an_error_that_names_the_right_one(given: str, meant:
         KeywordAggregation(CallableModel(lambda prompt: "x"), group_by=given)
     isolate(["a"], by=lambda passage: passage.metadata.get(given))
     for entry in ("author", "original", "website", "page", "side"):
-        isolate(["a"], by=entry)
+        isolate([Passage("a", metadata={entry: "b"})], by=entry)
+
+
+def test_an_entry_that_no_passage_has_ever_had_is_an_error_that_names_those_there_are() -> None:
+    passages = [Passage("a", source="a.txt", metadata={"squad": "red", "_private": 1}), Passage("b", source="b.txt")]
+    with pytest.raises(
+        ValueError, match="group_by='sqad': no passage has an entry of that name; there are 'squad', 'source'"
+    ):
+        isolate(passages, by="sqad")
+    assert ranks(passages, by="squad") == [(0,), (1,)]
+    later = isolate(passages[1:] * 2, by="squad")
+    assert [len(group.passages) for group in later] == [2]
+    assert "2 of 2 passages have no squad; they share one group" in grouping_warnings(later, "squad")
+    assert isolate([], by="sqad") == ()
 
 
 # Sites

@@ -157,4 +157,4 @@ def test_weights_of_a_site_are_found_under_any_of_its_addresses() -> None:
     answer = weighed.answer("Who?", [Passage("a", source="http://x.co.uk/1"), *HONEST], choices=["a", "b"])
     assert [group.votes for group in answer.groups] == [3, 1, 1, 1, 1, 1]
     with pytest.raises(ValueError, match="another spelling"):
-        MajorityVoting(model, group_by="site", weights={"a.x.co.uk/": 0, "b.x.co.uk/": 2})
+        MajorityVoting(model, group_by="site", weights={"https://a.x.co.uk/": 0, "https://b.x.co.uk/": 2})

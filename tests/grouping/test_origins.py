@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.grouping.metadata import FIELDS, origin_in
+from robustrag_integrations.grouping.metadata import FIELDS, names_in
 from robustrag_integrations.grouping.origins import origin_named
+from robustrag_integrations.grouping.passages import Passage
 
 ONE = [
     ["x.com/a#2", "http://x.com/a", "https://x.com/a", "HTTPS://X.COM/a/", "//x.com/a", "http:x.com/a", "ws://x.com/a"],
@@ -134,7 +135,10 @@ def test_hostile_lengths_take_linear_time(text: str) -> None:
 @pytest.mark.parametrize(
     ("metadata", "name"),
     [
-        ({"source": "3", "file_path": "/a/b.pdf", "page": 3}, "/a/b.pdf"),  # LlamaIndex's PyMuPDFReader
+        (
+            {"file_path": "handbook.pdf", "source": "/uploads/b.pdf", "page": 3},
+            "/uploads/b.pdf",
+        ),  # LangChain's PyPDFLoader
         ({"page_label": "1", "file_name": "b.pdf"}, "b.pdf"),  # its PDFReader
         ({"URL": "https://x.com/a"}, "x.com/a"),  # its BeautifulSoupWebReader
         ({"title": "News", "link": "https://x.com/a"}, "x.com/a"),  # RSS
@@ -160,20 +164,20 @@ def test_hostile_lengths_take_linear_time(text: str) -> None:
     ],
 )
 def test_the_first_entry_that_names_anything_is_the_origin(metadata: dict[Any, Any], name: str | None) -> None:
-    found = origin_in(metadata)
-    assert (found.name if found else None) == name
+    origin = Passage("text", metadata=metadata).origin
+    assert (origin.name if origin else None) == name
 
 
 def test_the_order_of_entries_is_fixed() -> None:
     everything = {name: f"by {name}" for name in reversed(FIELDS)}
     for name in FIELDS:
-        assert origin_in(everything).name == f"by {name}"
+        assert names_in(everything)[0][1].name == f"by {name}"
         del everything[name]
 
 
 def test_metadata_that_holds_itself_or_much_more_is_looked_through_up_to_a_bound() -> None:
     itself: dict[str, Any] = {"title": "x"}
     itself["within"] = itself
-    assert origin_in(itself) is None
-    assert origin_in({str(i): {"n": {}} for i in range(10_000)}) is None
-    assert origin_in({"metadata": '{"a": ' * 50_000}) is None
+    assert not names_in(itself)
+    assert not names_in({str(i): {"n": {}} for i in range(10_000)})
+    assert not names_in({"metadata": '{"a": ' * 50_000})

@@ -23,8 +23,9 @@ from robustrag_integrations import (
 from robustrag_integrations.grouping.votes import VoteRules
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
-WIKI = "wiki.corp.example"
-DOOR = [Passage("7411", source=f"https://{WIKI}/door"), *(Passage("9000", source=f"blog{i}.net/x") for i in range(9))]
+HOST = "wiki.corp.example"
+WIKI = f"https://{HOST}"
+DOOR = [Passage("7411", source=f"{WIKI}/door"), *(Passage("9000", source=f"blog{i}.net/x") for i in range(9))]
 ASKED = ScriptedModel(lambda text: text, lambda prompt: prompt)
 
 
@@ -41,24 +42,28 @@ def tiers_of(passages: Sequence[Passage], tiers: Any, **rules: Any) -> list[str 
 
 
 def test_a_tier_is_named_by_page_folder_host_or_site_and_everybody_else_is_other() -> None:
-    tiers = {"corp.example": "corp", WIKI: "internal", f"https://{WIKI}/drafts/": "drafts", "policies/": "policy"}
+    tiers = {"https://corp.example": "corp", WIKI: "internal", f"{WIKI}/drafts/": "drafts", "policies/": "policy"}
     tiers |= {"wiki": "internal", "handbook.zip": "policy"}
     sources = {
-        f"https://{WIKI}/door?v=1": "internal",
-        f"HTTP://{WIKI.upper()}/drafts/door": "drafts",
+        f"{WIKI}/door?v=1": "internal",
+        f"HTTP://{HOST.upper()}/drafts/door": "drafts",
         "https://news.corp.example/": "corp",
-        f"https://evil.example/{WIKI}/door": "other",
-        f"https://{WIKI}.evil.example/": "other",
-        f"https://not{WIKI}/": "corp",
+        f"https://evil.example/{HOST}/door": "other",
+        f"{WIKI}.evil.example/": "other",
+        f"https://not{HOST}/": "corp",
         "https://notcorp.example/": "other",
         "policies/2024/leave.md": "policy",
         "uploads/policies/leave.md": "other",
         "../policies/leave.md": "other",
         "https://evil.wiki/door": "other",
         "https://evil.zip/handbook.zip": "other",
-        f"uploads/{WIKI}/door.md": "other",
-        f"./{WIKI}/door.md": "other",
-        f"file:///{WIKI}/door.md": "other",
+        f"uploads/{HOST}/door.md": "other",
+        f"./{HOST}/door.md": "other",
+        f"{HOST}/door.md": "other",
+        f"{HOST}/": "other",
+        f"ftp://{HOST}/door": "other",
+        f"//{HOST}/door": "other",
+        f"file:///{HOST}/door.md": "other",
         "policies": "policy",
         "handbook.zip": "policy",
     }

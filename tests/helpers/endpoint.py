@@ -51,12 +51,12 @@ def serving(served: Service, **doors: Any) -> Iterator[str]:
 
 
 @contextmanager
-def running(app: Any) -> Iterator[str]:
-    """The address of an application on loopback."""
+def running(app: Any, **options: Any) -> Iterator[str]:
+    """The address of an application on loopback; the options are `configured`'s."""
     from robustrag_integrations.serve.server import bound, configured
 
     with bound("127.0.0.1", 0) as listening:
-        server = configured(app, last_seconds=1)
+        server = configured(app, last_seconds=1, **options)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started and thread.is_alive():

@@ -1,7 +1,7 @@
 """Attacks on radii by the million, without the plan around what is counted: `tests/defenses/test_radius.py` has that.
 
-Relative thresholds are attacked by arrays of replies, held against the definition; a consensus by the code that makes
-its text. Groups have one vote, or several.
+Thresholds are attacked by arrays of replies, held against the definition; a consensus by the code that makes its text.
+Groups have one vote, or several.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from robustrag_integrations.defenses.agreement.plurality import Rule
 from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.consensus.reading import Said
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.keyword.counting import keyword_radius, tally_keywords
+from robustrag_integrations.defenses.keyword.threshold import Tally
 from robustrag_integrations.plans.asking import Reading
 from tests.helpers.brute_force import same
 from tests.helpers.scripted import BARE
@@ -54,13 +54,13 @@ class Radii:
         )
 
 
-def attack_relative(found: Radii, rng: random.Random, draws: np.random.Generator, most: int = 768) -> None:
-    """One world of a relative threshold, attacked within the radius and just beyond it."""
+def attack_threshold(found: Radii, rng: random.Random, draws: np.random.Generator, most: int = 768) -> None:
+    """One world of a threshold, attacked within the radius and just beyond it."""
     world = SmallTally.random(rng, weighted=rng.random() < 0.5)
-    tally = tally_keywords(world.sets, world.rule, world.weights)
-    radius = keyword_radius(tally.retained, world.sets, world.rule, world.weights)
+    tally = Tally.of(world.sets, world.rule, world.weights)
+    radius = tally.radius()
     clean = world.kept(world.bits)
-    assert tally.retained == tuple(w for w, kept in zip(WORDS, clean, strict=True) if kept)
+    assert tally.kept == tuple(w for w, kept in zip(WORDS, clean, strict=True) if kept)
     found.worlds += 1
     for places in places_of(world.votes, radius, draws, 6):
         replies = world.attacked(places, most, draws)
@@ -130,7 +130,7 @@ def attack_consensus(found: Radii, rng: random.Random, draws: np.random.Generato
 
 
 ATTACKS: dict[str, Callable[[Radii, random.Random, np.random.Generator], None]] = {
-    "relative": attack_relative,
+    "threshold": attack_threshold,
     "consensus": attack_consensus,
 }
 

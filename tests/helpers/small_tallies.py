@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
+from robustrag_integrations.defenses.keyword.threshold import Threshold
 
 WORDS = "abcdxy"  # no group says x or y before it is replaced
 Bits = NDArray[np.int64]  # [..., groups, words]
@@ -26,7 +27,7 @@ class SmallTally:
     """
 
     sets: tuple[frozenset[str] | None, ...]
-    rule: RelativeThreshold
+    rule: Threshold
     weights: tuple[int, ...] | None
 
     @classmethod
@@ -35,10 +36,11 @@ class SmallTally:
         said: list[Collection[str] | None] = ["a", "a", "a", "ab", "ab", "abc", "b", "c", "cd", "d", "", None]
         agreed = rng.choice(["a", "ab", "a"])
         sets = [agreed if rng.random() < 0.6 else rng.choice(said) for _ in range(groups)]
-        share = rng.choice([0, 0.3, 0.4, 0.5, 0.5, 0.6, 0.75])
+        alpha = Fraction(rng.choice(["0", "0.2", "0.3", "0.4", "0.5", "0.5", "0.6", "0.75", "1"]))
+        beta = None if weighted or rng.random() < 0.3 else rng.choice([1, 2, 3, 4, 9])
         return cls(
             tuple(None if s is None else frozenset(s) for s in sets),
-            RelativeThreshold.of(share, rng.choice([1, 2, 2, 2, 3])),
+            Threshold(alpha, beta, rng.choice([1, 1, 1, 2, 3]), is_strict=rng.random() < 0.3),
             tuple(rng.choice([1, 1, 2, 3]) for _ in sets) if weighted else None,
         )
 
@@ -48,32 +50,40 @@ class SmallTally:
 
     @property
     def bits(self) -> Bits:
-        """[groups, words]."""
-        return np.array([[w in (said or ()) for w in WORDS] for said in self.sets], np.int64)
+        """[groups, words and whether the group answers]."""
+        return np.array([[*(w in (said or ()) for w in WORDS), said is not None] for said in self.sets], np.int64)
 
     def kept(self, said: Bits, corrupted: int = 0) -> NDArray[np.bool_]:
-        """[..., words], which are retained; written from the definition.
+        """[..., words], which are kept; written from the definition.
 
         Args:
-            said: [..., groups, words].
+            said: [..., groups, words and whether the group answers].
             corrupted: groups, of one vote, that come after this world's own.
         """
         counts = (said * np.array([*self.votes, *[1] * corrupted])[:, None]).sum(axis=-2)
-        strongest = counts.max(axis=-1, keepdims=True)
-        share = self.rule.share
-        kept: NDArray[np.bool_] = (share.denominator * counts > share.numerator * strongest) & (
-            counts >= self.rule.min_support
-        )
+        count, answering = counts[..., :-1], counts[..., -1:]
+        alpha, rule = self.rule.alpha, self.rule
+        lead = alpha.denominator * count - alpha.numerator * answering
+        reached = lead > 0 if rule.is_strict else lead >= 0
+        if rule.beta is not None:
+            reached |= count >= rule.beta
+        kept: NDArray[np.bool_] = reached & (count >= rule.least)
         return kept
 
     def attacked(self, places: Sequence[int], count: int, draws: np.random.Generator) -> Bits:
         """Replies with these groups replaced: every reply of theirs if there are no more than `count`, else so many."""
-        size = len(places) * len(WORDS)
+        each = len(WORDS) + 1
+        size = len(places) * each
         codes = np.arange(2**size) if 2**size <= count else draws.integers(0, 2**size, count)
         new = (codes[:, None] >> np.arange(size)) & 1
         replies: Bits = np.repeat(self.bits[None], len(codes), axis=0)
-        replies[:, list(places)] = new.reshape(len(codes), len(places), len(WORDS))
+        replies[:, list(places)] = silenced(new.reshape(len(codes), len(places), each))
         return replies
+
+
+def silenced(said: Bits) -> Bits:
+    """Replies of which those that do not answer say nothing."""
+    return said * said[..., -1:]
 
 
 def places_of(votes: Sequence[int], limit: int, draws: np.random.Generator, most: int) -> list[tuple[int, ...]]:

@@ -14,11 +14,13 @@ from typing import Any
 
 import numpy as np
 
+from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.agreement.list_certificate import list_certification_plan
+from robustrag_integrations.defenses.agreement.lists import ListSettings, list_plan
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
@@ -36,6 +38,7 @@ from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Scores
+from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Plan, Reply, Request, Score
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.keys import key_of
@@ -158,7 +161,7 @@ class _Quick:
 class _QuickReader:
     """A reader of responses that reads each one once."""
 
-    def __init__(self, reader: ReplyReader) -> None:
+    def __init__(self, reader: Any) -> None:
         self._reader = reader.for_question("q")
         self.read = lru_cache(maxsize=None)(self._reader.read)
 
@@ -201,11 +204,8 @@ def text_performer(evil: dict[str, Any], said: dict[str, Any], final: dict[str, 
 KEYWORD_MOVES = ["a", "b", "a b", "a b c", "c", "x", "a x", "b c x", "b c", "x y", "a b c x", "I don't know", "", None]
 
 
-def keyword_world(rng: random.Random, *, agreeing: bool = False, relative: bool = False) -> World:
-    """Keyword aggregation; `agreeing`: most groups say the same, and any other set of keywords is another answer.
-
-    With `relative` the threshold is relative to the strongest keyword.
-    """
+def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
+    """Keyword aggregation; `agreeing`: most groups say the same, and any other set of keywords is another answer."""
     setting = _setting(rng, agreeing)
     replies = ["a"] * (18 if agreeing else 8) + ["a b"] * 4 + ["b", "c", "b c", "I don't know", None, ""]
     said = Memo(lambda _: rng.choice(replies))
@@ -213,16 +213,14 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False, relative: bool 
     final = Memo(lambda text: "right" if "a" in text.split("]")[0] and rng.random() < 0.8 else rng.choice(answers))
     if agreeing:
         final = Memo(lambda text: text)
-    if relative:
-        threshold = {"share": rng.choice([0.3, 0.5, 0.5, 0.6, 0.7]), "min_support": rng.choice([1, 2, 2, 3])}
+    more: dict[str, Any] = {"extractor": split, "prompts": BARE, "quorum": rng.choice([0.0, 0.3, 0.5, 0.7])}
+    more["disagreement"] = "abstain"
+    more["final"] = rng.choice(["always", "always", "always", "never"])
+    if rng.random() < 0.3:
+        settings = KeywordSettings.of_majority(rng.choice([1, 2, 2, 3]), min_words=1, **more)
     else:
-        threshold = {"alpha": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7]), "beta": rng.choice([2, 3, 4, 9])}
-    settings = KeywordSettings.of(
-        **threshold,
-        extractor=split,
-        prompts=BARE,
-        quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
-    )
+        alpha, beta = rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7]), rng.choice([2, 3, 4, 9])
+        settings = KeywordSettings.of(alpha=alpha, beta=beta, **more)
     quick: Any = _Quick(settings)
     quick.reader = _QuickReader(settings.reader)
     references = ("right",)
@@ -235,53 +233,55 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False, relative: bool 
 
     def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
         try:
-            return driven(keyword_plan("q", groups, quick), text_performer(evil, said, final))
+            return driven(keyword_plan("q", groups, quick, rules=VoteRules()), text_performer(evil, said, final))
         except ModelError:
             return None
 
     return World(**setting, references=references, certify=certify, answer=answer, moves=KEYWORD_MOVES)
 
 
-def relative_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Keyword aggregation with a threshold relative to the strongest keyword."""
-    return keyword_world(rng, agreeing=agreeing, relative=True)
+LIST_MOVES: list[object] = [
+    "- x",
+    "X",
+    "x\ny",
+    "- x\n- y",
+    "y",
+    "z",
+    "Z",
+    "x\nz",
+    "y\nz",
+    "x\ny\nz",
+    "wagon",
+    "Wagon\nx",
+]
+LIST_MOVES += ["I don't know", "", None]
 
 
-WRITTEN_MOVES = ["x", "X", "x y", "X Y", "X y", "Y", "y x", "x X", "Z", "z", "x Z", "X Y W", "I don't know", "", None]
-
-
-def written_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Keyword aggregation over runs of words in several spellings; the answer is whatever the final prompt lists."""
+def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
+    """Lists; `agreeing`: most groups give the same items."""
     setting = _setting(rng, agreeing)
-    many = rng.choice(["x", "X", "X Y", "x y", "X Y W"])
-    replies = [many] * (22 if agreeing else 12) + ["X"] * 3 + ["X Y"] * 3
-    replies += ["x", "x y", "y", "X y", "x Y w", "I don't know", None, ""]
-    said = Memo(lambda _: rng.choice(replies))
-    final = Memo(lambda text: text if agreeing else rng.choice([text, "right", "right a"]))
-    absolute = {"alpha": rng.choice([0.2, 0.3, 0.4, 0.5, 0.6]), "beta": rng.choice([2, 3, 4, 9])}
-    relative = {"share": rng.choice([0.3, 0.5, 0.6]), "min_support": rng.choice([1, 2, 2, 3])}
-    settings = KeywordSettings.of(
-        **rng.choice([absolute, relative]),
-        final=rng.choice(["auto", "never"]),
-        prompts=BARE,
-        quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
+    many = rng.choice(["wagon", "Wagon\n- x", "x\ny", "- x"])
+    replies = (
+        [many] * (40 if agreeing else 9) + ["x"] * 2 + ["- x\n- y", "wagon\nx", "Wagon", "y", "I don't know", None, ""]
     )
-    quick: Any = _Quick(settings)
-    quick.reader = _QuickReader(settings.reader)
-    references = ("right",)
+    said = Memo(lambda _: rng.choice(replies))
+    quorum = rng.choice([0.0, 0.3, 0.5, 0.7])
+    settings = ListSettings(rng.choice([1, 2, 2, 3]), BARE, Quorum(quorum), is_abstention, "abstain", "abstain")
+    quick: Any = _Quick(settings, read=settings.read)
+    references = ("x",)
 
     def certify() -> tuple[Certification, ...]:
-        model = ScriptedModel(said.__getitem__, final.__getitem__)
-        plan = keyword_certification_plan(_question(setting, references), settings)
-        return text_run("keyword", _question(setting, references), plan, model, setting["metric"], {}).run()
+        question = _question(setting, references)
+        plan = list_certification_plan(question, settings, same_batches=rng.random() < 0.3)
+        return text_run("list", question, plan, ScriptedModel(said.__getitem__), setting["metric"], {}).run()
 
     def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
         try:
-            return driven(keyword_plan("q", groups, quick), text_performer(evil, said, final))
+            return driven(list_plan("q", groups, quick, rules=VoteRules()), text_performer(evil, said, {}))
         except ModelError:
             return None
 
-    return World(**setting, references=references, certify=certify, answer=answer, moves=WRITTEN_MOVES)
+    return World(**setting, references=references, certify=certify, answer=answer, moves=LIST_MOVES)
 
 
 WORDINGS = ("Xylo", "xylo", "The Xylo", "Xylo.")  # of one key

@@ -37,6 +37,8 @@ QUESTION_MESSAGES = {"messages": [HumanMessage(QUESTION)]}
 class GullibleAgent(BaseChatModel):
     """Searches first, then does whatever the search result tells it to do."""
 
+    argument: str = "query"
+
     @property
     def _llm_type(self) -> str:
         return "gullible-agent"
@@ -47,7 +49,7 @@ class GullibleAgent(BaseChatModel):
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
         results = [m for m in messages if isinstance(m, ToolMessage)]
         if not results:
-            reply = _calling("search", {"query": QUESTION})
+            reply = _calling("search", {self.argument: QUESTION})
         elif "send_money" in str(results[-1].content):
             reply = _calling("send_money", {})
         else:
@@ -134,19 +136,6 @@ async def test_the_middleware_does_so_for_a_plain_retriever_tool(
     assert message.artifact["robustness"]["radius"] == 1
     assert len(recorder.named("group:")) == 6
     assert len(recorder.roots()) == 1
-
-
-def test_joined_content_is_one_group(
-    web: ListRetriever, send_money: BaseTool, caplog: pytest.LogCaptureFixture
-) -> None:
-    honest = ListRetriever(documents=truthful())
-    middleware: Any = RobustRetrievalMiddleware(Reader())
-    state = create_agent(GullibleAgent(), [plain_tool(honest, "content")], middleware=[middleware]).invoke(
-        QUESTION_MESSAGES  # type: ignore[arg-type]
-    )
-    report = last_tool_message(state).artifact["robustness"]
-    assert (len(report["groups"]), report["radius"]) == (1, 0)
-    assert "response_format='content_and_artifact'" in caplog.text
 
 
 def echo_tool(result: Any) -> BaseTool:

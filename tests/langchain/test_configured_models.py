@@ -13,7 +13,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
 from pydantic import PrivateAttr
 
-from langchain_robustrag import create_robust_documents_chain, find_undefended
+from langchain_robustrag import create_robust_documents_chain
 from tests.helpers.openai_server import LoopbackServer
 from tests.langchain.fakes import PROMPT, QUESTION, read, truthful
 
@@ -183,4 +183,3 @@ def test_a_chain_whose_model_the_config_chooses_can_be_looked_at() -> None:
     )
     assert chain.config_specs == []
     assert chain.get_input_jsonschema()["required"] == ["context", "input"]
-    assert find_undefended(chain) == []

@@ -48,6 +48,16 @@ def test_where_nobody_names_a_file_the_answer_says_so() -> None:
     assert any("names its origin" in w for w in answer(chunks(10)).warnings)
 
 
+@pytest.mark.parametrize("entry", ["file_path", "url", "Path", "document_name"])
+def test_an_author_chooses_no_weight_beside_the_loaders_source(entry: str) -> None:
+    planted = Document(EVIL, metadata={"title": "x", entry: "https://0.example/", "source": "/uploads/evil.pdf"})
+    rules = VoteRules(weights={"https://0.example": 20})
+    found = answer([planted, *honest(3)], votes=rules, aggregation="consensus", final=None)
+    assert sorted(g.votes for g in found.groups) == [1, 1, 1, 20]
+    assert "Paris" in found.text
+    assert any("/uploads/evil.pdf" in w and "name different origins" in w for w in found.warnings)
+
+
 def test_one_document_that_fills_the_retrieval_is_said_to_decide_alone() -> None:
     found = answer(chunks(10, source="long.pdf"))
     assert found.radius == 0
@@ -76,7 +86,7 @@ def test_copies_under_several_names_are_warned_of_and_may_have_one_vote() -> Non
 
 def test_weights_by_source_decide_and_count() -> None:
     documents = [*honest(2), Document(EVIL, metadata={"source": "https://forum.example/1"})]
-    found = answer(documents, votes=VoteRules(weights={"forum.example/1": 0}), alpha=0.5)
+    found = answer(documents, votes=VoteRules(weights={"https://forum.example/1": 0}), alpha=0.5)
     assert len(found.groups) == 2
     assert found.radius_unit == "votes"
 

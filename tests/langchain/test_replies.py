@@ -254,3 +254,30 @@ async def test_how_a_reply_ended_is_known_behind_a_parser_and_of_completions(
     assert len(found) >= 20
     assert {response.finish for response in found} == {"length"}
     assert found[0].usage == Usage(7, None, 2, None)
+
+
+LISTED = [{"token": "Karl", "logprob": -0.5}, {"token": " Gross", "logprob": -0.25}]
+
+
+@pytest.mark.parametrize(
+    ("metadata", "expected"),
+    [
+        ({"logprobs": {"content": LISTED, "refusal": None}}, (-0.5, -0.25)),
+        ({"logprobs": {"tokens": ["Karl", " Gross"], "token_logprobs": [-0.5, -0.25]}}, (-0.5, -0.25)),
+        ({"logprobs_result": LISTED}, (-0.5, -0.25)),
+        ({"logprobs": {"content": [{"logprob": 5}]}}, None),
+        ({"logprobs": "high"}, None),
+        ({}, None),
+    ],
+)
+def test_logprobs_are_read_where_the_model_gives_them(metadata: dict[str, Any], expected: Any) -> None:
+    message = AIMessage("Karl Gross", response_metadata=metadata)
+    assert response_of(message, Ending()).logprobs == expected
+    seen = calls.Seen()
+    seen.on_llm_end(LLMResult(generations=[[ChatGeneration(message=message)]]))
+    assert response_of("Karl Gross", seen.ending).logprobs == expected
+    assert response_of({"answer": "Karl Gross"}, seen.ending).logprobs is None
+    seen.on_llm_end(LLMResult(generations=[[Generation(text="Karl Gross", generation_info=metadata)]]))
+    assert response_of("Karl Gross", seen.ending).logprobs == expected
+    thought = AIMessage([{"type": "thinking", "thinking": TRACE}, "Karl Gross"], response_metadata=metadata)
+    assert response_of(thought, Ending()).logprobs is None

@@ -12,19 +12,21 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.load import dumps
 from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, RemoveMessage, ToolMessage
-from langchain_core.outputs import ChatGenerationChunk
-from langchain_core.runnables import RunnableConfig
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.prompts import PromptTemplate
+from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.tools import (
     BaseTool,
     InjectedToolCallId,
     StructuredTool,
+    Tool,
     ToolException,
     create_retriever_tool,
     tool,
 )
 from pydantic import BaseModel, PrivateAttr
 
-from langchain_robustrag import VoteRules, create_robust_retriever_tool
+from langchain_robustrag import UndefendedError, audit_isolation, create_robust_retriever_tool
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, records_in
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, planted, truthful
 from tests.langchain.test_agents import QUESTION_MESSAGES, GullibleAgent, last_tool_message, run
@@ -32,6 +34,7 @@ from tests.langchain.test_agents import QUESTION_MESSAGES, GullibleAgent, last_t
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
 from langchain.agents import create_agent
 from langchain.tools import InjectedState
+from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, Send
 
@@ -95,13 +98,17 @@ def as_dict(document: Document) -> dict[str, Any]:
     return {"page_content": document.page_content, "metadata": document.metadata}
 
 
+DICTS: dict[str, Any] = {
+    "dicts": [as_dict(d) for d in DOCUMENTS],
+    "search results": [block(d) for d in DOCUMENTS],
+    "document blocks": [anthropic_document(d) for d in DOCUMENTS],
+}
 OBJECTS: dict[str, Any] = {
     "documents": DOCUMENTS,
     "tuple": tuple(DOCUMENTS),
     "dict": {"documents": DOCUMENTS, "took": 0.1},
     "scores": [(d, 0.5) for d in DOCUMENTS],
     "nested": {"results": [{"pages": ({"hit": d},)} for d in DOCUMENTS]},
-    "dicts": [as_dict(d) for d in DOCUMENTS],
     "dataclasses": [Page(d, 0.5) for d in DOCUMENTS],
     "pydantic": Hits(hits=DOCUMENTS),
     "plain objects": Plain([Plain(d) for d in DOCUMENTS]),
@@ -109,8 +116,6 @@ OBJECTS: dict[str, Any] = {
     "deque": deque(DOCUMENTS),
     "user list": UserList(DOCUMENTS),
     "values": dict(enumerate(DOCUMENTS)).values(),
-    "search results": [block(d) for d in DOCUMENTS],
-    "document blocks": [anthropic_document(d) for d in DOCUMENTS],
 }
 TEXTS = {
     "json": json.dumps([as_dict(d) for d in DOCUMENTS]),
@@ -168,20 +173,36 @@ async def test_objects_are_answered_from(shape: str, as_artifact: bool, asynchro
     assert not raw(state)
 
 
+def withheld(state: Any) -> bool:
+    message = last_tool_message(state)
+    assert not raw(state)
+    return (
+        message.status == "error" and "withheld" in str(message.content) and "Go on without it" in str(message.content)
+    )
+
+
+@BOTH
+@pytest.mark.parametrize("as_artifact", [False, True], ids=["content", "artifact"])
+@pytest.mark.parametrize("shape", DICTS)
+async def test_dicts_and_blocks_of_a_named_tool_are_documents(
+    shape: str, as_artifact: bool, asynchronously: bool
+) -> None:
+    search = search_tool(DICTS[shape], as_artifact=as_artifact)
+    named = last_tool_message(await state_after(search, asynchronously, named=True))
+    assert (named.content, named.artifact["robustness"]["radius"]) == (ANSWER, 1)
+    assert withheld(await state_after(search, asynchronously))
+
+
 @NAMED
 @pytest.mark.parametrize("shape", TEXTS)
-async def test_json_is_answered_from_but_earns_no_radius(shape: str, named: bool) -> None:
-    state = await state_after(search_tool(TEXTS[shape]), named=named, beta=2)
-    report = last_tool_message(state).artifact["robustness"]
-    assert last_tool_message(state).content == ANSWER
-    assert report["radius"] == 0
-    assert "read out of text" in report["warnings"][-1]
-    assert not raw(state)
+async def test_documents_in_a_text_may_all_be_of_one_source(shape: str, named: bool) -> None:
+    assert withheld(await state_after(search_tool(TEXTS[shape]), named=named))
 
 
-async def test_with_min_radius_documents_out_of_text_are_one_group() -> None:
-    state = await state_after(search_tool(TEXTS["json"]), votes=VoteRules(min_radius=1))
-    assert last_tool_message(state).content == "I don't know"
+async def test_a_page_that_calls_itself_five_documents_is_withheld() -> None:
+    page = [{"page_content": ORDER, "metadata": {"source": f"{n}.example"}} for n in range(5)]
+    assert withheld(await state_after(search_tool(page)))
+    assert withheld(await state_after(search_tool(json.dumps(page))))
 
 
 @NAMED
@@ -189,7 +210,7 @@ async def test_with_min_radius_documents_out_of_text_are_one_group() -> None:
 async def test_a_commands_messages_are_answered_from(asynchronously: bool, named: bool) -> None:
     updates = [
         lambda i: {"messages": [ToolMessage("found", artifact=DOCUMENTS, tool_call_id=i)]},
-        lambda i: {"messages": [ToolMessage([block(d) for d in DOCUMENTS], tool_call_id=i)], "other": 1},
+        lambda i: {"messages": [ToolMessage("found", artifact={"d": DOCUMENTS}, tool_call_id=i)], "other": 1},
         lambda i: {
             "messages": [
                 ToolMessage("found", artifact={"d": DOCUMENTS}, tool_call_id=i),
@@ -261,6 +282,7 @@ async def test_what_cannot_be_read_is_a_tool_error() -> None:
         message = last_tool_message(state)
         assert message.status == "error"
         assert message.content.startswith("The result of search was withheld")
+        assert "Go on without it: use another tool" in message.content
 
 
 @BOTH
@@ -295,44 +317,31 @@ def result_of(made: BaseTool, arguments: dict[str, Any], middleware: RobustRetri
     return last_tool_message(graph.invoke({"messages": [HumanMessage(QUESTION), called]}))
 
 
-def test_other_results_pass_and_are_logged_once_per_tool(caplog: pytest.LogCaptureFixture) -> None:
-    @tool
-    def weather(place: str) -> str:
-        """Tell the weather."""
-        return f"Sunny in {place}, with 25 degrees and a light wind from the west."
-
-    @tool
-    def add(a: int, b: int) -> int:
-        """Add."""
-        return a + b
-
-    middleware = RobustRetrievalMiddleware(Reader())
-    with caplog.at_level(logging.WARNING):
-        for _ in range(3):
-            assert result_of(add, {"a": 1, "b": 2}, middleware).content == "3"
-            assert str(result_of(weather, {"place": "Tarsk"}, middleware).content).startswith("Sunny in Tarsk")
-    assert len([r for r in caplog.records if "'weather' returned reached the agent" in r.getMessage()]) == 1
-    assert middleware.results.passed == {"weather", "add"}
-
-
-@pytest.mark.parametrize("argument", ["query", "question", "url", "keywords"])
+@pytest.mark.parametrize("argument", ["query", "tool_input", "__arg1", "input", "prompt", "text", "place"])
 @pytest.mark.parametrize(
     "result",
-    [ORDER, f"1. Paris. 2. {ORDER}", json.dumps({"results": [{"title": "t", "content": ORDER}]}), json.dumps([ORDER])],
+    [
+        ORDER,
+        f"1. Paris. 2. {ORDER}",
+        json.dumps({"results": [{"title": "t", "content": ORDER}]}),
+        json.dumps([ORDER]),
+    ],
     ids=["text", "joined", "JSON rows", "JSON"],
 )
-def test_text_and_json_of_tools_that_look_something_up_fail_closed(argument: str, result: str) -> None:
+def test_what_an_unknown_tool_returns_is_withheld_whatever_it_takes(argument: str, result: Any) -> None:
     made = StructuredTool(
         name="web_lookup",
         description="Looks things up.",
         func=lambda **arguments: result,
         args_schema={"type": "object", "properties": {argument: {"type": "string"}}, "required": [argument]},
     )
-    message = result_of(made, {argument: QUESTION}, RobustRetrievalMiddleware(Reader()))
-    assert "send_money" not in str(message.content)
-    assert message.artifact["robustness"]["radius"] == 0
+    for options in ({}, {"tools": ["web_lookup"]}):
+        message = result_of(made, {argument: QUESTION}, RobustRetrievalMiddleware(Reader(), **options))
+        assert (message.status, "withheld" in str(message.content)) == ("error", True)
+        assert "send_money" not in str(message.content)
+        assert "Go on without it" in str(message.content)
     trusting = RobustRetrievalMiddleware(Reader(), trusted=["web_lookup"])
-    assert result_of(made, {argument: QUESTION}, trusting).content == result
+    assert result_of(made, {argument: QUESTION}, trusting).content == str(result)
 
 
 def answered_from_blocks(blocks: list[Any], artifact: Any = None) -> ToolMessage:
@@ -341,7 +350,7 @@ def answered_from_blocks(blocks: list[Any], artifact: Any = None) -> ToolMessage
         """Look up."""
         return blocks, artifact
 
-    message = result_of(lookup, {"query": QUESTION}, RobustRetrievalMiddleware(Reader(), PROMPT))
+    message = result_of(lookup, {"query": QUESTION}, RobustRetrievalMiddleware(Reader(), PROMPT, tools=["lookup"]))
     assert isinstance(message, ToolMessage)
     return message
 
@@ -376,7 +385,7 @@ def test_blocks_of_an_mcp_result_are_documents_of_their_own(kind: str) -> None:
         """Look up."""
         return [shown(d) for d in DOCUMENTS], None
 
-    message = result_of(lookup, {"query": QUESTION}, RobustRetrievalMiddleware(Reader(), PROMPT))
+    message = result_of(lookup, {"query": QUESTION}, RobustRetrievalMiddleware(Reader(), PROMPT, tools=["lookup"]))
     assert message.content == "Paris"
     assert message.artifact["robustness"]["radius"] == 1
     assert len(message.artifact["documents"]) == 6
@@ -385,20 +394,20 @@ def test_blocks_of_an_mcp_result_are_documents_of_their_own(kind: str) -> None:
 
 
 @BOTH
-async def test_strict_refuses_unknown_tools_and_passes_trusted_ones(asynchronously: bool) -> None:
+async def test_names_that_no_tool_has_are_refused(asynchronously: bool) -> None:
     weather = search_tool("the weather is fine")
-    state = await state_after(weather, asynchronously, strict=True)
-    assert last_tool_message(state).status == "error"
-    assert "fine" not in str(last_tool_message(state).content)
-    state = await state_after(weather, asynchronously, strict=True, trusted=[weather])
+    state = await state_after(weather, asynchronously, trusted=[weather])
     assert last_tool_message(state).content == "the weather is fine"
+    for lists in ({"trusted": ["serch"]}, {"tools": ["serch"]}):
+        with pytest.raises(ValueError, match=r"no tool of the agent is named 'serch'.*its tools: 'search'"):
+            await state_after(weather, asynchronously, **lists)
     with pytest.raises(ValueError, match="both in tools="):
         RobustRetrievalMiddleware(Reader(), tools=["search"], trusted=[weather])
 
 
-async def test_strict_passes_what_is_robust_already() -> None:
+async def test_what_is_robust_already_passes() -> None:
     robust = create_robust_retriever_tool(ListRetriever(documents=DOCUMENTS), Reader(), "search", "Searches.")
-    assert last_tool_message(await state_after(robust, strict=True)).content == ANSWER
+    assert last_tool_message(await state_after(robust)).content == ANSWER
 
 
 async def test_wrong_arguments_stay_readable() -> None:
@@ -456,11 +465,191 @@ def test_it_works_in_a_tool_node_of_ones_own() -> None:
     assert message.content == ANSWER
 
 
-def test_stock_retriever_tools_stay_answered_from() -> None:
+class Numbered(ListRetriever):
+    """A retriever inside another retriever."""
+
+    inner: ListRetriever
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
+        return self.inner.invoke(query, config={"callbacks": run_manager.get_child()})[:6]
+
+
+def calls_a_retriever(retriever: Any) -> dict[str, BaseTool]:
+    """Stock tools of retrievers, and tools of the program's own that ask one."""
+
+    @tool("search")
+    def by_function(text: str) -> str:
+        """Search."""
+        return "\n".join(d.page_content for d in retriever.invoke(text))
+
+    @tool("search")
+    async def by_coroutine(text: str) -> str:
+        """Search."""
+        return "\n".join(d.page_content for d in await retriever.ainvoke(text))
+
+    chain: Any = retriever | RunnableLambda(lambda found: [d.page_content for d in found])
+    return {
+        "stock": create_retriever_tool(retriever, "search", "S."),
+        "stock with its own prompt": create_retriever_tool(
+            retriever, "search", "S.", document_prompt=PromptTemplate.from_template("{source}: {page_content}")
+        ),
+        "as_tool": retriever.as_tool(name="search", description="S."),
+        "chain.as_tool": chain.as_tool(name="search", description="S."),
+        "Tool": Tool("search", lambda q: str(retriever.invoke(q)), "S."),
+        "function": by_function,
+        "coroutine": by_coroutine,
+    }
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
+@BOTH
+@pytest.mark.parametrize("kind", calls_a_retriever(ListRetriever(documents=DOCUMENTS)))
+async def test_what_retrievers_return_while_a_tool_runs_is_answered_from(kind: str, asynchronously: bool) -> None:
+    if kind == "coroutine" and not asynchronously:
+        pytest.skip("it has no synchronous form")
+    inner = ListRetriever(documents=DOCUMENTS * 2)
+    for retriever in (ListRetriever(documents=DOCUMENTS), Numbered(documents=[], inner=inner)):
+        made = calls_a_retriever(retriever)[kind]
+        argument = next(iter(made.args))
+        agent = create_agent(GullibleAgent(argument=argument), [made], middleware=[RobustRetrievalMiddleware(Reader())])
+        message = last_tool_message(await run(agent, asynchronously))
+        assert (message.content, message.status) == (ANSWER, "success")
+        assert message.artifact["documents"] == DOCUMENTS
+        assert (len(message.artifact["robustness"]["groups"]), message.artifact["robustness"]["radius"]) == (6, 1)
+
+
+def test_two_calls_at_a_time_hear_their_own_retrievers_alone() -> None:
+    other = [Document("The capital of France is Lyon.", metadata={"source": f"{n}"}) for n in range(4)]
+    made = [
+        create_retriever_tool(ListRetriever(documents=found), name, "S.")
+        for name, found in (("one", DOCUMENTS), ("two", other))
+    ]
+    node = ToolNode(made, wrap_tool_call=RobustRetrievalMiddleware(Reader()).wrap_tool_call)
+    graph = StateGraph(MessagesState).add_node("tools", node).add_edge(START, "tools").compile()
+    calls: Any = [{"name": t.name, "args": {"query": QUESTION}, "id": t.name} for t in made]
+    state = graph.invoke({"messages": [HumanMessage(QUESTION), AIMessage("", tool_calls=calls)]})
+    assert [m.content for m in state["messages"] if isinstance(m, ToolMessage)] == [ANSWER, "Lyon"]
+
+
+async def outcome(agent: Any, asynchronously: bool) -> Any:
+    try:
+        state = await run(agent, asynchronously)
+    except BaseException as error:
+        return type(error)
+    return [(type(m), m.content) for m in state["messages"]]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "error", [RuntimeError("it is down"), GraphInterrupt(), GraphBubbleUp(), TimeoutError()], ids=repr
+)
+async def test_tools_that_fail_or_interrupt_do_so_as_in_stock(error: Exception, asynchronously: bool) -> None:
+    def fail(query: str) -> str:
+        """Search."""
+        raise error
+
+    search = StructuredTool.from_function(fail, name="search")
+    stock, ours = (
+        create_agent(GullibleAgent(), [search], middleware=middleware)
+        for middleware in ([], [RobustRetrievalMiddleware(Reader())])
+    )
+    assert await outcome(ours, asynchronously) == await outcome(stock, asynchronously)
+
+
+@BOTH
+async def test_a_reader_that_interrupts_interrupts_the_agent(asynchronously: bool) -> None:
+    def interrupting(prompt: str) -> str:
+        raise GraphInterrupt
+
+    reader = Reader(answer=interrupting)
+    robust = create_robust_retriever_tool(ListRetriever(documents=DOCUMENTS), reader, "search", "S.")
     stock = create_retriever_tool(ListRetriever(documents=DOCUMENTS), "search", "S.")
-    middleware: Any = RobustRetrievalMiddleware(Reader())
-    state = create_agent(GullibleAgent(), [stock], middleware=[middleware]).invoke(QUESTION_MESSAGES)  # type: ignore[arg-type]
-    assert last_tool_message(state).artifact["robustness"]["radius"] == 0
+    for agent in (
+        create_agent(GullibleAgent(), [robust]),
+        create_agent(GullibleAgent(), [stock], middleware=[RobustRetrievalMiddleware(reader)]),
+    ):
+        state = await run(agent, asynchronously)
+        assert not [m for m in state["messages"] if isinstance(m, ToolMessage)]
+
+
+def test_a_tool_that_does_not_exist_is_an_error_as_without_the_middleware() -> None:
+    agent = create_agent(
+        GullibleAgent(),
+        [create_retriever_tool(ListRetriever(documents=DOCUMENTS), "other", "S.")],
+        middleware=[RobustRetrievalMiddleware(Reader())],
+    )
+    message = last_tool_message(agent.invoke(QUESTION_MESSAGES))
+    assert (message.status, "no tool of that name" in str(message.content)) == ("error", True)
+
+
+HOSTED: list[Any] = [
+    {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+    {"type": "web_search_preview"},
+    {"type": "file_search", "vector_store_ids": ["v"]},
+    {"google_search": {}},
+    {"type": "mcp", "server_label": "m", "server_url": "https://m.example"},
+]
+
+
+@BOTH
+@pytest.mark.parametrize("hosted", HOSTED, ids=str)
+async def test_an_agent_with_a_tool_that_its_provider_runs_is_refused(hosted: Any, asynchronously: bool) -> None:
+    stock = create_retriever_tool(ListRetriever(documents=DOCUMENTS), "search", "S.")
+    with pytest.raises(ValueError, match=r"the provider runs .*a tool of your own in its place"):
+        await run(
+            create_agent(GullibleAgent(), [stock, hosted], middleware=[RobustRetrievalMiddleware(Reader())]),
+            asynchronously,
+        )
+    name = hosted.get("name") or hosted.get("type")
+    if name:
+        trusting: Any = RobustRetrievalMiddleware(Reader(), trusted=[name])
+        assert await run(create_agent(GullibleAgent(), [stock, hosted], middleware=[trusting]), asynchronously)
+    with pytest.raises(ValueError, match="llm has a tool that its provider runs"):
+        create_robust_retriever_tool(ListRetriever(documents=[]), Reader().bind(tools=[hosted]), "s", "S.")
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [{"type": "server_tool_use", "id": "1", "name": "web_search", "input": {}}],
+        [{"type": "web_search_tool_result", "tool_use_id": "1", "content": []}],
+        [{"type": "server_tool_result", "tool_call_id": "1", "status": "success", "output": []}],
+        [{"type": "web_search_call", "id": "1", "status": "completed"}],
+    ],
+    ids=lambda blocks: str(blocks[0]["type"]),
+)
+async def test_a_reply_made_from_what_a_hosted_tool_found_is_refused(blocks: list[Any], asynchronously: bool) -> None:
+    class Searching(GullibleAgent):
+        def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
+            return ChatResult(generations=[ChatGeneration(message=AIMessage([*blocks, {"type": "text", "text": "x"}]))])
+
+    stock = create_retriever_tool(ListRetriever(documents=DOCUMENTS), "search", "S.")
+    agent = create_agent(Searching(), [stock], middleware=[RobustRetrievalMiddleware(Reader())])
+    with pytest.raises(UndefendedError, match="the model read what that found beside all isolation"):
+        await run(agent, asynchronously)
+    with audit_isolation() as audit:
+        await run(create_agent(Searching(), [stock]), asynchronously)
+    assert [f.kind for f in audit.findings] == ["hosted-result"]
+
+
+def test_no_log_line_quotes_what_was_read(caplog: pytest.LogCaptureFixture) -> None:
+    def failing(prompt: str) -> str:
+        raise ConnectionError(f"down: {prompt}")
+
+    def refuse(query: str) -> str:
+        """Search."""
+        raise ToolException(ORDER)
+
+    failed = StructuredTool.from_function(refuse, name="search", handle_tool_error=True)
+    with caplog.at_level(logging.DEBUG):
+        for made in (failed, search_tool(DOCUMENTS), search_tool(ORDER), search_tool([as_dict(d) for d in DOCUMENTS])):
+            for options in ({}, {"tools": ["search"]}):
+                middleware = RobustRetrievalMiddleware(Reader(answer=failing), **options)
+                assert result_of(made, {"query": QUESTION}, middleware).status == "error"
+    assert "could not be read (QuorumError)" in caplog.text
+    assert "send_money" not in caplog.text
+    assert "Guide" not in caplog.text
 
 
 class TestDocumentsIn:

@@ -179,18 +179,37 @@ async def test_a_call_without_an_answer_in_time_is_a_failed_group(style: str) ->
     assert str(response) == "Paris"
 
 
-@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
-def test_an_interrupt_is_never_taken_for_a_failed_group(error: type[BaseException]) -> None:
-    class Interrupted(FactReader):
+def raising(error: type[BaseException], base: type[FactReader] = FactReader) -> FactReader:
+    class Raising(base):  # type: ignore[misc, valid-type]
         def _said(self, prompt: str) -> str:
             if "number 0" in prompt:
                 raise error
             return super()._said(prompt)
 
-    with pytest.raises(error):
-        RobustRAGSynthesizer(llm=Interrupted(), aggregation="keyword", final="always").synthesize(
+    return Raising()
+
+
+def test_an_interrupt_is_never_taken_for_a_failed_group() -> None:
+    with pytest.raises(KeyboardInterrupt):
+        RobustRAGSynthesizer(llm=raising(KeyboardInterrupt), aggregation="keyword", final="always").synthesize(
             QUESTION, nodes_of(truthful())
         )
+
+
+@pytest.mark.parametrize("base", [FactReader, AsyncFactReader])
+@pytest.mark.parametrize("style", ["sync", "async"])
+@pytest.mark.parametrize("error", [SystemExit, GeneratorExit])
+async def test_a_model_that_exits_costs_its_group_alone(
+    error: type[BaseException], style: str, base: type[FactReader]
+) -> None:
+    synthesizer = RobustRAGSynthesizer(llm=raising(error, base), aggregation="keyword", final="always")
+    nodes = nodes_of(truthful())
+    response = (
+        synthesizer.synthesize(QUESTION, nodes) if style == "sync" else await synthesizer.asynthesize(QUESTION, nodes)
+    )
+    first, *others = response.metadata["robustrag"]["groups"]
+    assert (first["status"], first["error"]) == ("failed", f"ModelError: the model's function raised {error.__name__}")
+    assert {group["status"] for group in others} == {"supports"}
 
 
 async def test_cancelling_cancels_the_calls() -> None:

@@ -64,6 +64,25 @@ def test_pages_that_document_ids_alone_tell_apart_are_warned_of() -> None:
     assert any("8 groups are told apart by document ids alone" in w for w in found["warnings"])
 
 
+def test_pages_without_a_file_share_one_vote_beside_named_ones() -> None:
+    found = report([*(node(f"{EVIL} {i}", f"page-{i}", page_label=str(i)) for i in range(8)), *honest(3)])
+    assert (found["text"], len(found["groups"])) == ("Paris", 4)
+
+
+def test_an_author_chooses_no_weight_beside_the_readers_own_path() -> None:
+    planted = node(EVIL, "d", file_path="/uploads/evil.pdf", source="/data/0.txt", url="/data/0.txt")
+    found = report([planted, *honest(3)], votes=VoteRules(weights={"/data/0.txt": 20}))
+    assert sorted(g["votes"] for g in found["groups"]) == [1, 1, 1, 20]
+    assert found["text"] == "Paris"
+    assert any("/uploads/evil.pdf" in w and "name different origins" in w for w in found["warnings"])
+
+
+def test_files_with_the_same_content_are_copies_whatever_their_names() -> None:
+    copies = [NodeWithScore(node=TextNode(text=EVIL, metadata={"file_name": f"c{n}.txt"})) for n in range(4)]
+    found = report([*copies, *honest(2)], aggregation="consensus", votes=VoteRules(copies="one_vote"))
+    assert [g["status"] for g in found["groups"]].count("copy") == 3
+
+
 def test_one_document_that_fills_the_retrieval_is_said_to_decide_alone() -> None:
     flood = [node(f"{EVIL} {i}", "one", file_path="long.pdf") for i in range(10)]
     found = report(flood)

@@ -203,3 +203,31 @@ async def test_votes_are_read_from_the_answer_and_not_from_the_thinking(style: s
     voting = RobustRAGSynthesizer(llm=llm, aggregation="voting", choices=["Karl Gross", "Hans Wolf"])
     answer = await report(voting, style, TEXTS)
     assert (answer["choice"], answer["radius"]) == (0, 4)
+
+
+def _token(*logprobs: float) -> list[Any]:
+    return [types.LogProb(token="a", logprob=logprob) for logprob in logprobs]
+
+
+CHOSEN = {"choices": [{"logprobs": {"content": [{"token": "a", "logprob": -0.5}, {"token": "b", "logprob": -0.25}]}}]}
+
+
+@pytest.mark.parametrize(
+    ("raw", "noted", "expected"),
+    [
+        (CHOSEN, None, (-0.5, -0.25)),
+        (SimpleNamespace(choices=[SimpleNamespace(logprobs=SimpleNamespace(token_logprobs=[-0.5]))]), None, (-0.5,)),
+        (CHOSEN, [_token(-0.1, -3.0), _token(-0.1, -3.0)], (-0.5, -0.25)),
+        (None, [_token(-0.5), _token(-0.25)], (-0.5, -0.25)),
+        (None, [_token(-0.5, -3.0), _token(-0.25)], None),  # which of the two was taken is not said
+        (None, [_token(5.0)], None),
+        ({"choices": [{"logprobs": {"content": [{"logprob": "high"}]}}]}, None, None),
+        (None, None, None),
+    ],
+)
+def test_logprobs_are_read_where_they_are_given(raw: Any, noted: Any, expected: Any) -> None:
+    assert response_of(CompletionResponse(text="a", raw=raw, logprobs=noted)).logprobs == expected
+    message = ChatMessage(role="assistant", blocks=[TextBlock(text="a")])
+    assert response_of(ChatResponse(message=message, raw=raw, logprobs=noted)).logprobs == expected
+    thought = ChatMessage(role="assistant", blocks=[THINKING, TextBlock(text="a")])
+    assert response_of(ChatResponse(message=thought, raw=raw, logprobs=noted)).logprobs is None

@@ -108,6 +108,13 @@ def test_the_bill_of_materials_and_the_hashes_are_of_this_release(folder: Path, 
     assert bill["metadata"]["component"]["name"] == metadata["Name"]
     base = {re.split(r"\W", need)[0] for need in metadata.get_all("Requires-Dist") if "extra ==" not in need}
     assert base <= {component["name"] for component in bill["components"]}
+    whole = {re.split(r"\W", need.lower())[0] for need in metadata.get_all("Requires-Dist")} - {"robustrag"}
+    assert {re.split(r"\W", name)[0] for name in whole} <= {
+        re.split(r"\W", component["name"].lower())[0] for component in bill["components"]
+    } | {"async"}  # async-timeout, before Python 3.11
+    pinned = (folder / "requirements.txt").read_text(encoding="utf-8").replace("\\\n", " ").splitlines()
+    assert len(pinned) > len(whole)
+    assert all("==" in line and "--hash=sha256:" in line for line in pinned)
     lines = (folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()
     hashes = {name: digest for digest, name in map(str.split, lines)}
     assert hashes == {
@@ -171,8 +178,32 @@ def test_the_forms_ask_for_the_doctor_and_the_workflow_runs_the_gate() -> None:
         fields = {part["id"]: part for part in form["body"] if "id" in part}
         assert "robustrag doctor" in fields["doctor"]["attributes"]["label"]
         assert fields["doctor"]["validations"]["required"]
-    flow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8"))
+    flow = workflow("ci")
     steps = flow["jobs"]["gate"]["steps"]
     assert [step["run"] for step in steps if "run" in step] == [".ci/run"]
     assert all(re.fullmatch(r"actions/[a-z-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step)
     assert flow["permissions"] == {"contents": "read"}
+
+
+def workflow(name: str) -> dict[Any, Any]:
+    yaml = pytest.importorskip("yaml")
+    path = ROOT / ".github" / "workflows" / f"{name}.yml"
+    found: dict[Any, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return found
+
+
+def test_a_release_is_built_once_attested_and_published_without_a_token() -> None:
+    flow = workflow("publish")
+    assert flow[True] == {"push": {"tags": ["v*"]}}  # YAML 1.1 reads "on" as True
+    assert flow["permissions"] == {"contents": "read"}
+    build, publish = flow["jobs"]["build"], flow["jobs"]["publish"]
+    assert build["permissions"] == {"contents": "read", "id-token": "write", "attestations": "write"}
+    assert publish["permissions"] == {"id-token": "write"}
+    assert publish["needs"] == "build"
+    assert publish["environment"] == "pypi"
+    done = [step.get("run") or step["uses"].partition("@")[0] for step in build["steps"]]
+    assert done[-3:] == ["make release", "actions/attest-build-provenance", "actions/upload-artifact"]
+    steps = [*build["steps"], *publish["steps"]]
+    assert all(re.fullmatch(r"(actions|pypa)/[a-z-]+@[0-9a-f]{40}", step["uses"]) for step in steps if "uses" in step)
+    assert build["steps"][-2]["with"]["subject-path"] == "dist/*"
+    assert "secrets." not in str(flow)

@@ -14,6 +14,8 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra playground is not installed")
 
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.playground.app import create_app
 from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.state import State
@@ -61,6 +63,23 @@ def test_the_page_can_be_asked_by_its_own_name_alone(address: str) -> None:
 def test_a_form_of_another_page_is_refused(address: str, state: State) -> None:
     body = json.dumps({"state": state.as_dict()}).encode()
     assert sent(address, "POST", "/answer", body, **{"Content-Type": "text/plain"})[0] == 415
+
+
+@pytest.mark.parametrize("path", ["/answer", "/certificate"])
+def test_the_page_and_the_log_say_why_a_model_cannot_be_loaded(
+    state: State, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, path: str
+) -> None:
+    def load(self: NamedModel) -> Any:
+        raise ModelError("the model 'm' lacks 1 of its weights; the key was sk-12345678")
+
+    monkeypatch.setattr(NamedModel, "load", load)
+    name = "python:tests.playground.gullible:answer"
+    with running(create_app(Models({name: NamedModel(name)}), state)) as listening:
+        body = {"state": state.as_dict(), "corruption_size": 1, "attack": "injection"}
+        _, _, said = sent(listening.removeprefix("http://"), "POST", path, body)
+    for text in (said.decode(), caplog.text):
+        assert "the model 'm' lacks 1 of its weights" in text
+        assert "sk-12345678" not in text
 
 
 @pytest.mark.parametrize("path", ["/answer", "/poison", "/certificate"])

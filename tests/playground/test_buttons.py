@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
@@ -110,6 +111,62 @@ def test_a_model_that_is_not_there_is_said_in_words(state: State) -> None:
     missing = Models({"python:tests.playground.nowhere:answer": NamedModel("python:tests.playground.nowhere:answer")})
     with pytest.raises(ModelError, match="nowhere"):
         pressed(missing, "answer", state)
+
+
+def loading(monkeypatch: pytest.MonkeyPatch, *results: Any) -> tuple[Models, list[str], threading.Event]:
+    """Models whose loads end with these results, one after the other, once the event is set; and the loads begun."""
+    begun, over, name = [], threading.Event(), "python:tests.playground.gullible:answer"
+    found = NamedModel(name).load()
+
+    def load(self: NamedModel) -> Any:
+        begun.append(self.name)
+        over.wait(20)
+        result = results[len(begun) - 1]
+        if isinstance(result, BaseException):
+            raise result
+        return found
+
+    monkeypatch.setattr(NamedModel, "load", load)
+    return Models({name: NamedModel(name)}), begun, over
+
+
+async def test_a_request_that_is_cancelled_leaves_its_load_to_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    models, begun, over = loading(monkeypatch, "loaded")
+    for _ in range(3):  # a page that is reloaded
+        request = asyncio.create_task(models.load(""))
+        while not begun:
+            await asyncio.sleep(0.01)
+        request.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await request
+        assert not models.is_loaded("")
+    last = [asyncio.create_task(models.load("")) for _ in range(2)]
+    over.set()
+    first, second = await asyncio.gather(*last)
+    assert first is second is await models.load("")
+    assert (len(begun), models.is_loaded("")) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("error", "says"),
+    [
+        (ModelError("lacks 1 of its weights"), "lacks 1 of its weights"),
+        (ImportError("pip install it"), "pip install it"),
+        (RuntimeError("out of memory"), "RuntimeError: out of memory"),
+        (KeyError("layer"), "KeyError: 'layer'"),
+        (SystemExit(3), "SystemExit: 3"),
+    ],
+)
+async def test_a_load_that_fails_says_why_and_is_tried_again(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, says: str
+) -> None:
+    models, begun, over = loading(monkeypatch, error, "loaded")
+    over.set()
+    with pytest.raises(ModelError, match=says):
+        await models.load("")
+    assert not models.is_loaded("")
+    await models.load("")
+    assert (len(begun), models.is_loaded("")) == (2, True)
 
 
 @pytest.mark.parametrize("given", [{}, {"attack": "none"}, {"attack": ["pia"]}, {"attack": "os:system"}])

@@ -102,6 +102,11 @@ def test_the_server_answers_after_the_worst_of_them(address: str) -> None:
     assert posted(address, asking())[2]["choices"][0]["message"]["content"] == "Anna Lind"
 
 
+@pytest.mark.parametrize("name", ["localhost", "LOCALHOST:8400", "127.0.0.1:1", "[::1]", "[::1]:8400", "localhost:"])
+def test_the_servers_own_names_are_let_in_with_any_port(address: str, name: str) -> None:
+    assert posted(address, asking(), {"Host": name})[0] == 200
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -111,6 +116,20 @@ def test_the_server_answers_after_the_worst_of_them(address: str) -> None:
         ({"Host": "evil.example"}, 421),
         ({"Host": "127.0.0.1.evil.example:80"}, 421),
         ({"Host": ""}, 421),
+        ({"Host": "[::1].evil.example"}, 421),
+        ({"Host": "[::1]evil.example:80"}, 421),
+        ({"Host": "[::1"}, 421),
+        ({"Host": "[::1]]:80"}, 421),
+        ({"Host": "[::1]:80@evil.example"}, 421),
+        ({"Host": "127.0.0.1:1@evil.example"}, 421),
+        ({"Host": "localhost:80:80"}, 421),
+        ({"Host": "localhost:80.evil.example"}, 421),
+        ({"Host": "localhost:80/evil.example"}, 421),
+        ({"Host": "localhost:+80"}, 421),
+        ({"Host": "localhost:123456"}, 421),
+        ({"Host": "user@localhost"}, 421),
+        ({"Host": "localhost, evil.example"}, 421),
+        ({"Host": "localhost?.evil.example"}, 421),
     ],
 )
 def test_bad_headers_are_refused(address: str, headers: dict[str, str], status: int) -> None:

@@ -1,58 +1,14 @@
-"""Reports of answers that count keys: vote counts and dissent."""
+"""Dissent in words, and forms of one answer that are none."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.answer import Dissent
-from robustrag_integrations.defenses.agreement.agreed import Worded
 from robustrag_integrations.keywords.languages import language_of, stop_words
-from robustrag_integrations.keywords.runs import ReplyKeys, longest
 
-_MOST_COUNTS = 200
 _MOST_NAMED = 3
-
-
-def counts_shown(
-    counts: Mapping[str, int], kept: Collection[str], replies: Sequence[ReplyKeys | None]
-) -> dict[str, int]:
-    """The counts of the most frequent keys, the kept ones among them, without parts of keys with the same count.
-
-    Each key is named as the first reply writes it.
-    """
-    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-    shown = dict(ranked[: max(_MOST_COUNTS, len(kept))])
-    by_count: dict[int, list[str]] = {}
-    for key, count in shown.items():
-        by_count.setdefault(count, []).append(key)
-    whole = {key for keys in by_count.values() for key in longest(keys)}
-    named: dict[str, int] = {}
-    for key in filter(whole.__contains__, shown):
-        form = next((reply.forms[key] for reply in replies if reply is not None and key in reply.forms), key)
-        named.setdefault(form, shown[key])
-    return named
-
-
-def unread_warnings(replies: Sequence[ReplyKeys | None]) -> list[str]:
-    """Warn if an extractor found nothing in replies that answer."""
-    answering = [reply for reply in replies if reply is not None]
-    unread = sum(not reply.keys and not reply.is_echo for reply in answering)
-    if not unread:
-        return []
-    return [
-        f"extractor= found no keyword in {unread} of {len(answering)} replies, which count for nothing; "
-        "use one that reads their language"
-    ]
-
-
-def invention_warning(words: Sequence[Worded]) -> str:
-    """Say that an answer was withheld, of which no word stands in the passages of those that give it."""
-    named = ", ".join(repr(printable(worded.form, 60)) for worded in words[:_MOST_NAMED])
-    return (
-        f"no answer: groups agree on {named}, and nothing of it stands in the passages of those that say it; "
-        "ungrounded='count' lets it count"
-    )
 
 
 def variants_of(answer: str | None, keys: Iterable[str], question: str) -> frozenset[str]:

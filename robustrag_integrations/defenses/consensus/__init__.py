@@ -15,6 +15,7 @@ from robustrag_integrations.defenses.shared_options import (
 )
 
 Unsure = Literal["count", "abstain"]
+Wording = Literal["model", "source"]
 
 
 class ConsensusOptions(AbstentionOptions, DisagreementOptions, QuorumOptions, CutReplyOptions, total=False):
@@ -50,6 +51,14 @@ class ConsensusOptions(AbstentionOptions, DisagreementOptions, QuorumOptions, Cu
             True,
             "a tie goes to the answer that more of the other sources find likelier, where the model can tell "
             "(LocalModel, servers with prompt_logprobs)",
+        ),
+    ]
+    wording: Annotated[
+        Wording | None,
+        Setting(
+            "model",
+            "with a prompt of your own: one more call with it words the agreed answer, which is shown if it says that "
+            "answer and nothing else; source: the answer is shown as a source writes it",
         ),
     ]
 

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.agreement.claims.certificate import claims_certification_plan
-from robustrag_integrations.defenses.agreement.claims.plan import claims_plan
-from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
+from robustrag_integrations.defenses.agreement.list_certificate import list_certification_plan
+from robustrag_integrations.defenses.agreement.lists import ListSettings, list_plan
 from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
 from robustrag_integrations.defenses.consensus import CONSENSUS
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
+from robustrag_integrations.defenses.keyword.plan import keyword_plan
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.requests import Plan
@@ -64,7 +66,7 @@ class ConsensusAggregation(TextDefense):
     takes_weights = True
     decides_early = True
     settings_type = ConsensusSettings
-    settings: ConsensusSettings | ClaimSettings
+    settings: ConsensusSettings | KeywordSettings | ListSettings
     promise = Promise("the answer of this run")
 
     def __init__(self, model: TextModel, **given: Unpack[ConsensusArguments]) -> None:
@@ -72,30 +74,30 @@ class ConsensusAggregation(TextDefense):
 
     @classmethod
     def takes(cls, settings: object) -> bool:
-        """True if these are settings of this method, for keywords or for claims."""
-        return isinstance(settings, (ConsensusSettings, ClaimSettings))
+        """True if these are settings of this method, for short answers, long ones or lists."""
+        return isinstance(settings, (ConsensusSettings, KeywordSettings, ListSettings))
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: ConsensusSettings | ClaimSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: ConsensusSettings | KeywordSettings | ListSettings) -> Plan:
         """Return the plan: one round of calls."""
         refuse_choices(inputs.choices, ConsensusAggregation)
-        if isinstance(settings, ClaimSettings):
-            return claims_plan(
-                inputs.query,
-                inputs.groups,
-                settings,
-                defense="consensus",
-                rules=inputs.rules,
-                model_warnings=inputs.caveats,
+        rules, caveats = inputs.rules, inputs.caveats
+        if isinstance(settings, KeywordSettings):
+            return keyword_plan(
+                inputs.query, inputs.groups, settings, rules=rules, defense="consensus", model_warnings=caveats
             )
-        return consensus_plan(inputs.query, inputs.groups, settings, rules=inputs.rules, model_warnings=inputs.caveats)
+        if isinstance(settings, ListSettings):
+            return list_plan(inputs.query, inputs.groups, settings, rules=rules, model_warnings=caveats)
+        return consensus_plan(inputs.query, inputs.groups, settings, rules=rules, model_warnings=caveats)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run that certifies a question with this defence's model and settings."""
         refuse_choices(choices, type(self))
         same_batches = self.model.shares_batches
-        if isinstance(self.settings, ClaimSettings):
-            plan = claims_certification_plan(question, self.settings, same_batches=same_batches)
+        if isinstance(self.settings, KeywordSettings):
+            plan = keyword_certification_plan(question, self.settings, same_batches=same_batches)
+        elif isinstance(self.settings, ListSettings):
+            plan = list_certification_plan(question, self.settings, same_batches=same_batches)
         else:
             plan = consensus_certification_plan(question, self.settings, same_batches=same_batches)
         return text_run("consensus", question, plan, self.model, metric, self.settings.as_dict())

@@ -4,26 +4,31 @@ ask every group alone, and read its whole answer      `reading.py`
 count                                                 `agreement/plurality.py`
 have the tied answers scored, where a model can       `Score`
 show the answer, or tell who says what                `outcome.py`
+with a prompt of the user's, have it worded           `answers/wording.py`
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 
+from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.wording import says_only
 from robustrag_integrations.defenses.agreement.plurality import Scores
 from robustrag_integrations.defenses.agreement.reports import dissent_warnings, variants_of
 from robustrag_integrations.defenses.agreement.tiers import proven_budgets
 from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.consensus.reading import Said
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.plans.asking import (
     Early,
     Reading,
+    ask_final,
     ask_groups,
     calls_made,
     early_evidence,
@@ -91,9 +96,30 @@ def consensus_plan(
         *truncation_warnings([r.truncated for r in responses]),
         *reply_warnings(responses),
     )
-    answer = _told(answer.changed(warnings=warnings), outcome) if settings.disagreement == "tell" else answer
+    answer = answer.changed(warnings=warnings)
+    if answer.abstained:
+        answer = _told(answer, outcome) if settings.disagreement == "tell" else answer
+    elif outcome.count.winner is not None:
+        answer = yield from _worded(answer, settings)
     yield Emit(answer.text)
     return answer
+
+
+def _worded(answer: RobustAnswer, settings: ConsensusSettings) -> Generator[Request, Reply, RobustAnswer]:
+    """Have the user's prompt word an agreed answer; it stays as it is where the text says anything else.
+
+    The prompt holds the question and the agreed answer, and nothing else that a passage can reach.
+    """
+    prompt = settings.wording_prompt(answer.query, answer.text)
+    if prompt is None:
+        return answer
+    agreed = answer.changed(evidence={**answer.evidence, "agreed": answer.text}, model_calls=answer.model_calls + 1)
+    try:
+        text = (yield from ask_final(prompt, settings.reader.cut_replies, shown=False)).text or ""
+    except ModelError as error:
+        why = f"the answer is shown as a source writes it: the call that words it failed ({printable(str(error), 200)})"
+        return agreed.changed(warnings=(*answer.warnings, why))
+    return agreed.changed(text=text) if says_only(text, answer.text, answer.query) else agreed
 
 
 def _scores(

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings
+from robustrag_integrations.defenses.agreement.lists import ListSettings
 from robustrag_integrations.defenses.agreement.plurality import Rule
 from robustrag_integrations.defenses.agreement.rules import Disagreement
 from robustrag_integrations.defenses.consensus import CONSENSUS, ConsensusOptions
 from robustrag_integrations.defenses.consensus.reading import AnswerReader
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.keywords.questions import asks_yes_or_no
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import CLAIM_TASKS, Prompt, PromptSet, Task, chosen_prompts
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -30,6 +32,7 @@ class ConsensusSettings:
         quorum: number of groups that must have been asked with success.
         disagreement: the text where there is no answer.
         runoff: True if a tie may be settled by how likely the other groups find the tied answers.
+        words: True if the user's prompt words the agreed answer.
     """
 
     rule: Rule
@@ -38,20 +41,24 @@ class ConsensusSettings:
     quorum: Quorum
     disagreement: Disagreement = "tell"
     runoff: bool = True
+    words: bool = True
 
     @classmethod
     def of(
         cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[ConsensusOptions]
-    ) -> ConsensusSettings | ClaimSettings:
+    ) -> ConsensusSettings | KeywordSettings | ListSettings:
         """Build the settings from user arguments; None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
         chosen_task = CONSENSUS.check_task(task)
-        if chosen_task in CLAIM_TASKS:
-            return ClaimSettings.of(CONSENSUS, chosen_task, prompts, options)
         given = CONSENSUS.checked(options)
+        shared = {name: given[name] for name in ("quorum", "abstention", "cut_replies", "disagreement")}
+        if chosen_task == "list":
+            return ListSettings.of(given["min_support"], prompts, shared)
+        if chosen_task == "long_form":
+            return KeywordSettings.of_majority(given["min_support"], prompts, **shared)
         return cls(
             Rule(given["min_support"], given["agreement"]),
             AnswerReader.of(given),
@@ -59,12 +66,20 @@ class ConsensusSettings:
             Quorum(given["quorum"]),
             given["disagreement"],
             given["runoff"],
+            given["wording"] == "model",
         )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
-        """One prompt per group."""
-        isolated = self.prompts.isolated
+        """One prompt per group; a question of yes or no is asked as a choice."""
+        choice = self.prompts.choice if asks_yes_or_no(query) else None
+        isolated = choice or self.prompts.isolated
         return [isolated.render(context=g.text, query=query) for g in groups]
+
+    def wording_prompt(self, query: str, agreed: str) -> Prompt | None:
+        """The prompt that words an agreed answer; None for one that is shown as it is: a yes, a no, and code."""
+        if not self.words or self.prompts.wording is None or asks_yes_or_no(query) or "`" in agreed:
+            return None
+        return self.prompts.wording.render(agreed=agreed, query=query)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""
@@ -75,5 +90,6 @@ class ConsensusSettings:
             "quorum": self.quorum.share,
             "disagreement": self.disagreement,
             "runoff": self.runoff,
+            "wording": "model" if self.words and self.prompts.wording is not None else "source",
             **self.reader.as_dict(),
         }

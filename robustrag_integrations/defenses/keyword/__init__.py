@@ -1,4 +1,4 @@
-"""Secure keyword aggregation: settings, counting, plan, certificate and front door (paper, sections III-B and IV-B)."""
+"""Secure keyword aggregation (paper, sections III-B and IV-B): settings, threshold, plan, certificate, front door."""
 
 from __future__ import annotations
 
@@ -8,70 +8,65 @@ from typing import Annotated, Literal
 from robustrag_integrations._util.settings import Setting
 from robustrag_integrations.defenses.registry import Method, register
 from robustrag_integrations.defenses.shared_options import (
+    AbstentionOptions,
     CutReplyOptions,
-    KeywordReplyOptions,
+    DisagreementOptions,
     QuorumOptions,
-    ShareOptions,
 )
+from robustrag_integrations.keywords.protocol import KeywordExtractor
 
-Threshold = Literal["relative", "absolute"]
-Final = Literal["auto", "always", "never"]
-_ABSOLUTE = ("threshold", "absolute")
+Final = Literal["always", "never"]
 
 
-class KeywordOptions(ShareOptions, KeywordReplyOptions, QuorumOptions, CutReplyOptions, total=False):
+class KeywordOptions(AbstentionOptions, DisagreementOptions, QuorumOptions, CutReplyOptions, total=False):
     """The settings of keyword aggregation."""
 
-    threshold: Annotated[
-        Threshold | None,
-        Setting(
-            "absolute",
-            "what a keyword is held against: the strongest keyword (relative: share and min_support), or the number of "
-            "answering groups (absolute, the paper's: at least min(alpha * n, beta) of n); the numbers that are given "
-            "say which is meant, and with none of them weights mean relative",
-            threshold=True,
-            tries=("relative", "absolute"),
-        ),
-    ]
     alpha: Annotated[
         float | Fraction | None,
         Setting(
-            0.5,
-            "share of answering groups that must agree",
+            None,
+            "share of the answering groups that keeps a keyword, with weights of their votes: at least "
+            "min(alpha * n, beta) of n; 0.2 as in the paper, for long form 0.5",
             least=0,
             most=1,
             threshold=True,
-            where=_ABSOLUTE,
             tries=(0.2, 0.3, 0.4, 0.5),
         ),
     ]
     beta: Annotated[
         int | None,
         Setting(
-            5,
-            "number of groups that is enough in any case",
+            None,
+            "number of groups that keeps a keyword in any case; 3 as in the paper, and none for long form and with "
+            "weights, where a few groups could always reach it",
             least=1,
             threshold=True,
-            where=_ABSOLUTE,
             tries=(2, 3, 4, 5),
         ),
     ]
     final: Annotated[
         Final | None,
         Setting(
-            "auto",
-            "when the model words the kept keywords: auto, where several have to be put together, and with prompts of "
-            "your own; a reply that abstains, fails, or with our prompt says words that nobody agreed on, gives way to "
-            "the kept words; always, the paper's: what it says is the answer; never: the kept words are the answer",
+            "always",
+            "when the model words the kept keywords: always, as in the paper, so that its reply is the answer; never: "
+            "the kept keywords are the answer",
         ),
     ]
     min_words: Annotated[
         int | None,
         Setting(
             None,
-            "keywords of fewer words do not count, unless they are items of a list; 1, for long form 2 (the paper's "
-            "text says more than two words, its results come from dropping single words)",
+            "keywords of fewer words do not count; 1, for long form 2 (the paper's text says more than two words, its "
+            "results come from dropping single words)",
             least=1,
+        ),
+    ]
+    extractor: Annotated[
+        KeywordExtractor | Literal["words", "spacy"] | None,
+        Setting(
+            "words",
+            "what finds a reply's keywords: words, its plain content words and phrases; spacy, the paper's; in Python "
+            "also a function from a reply to its keywords, or to None where it abstains",
         ),
     ]
 
@@ -80,7 +75,7 @@ KEYWORD = register(
     Method(
         name="keyword",
         summary="keep the keywords that enough groups share, answer from those alone; any model",
-        tasks=("short_answer", "long_form", "list"),
+        tasks=("short_answer", "long_form"),
         needs="text",
         defense="robustrag_integrations.defenses.keyword.defense:KeywordAggregation",
         options=KeywordOptions,

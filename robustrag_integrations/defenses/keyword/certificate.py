@@ -3,16 +3,15 @@
 Two things are done differently from a literal reading. The attacker's effective count is not enumerated: since
 alpha <= 1, what is possible with fewer effective groups is possible with more, so that one power set covers all. And
 before keywords are looked at, it is checked whether the attacker alone reaches the threshold: any word can then be
-retained, and the responses have no end. Under a relative threshold there is a power set for each count that the
-strongest keyword can be brought to. The reply of the only group that answers (`agreement/sole.py`) is a response, too.
+retained, and the responses have no end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import islice
+from itertools import combinations, islice
 from random import Random
 from typing import Any
 
@@ -22,48 +21,80 @@ from robustrag_integrations.certification.findings import Findings, Ledger, Ques
 from robustrag_integrations.certification.isolated import certify_sizes
 from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.certification.result import Estimate
-from robustrag_integrations.defenses.agreement.agreed import Unbounded, are_invented
-from robustrag_integrations.defenses.agreement.asking import settled
-from robustrag_integrations.defenses.agreement.reader import ReplyReader
-from robustrag_integrations.defenses.agreement.sole import ANY_REPLY, sole_reply
-from robustrag_integrations.defenses.keyword.counting import KeywordRule, tally_keywords
-from robustrag_integrations.defenses.keyword.kept import Kept
-from robustrag_integrations.defenses.keyword.lists import ListSpan, PossibleList
-from robustrag_integrations.defenses.keyword.plan import final_text
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.keyword.spans import KeywordSpan
-from robustrag_integrations.keywords.runs import ReplyKeys
+from robustrag_integrations.defenses.keyword.threshold import Said, Tally, Threshold
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.replies.reading import final_answer
 
 _WAVE = 32  # final prompts asked at once, after the first and likeliest
+_MOST_TEXTS = 50_000  # of keyword sets that are shown as they are, without a call
 
 
-def keyword_span(keyword_sets: Sequence[Collection[str] | None], corrupted: int, rule: KeywordRule) -> KeywordSpan:
-    """Return the keywords that can be retained next to m' corrupted groups, from those of the untouched groups."""
-    tally = tally_keywords(keyword_sets, rule)
-    return rule.span(tally.counts, tally.answering, corrupted)
+@dataclass(frozen=True)
+class KeywordSpan:
+    """The keywords that can be retained next to m' corrupted groups.
+
+    Attributes:
+        always: W_A, retained whatever the attacker does; sorted.
+        contested: W_C, retained or not as the attacker likes; those said most often first.
+        unbounded: True if the attacker alone can have any word retained.
+        needed: the number of votes that retains a keyword.
+        tally: the untouched groups' keywords.
+    """
+
+    always: tuple[str, ...]
+    contested: tuple[str, ...]
+    unbounded: bool
+    needed: int
+    tally: Tally
+
+    @property
+    def size(self) -> int:
+        """The number of keyword sets."""
+        return 1 << len(self.contested)
+
+    def sets(self) -> Iterator[tuple[str, ...]]:
+        """Yield all keyword sets, sorted: those likeliest to fail first, none contested, all, one left out, ..."""
+        size = len(self.contested)
+        by_size = sorted(range(size + 1), key=lambda n: (min(n, size - n), 0 < n <= size // 2))
+        for count in by_size:
+            for chosen in combinations(self.contested, count):
+                yield tuple(sorted((*self.always, *chosen)))
+
+    def drawn(self, random: Random) -> tuple[str, ...]:
+        """Return a keyword set drawn at random: each contested keyword in or out."""
+        return tuple(sorted((*self.always, *(w for w in self.contested if random.random() < 0.5))))
+
+
+def keyword_span(said: Said, corrupted: int, threshold: Threshold) -> KeywordSpan:
+    """Return the keywords that can be retained next to m' corrupted groups, from those of the untouched groups.
+
+    With e of m' corrupted groups answering, a keyword said c(w) times stays if it reaches the threshold of n + e groups
+    and can stay if c(w) + e does. Both sets grow apart with e, so that e = m' covers all others (Algorithm 3, lines
+    1-14).
+    """
+    tally = Tally.of(said, threshold)
+    needed = threshold.needed(tally.answering + corrupted)
+    ranked = sorted(tally.counts, key=lambda w: (-tally.counts[w], w))
+    always = tuple(sorted(w for w in ranked if tally.counts[w] >= needed))
+    contested = tuple(w for w in ranked if needed > tally.counts[w] >= needed - corrupted)
+    return KeywordSpan(always, contested, corrupted >= needed, needed, tally)
 
 
 def keyword_certification_plan(
     question: Question, settings: KeywordSettings, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first; final calls are shared between them."""
-    settings = yield from settled(settings)
     prompts_of = partial(settings.isolated_prompts, question.query)
     reader = settings.reader.for_question(question.query)
-    trial = _Trial(question, settings, reader)
+    trial = _Trial(question, settings)
     return (
         yield from certify_sizes(
-            question,
-            settings.quorum,
-            prompts_of,
-            reader.read,
-            trial.certify_case,
-            placed=reader.with_grounds,
-            same_batches=same_batches,
+            question, settings.quorum, prompts_of, reader.read, trial.certify_case, same_batches=same_batches
         )
     )
 
@@ -74,51 +105,36 @@ class _Trial:
 
     question: Question
     settings: KeywordSettings
-    reader: ReplyReader
     finals: dict[tuple[str, ...], Response] = field(default_factory=dict)
 
     def certify_case(
-        self, found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[ReplyKeys]], ledger: Ledger
+        self,
+        found: Findings,
+        number: int,
+        case: BenignCase,
+        readings: Sequence[Reading[frozenset[str]]],
+        ledger: Ledger,
     ) -> Asking[None]:
         """Add the answers that are possible next to one case's untouched groups."""
-        settings, rule = self.settings, self.settings.rule
-        replies = [reading.found for reading in readings]
-        span = keyword_span([None if r is None else r.keys for r in replies], case.corrupted, rule)
+        span = keyword_span([reading.found for reading in readings], case.corrupted, self.settings.threshold)
         if not found.evidence or span.unbounded:
-            found.evidence = _evidence(span, case, rule)
+            found.evidence = _evidence(span, case)
         if span.unbounded:
             found.open_ended(
-                f"{count_of(case.corrupted, 'corrupted group')} alone can reach the threshold of {float(span.mu):g}: "
+                f"{count_of(case.corrupted, 'corrupted group')} alone can reach the threshold of {span.needed}: "
                 "any word can be retained"
             )
             return
-        answering = sum(reply is not None for reply in replies)
-        if settings.shows_sole and not answering and case.corrupted:
-            found.open_ended(f"{count_of(case.corrupted, 'corrupted group')} alone {ANY_REPLY}")
-            return
-        sole = sole_reply(readings, [1] * len(readings), ()) if settings.shows_sole else None
-        if sole:
-            text = sole.text or ABSTENTION
-            [score] = yield from ledger.scored([text])
-            found.add(text, score, "one untouched group alone answers", number)
-            if found.done or not case.corrupted:
-                return
-        possible = ListSpan(span, replies, case.corrupted, settings.as_counted)
-        try:
-            if self._fits(possible, ledger.left):
-                lists = filter(None, possible.lists(ledger.left))
-                yield from self._try_all(found, number, lists, ledger, span)
-                return
-            draws = possible.sampled(self.question.sample, Random(f"{self.question.seed}/{found.size}/{number}"))
-            drawn = list(draws)
-        except Unbounded as why:
-            found.open_ended(f"{count_of(case.corrupted, 'corrupted group')} alone {why}")
+        if self._fits(span, ledger.left):
+            yield from self._try_all(found, number, span.sets(), ledger, span)
             return
         found.give_up(
             f"the attacker decides on {count_of(len(span.contested), 'keyword')}, 2^{len(span.contested)} sets, with "
-            f"{count_of(ledger.left, 'model call')} left; raise max_model_calls=, or {rule.to_keep_less}"
+            f"{count_of(ledger.left, 'model call')} left; raise max_model_calls=, or raise alpha= and beta="
         )
-        if drawn:
+        if size := self.question.sample:
+            random = Random(f"{self.question.seed}/{found.size}/{number}")
+            drawn = [span.drawn(random) for _ in range(size)]
             sample = Findings(found.size, found.cases)
             ledger.limit += len(drawn)
             yield from self._try_all(sample, number, iter(drawn), ledger, span)
@@ -126,62 +142,60 @@ class _Trial:
             value = min(r.score for r in found.responses.values())
             found.estimate = Estimate(value, len(drawn), self.question.seed)
 
-    def _asks(self, possible: PossibleList) -> bool:
-        return self.settings.asks_for(len(possible.words)) and possible.shown not in self.finals
+    def _asks(self, kept: tuple[str, ...]) -> bool:
+        return self.settings.final == "always" and bool(kept) and kept not in self.finals
 
-    def _fits(self, possible: ListSpan, left: int) -> bool:
-        """True if so many calls are enough for all lists that the model has to be asked about."""
-        unknown = (found for found in possible.lists(left) if found is None or self._asks(found))
-        counted = list(islice(unknown, left + 1))
-        return len(counted) <= left and None not in counted
+    def _fits(self, span: KeywordSpan, left: int) -> bool:
+        """True if so many calls are enough for all sets that the model has to be asked about."""
+        if self.settings.final == "never":
+            return span.size <= _MOST_TEXTS
+        if span.size > left + len(self.finals) + 1:
+            return False
+        return sum(map(self._asks, span.sets())) <= left
 
     def _try_all(
-        self, found: Findings, number: int, lists: Iterator[PossibleList], ledger: Ledger, span: KeywordSpan
+        self, found: Findings, number: int, sets: Iterator[tuple[str, ...]], ledger: Ledger, span: KeywordSpan
     ) -> Asking[None]:
-        """Ask for each list's answer, in waves, until one scores 0 (Algorithm 3, lines 15-19)."""
+        """Ask for each set's answer, in waves, until one scores 0 (Algorithm 3, lines 15-19)."""
         wave = 2
-        while not found.done and (possible := list(islice(lists, wave))):
-            new = list(dict.fromkeys(each.shown for each in possible if self._asks(each)))
-            if new:
-                prompts = tuple(self.settings.final_prompt(self.question.query, shown) for shown in new)
+        while not found.done and (possible := list(islice(sets, wave))):
+            if new := list(dict.fromkeys(filter(self._asks, possible))):
+                prompts = tuple(self.settings.final_prompt(self.question.query, kept) for kept in new)
                 replies = yield Ask(prompts, "final")
                 ledger.spent += len(new)
                 self.finals.update(zip(new, replies, strict=True))
-            texts = [self._text(each) for each in possible]
+            texts = [self._text(kept) for kept in possible]
             scores = iter((yield from ledger.scored(t for t in texts if t is not None)))
-            for each, text in zip(possible, texts, strict=True):
-                found.add(text, next(scores) if text is not None else 0.0, _cause(each, span), number)
-            for each in possible:
-                if are_invented(each.words):  # unless a corrupted group has it from its passages
-                    [score] = yield from ledger.scored([ABSTENTION])
-                    found.add(ABSTENTION, score, _cause(each, span), number)
+            for kept, text in zip(possible, texts, strict=True):
+                found.add(text, next(scores) if text is not None else 0.0, _cause(kept, span), number)
             wave = _WAVE
 
-    def _text(self, possible: PossibleList) -> str | None:
-        """Return the text that inference shows for these words; None where it raises."""
-        kept = Kept(possible.words, (), ())
-        if not self.settings.asks_for(len(kept.words)):
-            return kept.text or ABSTENTION
-        return final_text(self.finals[possible.shown], kept, self.settings, self.reader)
+    def _text(self, kept: tuple[str, ...]) -> str | None:
+        """Return the text that inference shows for these keywords; None where it raises."""
+        if not kept or self.settings.final == "never":
+            return ", ".join(kept) or ABSTENTION
+        try:
+            return final_answer(self.finals[kept], self.settings.reader.cut_replies).text or ABSTENTION
+        except ModelError:
+            return None
 
 
-def _cause(possible: PossibleList, span: KeywordSpan) -> str:
-    retained = possible.retained
-    kept = ", ".join(retained) if retained else "nothing"
-    missing = [w for w in span.contested if w not in retained]
-    shown = f"; shown as: {', '.join(possible.shown)}" if possible.shown != retained else ""
-    return f"retained: {kept}" + shown + (f"; suppressed: {', '.join(missing)}" if missing else "")
+def _cause(kept: Sequence[str], span: KeywordSpan) -> str:
+    missing = [w for w in span.contested if w not in kept]
+    retained = f"retained: {', '.join(kept) if kept else 'nothing'}"
+    return retained + (f"; suppressed: {', '.join(missing)}" if missing else "")
 
 
-def _evidence(span: KeywordSpan, case: BenignCase, rule: KeywordRule) -> dict[str, Any]:
-    ranked = sorted(span.counts.items(), key=lambda item: (-item[1], item[0]))
+def _evidence(span: KeywordSpan, case: BenignCase) -> dict[str, Any]:
+    counts = span.tally.counts
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return {
         "counts": dict(ranked[:200]),
-        "threshold": float(span.mu),
-        "rule": rule.in_words,
+        "threshold": span.needed,
+        "rule": span.tally.threshold.in_words,
         "corrupted_groups": case.corrupted,
         "untouched_groups": len(case.groups),
         "always_retained": list(span.always),
         "contested": list(span.contested[:200]),
-        "keyword_sets": sum(2 ** min(len(reach.contested), 60) for reach in span.reaches),
+        "keyword_sets": 2 ** min(len(span.contested), 60),
     }

@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from robustrag_integrations.defenses.agreement.claims.settings import ClaimSettings, counts_claims
-from robustrag_integrations.defenses.agreement.reader import ReplyReader
+from robustrag_integrations.defenses.agreement.rules import Disagreement
 from robustrag_integrations.defenses.keyword import KEYWORD, Final, KeywordOptions
-from robustrag_integrations.defenses.keyword.absolute import AbsoluteThreshold
-from robustrag_integrations.defenses.keyword.counting import KeywordRule
-from robustrag_integrations.defenses.keyword.relative import RelativeThreshold
+from robustrag_integrations.defenses.keyword.reader import KeywordReader
+from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import (
-    Prompt,
-    PromptSet,
-    Task,
-    agreed_prompt,
-    chosen_prompts,
-    final_is_ours,
-    structured_prompts,
-)
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, agreed_prompt, chosen_prompts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+_PAPERS: tuple[float, int] = (0.2, 3)
+_HALF = 0.5  # of long form: what fewer than half of the sources carry is no part of the final prompt
 
 
 @dataclass(frozen=True)
@@ -34,115 +28,105 @@ class KeywordSettings:
     """Everything that decides a keyword aggregation apart from the model.
 
     Attributes:
-        rule: the rule for keeping keywords.
-        reader: a response to its keys.
+        threshold: the number of votes that keeps a keyword.
+        reader: a response to its keywords.
         task: `short_answer` or `long_form`.
         prompts: the prompts for the model.
         quorum: number of groups that must have been asked with success.
-        final: the cases in which the model words the kept keys.
-        is_default_rule: True if the user has chosen no threshold.
+        final: when the model words the kept keywords.
+        disagreement: the text where nothing is kept.
+        has_beta: True if the user has given a number of groups that is enough in any case.
     """
 
-    rule: KeywordRule
-    reader: ReplyReader
+    threshold: Threshold
+    reader: KeywordReader
     task: Task
     prompts: PromptSet
     quorum: Quorum
-    final: Final = "auto"
-    is_default_rule: bool = False
+    final: Final = "always"
+    disagreement: Disagreement = "tell"
+    has_beta: bool = False
 
     @classmethod
     def of(
         cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[KeywordOptions]
-    ) -> KeywordSettings | ClaimSettings:
+    ) -> KeywordSettings:
         """Build the settings from user arguments; None stands for the default.
 
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
         chosen_task = KEYWORD.check_task(task)
-        if counts_claims(chosen_task, options.get("extractor")):
-            return ClaimSettings.of(KEYWORD, chosen_task, prompts, options)
         given = KEYWORD.checked(options)
-        long_form = chosen_task == "long_form"
-        if long_form:  # long answers are lists of phrases, which stay text
-            if given["replies"] == "structured":
-                raise ValueError("replies='structured' is for short answers; use replies='text' with task='long_form'")
-            given["replies"] = "text"
-        chosen = chosen_prompts(prompts, chosen_task)
-        worded = chosen.keyword or agreed_prompt(chosen.isolated, chosen_task)
-        if unknown := set(worded.fields) - {"keywords", "query"}:
-            raise ValueError(f"the final prompt asks for {sorted(unknown)}; it is given keywords and query alone")
+        alpha, beta = (_HALF, None) if chosen_task == "long_form" else _PAPERS
+        alpha, beta = given["alpha"] if given["alpha"] is not None else alpha, given["beta"] or beta
         return cls(
-            _rule_of(given),
-            ReplyReader.of(given, given["min_words"] or (2 if long_form else 1)),
+            Threshold.of(alpha, beta),
+            KeywordReader.of(given, given["min_words"] or (2 if chosen_task == "long_form" else 1)),
             chosen_task,
-            replace(chosen, keyword=worded),
+            _with_final_prompt(chosen_prompts(prompts, chosen_task), chosen_task),
             Quorum(given["quorum"]),
             given["final"],
-            all(options.get(s.name) is None for s in KEYWORD.thresholds),
+            given["disagreement"],
+            given["beta"] is not None,
         )
+
+    @classmethod
+    def of_majority(
+        cls, min_support: int, prompts: PromptSet | None, **options: Unpack[KeywordOptions]
+    ) -> KeywordSettings:
+        """Build the settings of another method's long form: what more than half of the groups, and so many, carry."""
+        found = cls.of(task="long_form", prompts=prompts, **options)
+        return replace(found, threshold=Threshold(Fraction(1, 2), None, min_support, is_strict=True))
 
     def under(self, rules: VoteRules) -> KeywordSettings:
         """Return the settings as they are under these rules of voting.
 
-        With weights, a threshold that nobody has chosen is relative: a number of votes that is enough in any case is
-        one that a few groups without weight may reach, too.
+        With weights a share of all votes decides alone: a few groups without weight could reach a number of votes.
+
+        Raises:
+            ValueError: weights beside a number of groups that is enough in any case.
         """
-        if rules.weights is None or not self.is_default_rule:
+        if rules.weights is None:
             return self
-        return replace(self, rule=_rule_of(KEYWORD.in_force({"threshold": "relative"})))
-
-    @property
-    def as_counted(self) -> bool:
-        """True if all keywords are shown as they are counted: those of a user's extractor."""
-        return self.reader.extractor is not None
-
-    @property
-    def words_own(self) -> bool:
-        """True if the final reply may say kept words only: runs of words, asked for by a prompt of ours."""
-        return self.task == "short_answer" and final_is_ours(self.prompts) and not self.as_counted
-
-    @property
-    def streams(self) -> bool:
-        """True if the final reply is shown as it comes: it never gives way to the kept words."""
-        return self.final == "always"
-
-    @property
-    def shows_sole(self) -> bool:
-        """True if the reply of the only group that answers is shown as it is; the paper's final call words it."""
-        return self.final != "always"
-
-    def asks_for(self, words: int) -> bool:
-        """True if the model is asked to put so many kept words into an answer."""
-        if not words or self.final == "never":
-            return False
-        return self.final == "always" or words > 1 or not self.words_own
+        if self.has_beta:
+            raise ValueError(
+                f"beta={self.threshold.beta} is a number of groups, and weights= gives groups several votes; leave "
+                "beta out: alpha is a share of all votes then"
+            )
+        return replace(self, threshold=replace(self.threshold, beta=None))
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; for long form a request for short phrases."""
-        if self.reader.replies == "structured":
-            return structured_prompts(self.prompts.isolated, query, [g.text for g in groups])
         template = self.prompts.phrases if self.task == "long_form" and self.prompts.phrases else self.prompts.isolated
         return [template.render(context=g.text, query=query) for g in groups]
 
-    def final_prompt(self, query: str, shown: Sequence[str]) -> Prompt:
-        """Return the second prompt: the query and the list of kept words, nothing else."""
+    def final_prompt(self, query: str, kept: Sequence[str]) -> Prompt:
+        """Return the second prompt: the query and the list of kept keywords, nothing else."""
         assert self.prompts.keyword is not None  # noqa: S101 - checked in `of`
-        return self.prompts.keyword.render(keywords=", ".join(shown), query=query)
+        return self.prompts.keyword.render(keywords=", ".join(kept), query=query)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""
         return {
-            **self.rule.as_dict(),
+            "alpha": str(self.threshold.alpha),
+            "beta": self.threshold.beta,
+            "least": self.threshold.least,
             "task": self.task,
             "final": self.final,
             "quorum": self.quorum.share,
+            "disagreement": self.disagreement,
             **self.reader.as_dict(),
         }
 
 
-def _rule_of(given: Mapping[str, Any]) -> KeywordRule:
-    if given["threshold"] == "relative":
-        return RelativeThreshold.of(given["share"], given["min_support"])
-    return AbsoluteThreshold.of(given["alpha"], given["beta"])
+def _with_final_prompt(prompts: PromptSet, task: Task) -> PromptSet:
+    """Return prompts with a final one: their own, or the isolated one with keywords in place of passages.
+
+    Raises:
+        ValueError: it asks for something else than keywords and the query.
+    """
+    final = prompts.keyword or agreed_prompt(prompts.isolated, task)
+    if unknown := set(final.fields) - {"keywords", "query"}:
+        raise ValueError(f"the final prompt asks for {sorted(unknown)}; it is given keywords and query alone")
+    return replace(prompts, keyword=final)

@@ -28,6 +28,7 @@ class EvalQuestion:
         id: a label, unique in its data set.
         question: its words.
         answers: the right answers, each of which is right; for the task `mc` the right option, for `long` a reference.
+            An abstention ("I don't know") for a short question that has no answer.
         incorrect: the answer that the attacker wants; None when it is not known. For `mc` it is an option.
         passages: the clean retrieval, best first.
         choices: the options; empty when there are none.

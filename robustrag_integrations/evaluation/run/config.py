@@ -11,7 +11,6 @@ import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 from pydantic import (
@@ -30,12 +29,12 @@ from pydantic import (
 from robustrag_integrations._util.checks import is_whole_number, nearest_of
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.sections import shown
+from robustrag_integrations._util.yaml_files import read_yaml
 from robustrag_integrations.answers.usage import Prices, prices_of
 from robustrag_integrations.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.attacks.planning import RANKS
 from robustrag_integrations.certification.cases import AttackMode
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
-from robustrag_integrations.defenses.settings_file import keys_given_twice
 from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.rows import AttackSpec
@@ -463,27 +462,13 @@ def load_config(path: str) -> dict[str, Any]:
     """Return the mapping in a YAML file; JSON is YAML as well.
 
     Raises:
-        ConfigError: it cannot be read, or holds no mapping.
+        ConfigError: it cannot be read, holds no mapping, or what `read_yaml` refuses.
         ImportError: pyyaml is missing.
     """
     try:
-        import yaml
-    except ImportError as error:
-        raise ImportError("configs need pyyaml: pip install 'robustrag-integrations[eval]'") from error
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-        found = yaml.safe_load(text)
-        twice = next(keys_given_twice(yaml.compose(text, Loader=yaml.SafeLoader)), None)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise ConfigError(f"cannot read the config {path!r}: {reason}") from error
-    except Exception as error:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
-        raise ConfigError(f"config {path!r} is not YAML: {' '.join(str(error).split())[:300]}") from error
-    if twice is not None:
-        raise ConfigError(f"config {path!r}: the key {shown(twice)} is there twice; leave one out")
-    if not isinstance(found or {}, dict) or not all(isinstance(key, str) for key in found or ()):
-        raise ConfigError(f"config {path!r} must hold keys and values, such as 'defenses: [vanilla, keyword]'")
-    return found or {}
+        return read_yaml(path, "config", ConfigError)
+    except ConfigError as error:
+        raise ConfigError(f"{printable(path, 200)}: {error}") from error
 
 
 def can_run(defense: str, model: NamedModel) -> bool:

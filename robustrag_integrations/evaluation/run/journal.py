@@ -2,6 +2,9 @@
 
 A writer that is killed in the middle of a line leaves a torn last line and no other damage; it is cut off when the next
 row is written. Until then not a byte changes, so that a file of something else stays whole.
+
+Rows hold what passages and replies say: a new file can be read by its owner alone, as the cache of calls. One that was
+there keeps its permissions.
 """
 
 from __future__ import annotations
@@ -72,7 +75,7 @@ class Journal:
         draft = self.path.with_name(f".{self.path.name}.part")
         try:
             draft.unlink(missing_ok=True)  # of a run that was killed, or a link that somebody put there
-            with draft.open("xb") as file:
+            with open(draft, "xb", opener=_private) as file:
                 file.writelines(map(_line, rows))
                 file.flush()
                 os.fsync(file.fileno())
@@ -131,11 +134,16 @@ def _rows(data: bytes, path: Path) -> list[dict[str, Any]]:
     return rows
 
 
+def _private(path: str, flags: int) -> int:
+    """Open a file; a new one can be read by its owner alone."""
+    return os.open(path, flags, 0o600)
+
+
 def _locked(path: Path) -> IO[bytes]:
     """The file, open and locked: the one that has this name now, and not one that another run replaced meanwhile."""
     while True:
         try:
-            file: IO[bytes] = path.open("a+b")
+            file: IO[bytes] = open(path, "a+b", opener=_private)  # noqa: SIM115 - it stays open
         except OSError as error:
             raise JournalError(f"cannot open {str(path)!r}: {error.strerror}") from error
         try:

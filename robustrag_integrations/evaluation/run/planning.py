@@ -13,12 +13,10 @@ from typing import Any
 from robustrag_integrations._util.plugins import load_object, source_digest
 from robustrag_integrations.attacks.families import attack_of
 from robustrag_integrations.attacks.payloads import PREFIX
-from robustrag_integrations.defenses.agreement.claims.settings import counts_claims
 from robustrag_integrations.defenses.registry import METHODS, entry_of
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask, doubts
 from robustrag_integrations.evaluation.run.config import (
-    TASK_OF,
     CertifySpec,
     ConfigError,
     DataSpec,
@@ -155,7 +153,7 @@ def setups_of(config: EvalConfig, task: str) -> tuple[Setup, ...]:
     ]
     labels = _labels(drafts, several_sizes=len(config.top_k) > 1)
     return tuple(
-        Setup(label, model, spec.name, tuple(sorted(settings_of(spec.name, chosen, task).items())), top_k)
+        Setup(label, model, spec.name, tuple(sorted(settings_of(spec.name, chosen).items())), top_k)
         for model in config.models
         for (spec, chosen, top_k), label in zip(drafts, labels, strict=True)
         if _runs(config, spec.name, model)
@@ -341,7 +339,7 @@ def _extractor(setup: Setup) -> str | None:
     """Return the fingerprint of the extractor, for a method that has one."""
     if setup.defense not in METHODS or not any(s.name == "extractor" for s in METHODS[setup.defense].settings):
         return None
-    return _papers_extractor() if dict(setup.settings).get("extractor") == "spacy" else "runs"
+    return _papers_extractor() if dict(setup.settings).get("extractor") == "spacy" else "words"
 
 
 @lru_cache(maxsize=1)
@@ -351,21 +349,17 @@ def _papers_extractor() -> str:
     return SpacyKeywordExtractor().fingerprint
 
 
-def settings_of(defense: str, chosen: Mapping[str, Any], task: str = "qa") -> dict[str, Any]:
+def settings_of(defense: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a defence in an evaluation, whose passages are isolated one by one (the paper's isolation).
 
     Args:
         defense: its name.
         chosen: the settings that were chosen; they go first.
-        task: `qa`, `mc` or `long`.
     """
     if defense not in METHODS:
         return dict(chosen)
     method = METHODS[defense]
-    by_claim = counts_claims(TASK_OF[task], chosen.get("extractor")) and any(
-        s.name == "min_support" for s in method.settings
-    )
-    in_force = {"min_support": method.default("min_support")} if by_claim else method.in_force(chosen)
+    in_force = {name: value for name, value in method.in_force(chosen).items() if value is not None}
     return {**in_force, "group_size": 1, "group_by": PASSAGE, **chosen}
 
 

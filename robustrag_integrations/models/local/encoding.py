@@ -102,6 +102,17 @@ class PromptEncoder:
         variants = map(tuple, self._read([" " + ABSTENTION, ABSTENTION]))
         return tuple(dict.fromkeys(v for v in variants if v))
 
+    def spellings(self, text: str) -> tuple[tuple[int, ...], ...]:
+        """Return the token sequences that spell a reply: with a leading space, too, unless the prompt ends in one."""
+        if not text.strip():
+            return ()
+        spaced = self.frame is not None and self.frame.after[-1:].isspace()
+        return tuple(dict.fromkeys(map(tuple, self._read([text] if spaced else [" " + text, text]))))
+
+    def first_tokens(self, texts: Sequence[str]) -> tuple[int, ...]:
+        """Return the different tokens that texts begin with."""
+        return tuple(dict.fromkeys(read[0] for read in self._read(texts) if read))
+
     def _encoded(self, prompt: Prompt, read: list[int], budget: int | None) -> Encoded:
         heads = self._heads(prompt)
         ids, offsets = self._from_head(heads, prompt.text, read)

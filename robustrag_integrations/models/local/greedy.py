@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import torch
 
@@ -17,8 +18,21 @@ from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.token_tree import clear_leads, known_noise
 from robustrag_integrations.replies.reply import Ending, FinishReason, Piece
 
-Written = tuple[str, FinishReason]  # an answer, and its finish reason
 Watch = Callable[[torch.Tensor], None]  # sees the [rows, V] logits of every step
+
+
+class Written(NamedTuple):
+    """An answer.
+
+    Attributes:
+        text: its text.
+        finish: its finish reason.
+        logprobs: the log-probabilities of its tokens, of the one that ended it, too; None if one of them is NaN.
+    """
+
+    text: str
+    finish: FinishReason
+    logprobs: tuple[float, ...] | None
 
 
 @dataclass(frozen=True)
@@ -46,11 +60,12 @@ class GreedyWriter:
             watch: sees the logits of every step.
 
         Returns:
-            Per prompt, its answer and finish reason.
+            Per prompt, its answer.
         """
         batch, doubt = self._batch(prompts, longest)
         texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in prompts]
         done, clear = [False] * len(texts), [True] * len(texts)
+        logprobs: list[list[float]] = [[] for _ in texts]
         logits = batch.open().logits
         for step in range(self.max_new_tokens):
             if watch is not None:
@@ -59,6 +74,7 @@ class GreedyWriter:
             leads = clear_leads(logits, 2 * doubt) if doubt else clear
             for row, token in enumerate(tokens):
                 if not done[row]:
+                    logprobs[row].append(_logprob(logits[row], token))
                     clear[row] = clear[row] and leads[row]
                     done[row] = not clear[row] or texts[row].take(token)
             if all(done) or step == self.max_new_tokens - 1:
@@ -68,8 +84,10 @@ class GreedyWriter:
         for text in texts:
             text.finish()
         return [
-            (text.shown, text.finish_reason) if sure else self.together([prompt], [most])[0]
-            for text, sure, prompt, most in zip(texts, clear, prompts, longest, strict=True)
+            Written(text.shown, text.finish_reason, tuple(found) if all(value <= 0 for value in found) else None)
+            if sure
+            else self.together([prompt], [most])[0]
+            for text, found, sure, prompt, most in zip(texts, logprobs, clear, prompts, longest, strict=True)
         ]
 
     def _batch(self, prompts: Sequence[Encoded], longest: Sequence[int]) -> tuple[Batch, float]:
@@ -79,10 +97,10 @@ class GreedyWriter:
         """
         if len(prompts) == 1:
             return self._alone(prompts[0]), 0.0
-        batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens)
+        batch, isolation = self.reader.together(prompts, longest, self.max_new_tokens, keep=True)
         if isolation.exact:
             return batch, LEAST_NOISE if known_noise(self.reader.lm) else 0.0  # a few rows may not have shown it all
-        return self.reader.apart(prompts, self.max_new_tokens), 0.0
+        return self.reader.apart(prompts, self.max_new_tokens, keep=True), 0.0
 
     def pieces(self, prompt: Encoded) -> Iterator[Piece]:
         """Yield the answer to one prompt in pieces, each before the next token is computed; then how it ended."""
@@ -110,3 +128,8 @@ def _greedy_tokens(batch: Batch) -> Iterator[int]:
     while True:
         yield (token := int(logits.argmax(-1)[0]))
         logits = batch.append([token])
+
+
+def _logprob(logits: torch.Tensor, token: int) -> float:
+    """Return a token's log-probability, from the [V] logits of one row: other rows have no part in it."""
+    return float(logits[token] - logits.logsumexp(-1))

@@ -9,6 +9,7 @@ the model itself tests that this is enough (`isolation`).
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -23,6 +24,7 @@ from robustrag_integrations.models.base import (
     FinalAnswers,
     Response,
     Role,
+    Scores,
     TextModel,
     TokenCodec,
 )
@@ -36,7 +38,7 @@ try:
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     from robustrag_integrations.models.local.batch import Batch
-    from robustrag_integrations.models.local.cancellation import in_cancellable_thread
+    from robustrag_integrations.models.local.cancellation import in_cancellable_thread, stop_if_cancelled
     from robustrag_integrations.models.local.causal_lm import CausalLM
     from robustrag_integrations.models.local.coupling import adapts_as_it_runs
     from robustrag_integrations.models.local.final_answers import PackedFinals
@@ -44,6 +46,7 @@ try:
     from robustrag_integrations.models.local.isolation import in_words
     from robustrag_integrations.models.local.layout import PromptLayout
     from robustrag_integrations.models.local.reading import PromptReader
+    from robustrag_integrations.models.local.scoring import reply_scores
     from robustrag_integrations.models.local.session import LocalSession
     from robustrag_integrations.models.local.token_tree import known_noise
 except ImportError as error:
@@ -51,6 +54,11 @@ except ImportError as error:
 
 Result = TypeVar("Result")
 _PRECISIONS = ("auto", "float32", "bfloat16", "float16", "float64")
+
+# While it loads, transformers has functions of torch replaced; two loads at once would leave them so.
+_LOADING = threading.RLock()
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, after_in_child=_LOADING.release)
 
 
 class LocalModel(TextModel, DecodingModel):
@@ -144,6 +152,8 @@ class LocalModel(TextModel, DecodingModel):
     ) -> LocalModel:
         """Load a model and its tokenizer; remote code is never run and pickled weights are refused.
 
+        Of several threads that load models, one does so at a time.
+
         Args:
             name_or_path: a folder, or a name on the model hub.
             device: default `cuda` if available, otherwise `cpu`.
@@ -161,14 +171,15 @@ class LocalModel(TextModel, DecodingModel):
         place = torch.device(device if device is not None else "cuda" if torch.cuda.is_available() else "cpu")
         precision = _precision(("float32" if place.type == "cpu" else "auto") if dtype is None else dtype)
         try:
-            tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
-            model, loaded = AutoModelForCausalLM.from_pretrained(
-                name_or_path,
-                dtype=precision,
-                trust_remote_code=False,
-                use_safetensors=True,
-                output_loading_info=True,
-            )
+            with _LOADING:
+                tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
+                model, loaded = AutoModelForCausalLM.from_pretrained(
+                    name_or_path,
+                    dtype=precision,
+                    trust_remote_code=False,
+                    use_safetensors=True,
+                    output_loading_info=True,
+                )
         except (OSError, ValueError) as error:
             raise ModelError(
                 f"cannot load the model {name_or_path!r}: {error}. Give a folder with config.json, tokenizer.json and "
@@ -268,6 +279,40 @@ class LocalModel(TextModel, DecodingModel):
         """
         return await in_cancellable_thread(call, *args)
 
+    @property
+    def can_score(self) -> bool:
+        """True unless the chat template begins replies with reasoning, or nothing ends one."""
+        frame = self._encoder.frame
+        return (frame is None or frame.reasons is None) and bool(self._codec.ends or self._writer.stop)
+
+    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """Read each text behind each prompt, in batches of one prompt.
+
+        What `generate` has read of these prompts just before is not read again, as far as `prefix_cache_bytes` go. A
+        text of more tokens than `max_new_tokens`, or of none, is no whole reply: it gets the lowest score.
+
+        Returns:
+            Per prompt, a log-probability of at least -10,000 per text; None where a weight is NaN.
+        """
+        if not self.can_score:
+            return [None] * len(prompts)
+        if not prompts or not texts:
+            return [[] for _ in prompts]
+        encoded, _ = self._layout.encode(prompts, "isolated", self._max_new_tokens)
+        spelled = [self._encoder.spellings(text) for text in texts]
+        readable = [[s for s in ways if len(s) < self._max_new_tokens] for ways in spelled]
+        ends = (*sorted(self._codec.ends), *self._encoder.first_tokens(self._writer.stop))
+        found: dict[tuple[int, ...], Scores | None] = {}
+        for prompt in encoded:
+            if prompt.ids not in found:
+                stop_if_cancelled()
+                found[prompt.ids] = reply_scores(self._reader.behind(prompt), readable, ends)
+        return [found[prompt.ids] for prompt in encoded]
+
+    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """`score` in a thread; cancelling it stops it at the next prompt."""
+        return await self.in_thread(self.score, prompts, texts)
+
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the greedy answer to one prompt, token by token, then its usage and whether it was cut."""
         encoded = self._encode_final(prompt)
@@ -332,10 +377,16 @@ class LocalModel(TextModel, DecodingModel):
             return []
         encoded, longest = self._layout.encode(prompts, role, self._max_new_tokens)
         texts = self._writer.together(encoded, longest, watch)
-        used = self._usage(encoded, [text for text, _ in texts])
+        used = self._usage(encoded, [written.text for written in texts])
         return [
-            Response(self._encoder.opened + text, truncated=e.truncated, finish=finish, usage=usage)
-            for (text, finish), e, usage in zip(texts, encoded, used, strict=True)
+            Response(
+                self._encoder.opened + written.text,
+                truncated=e.truncated,
+                finish=written.finish,
+                usage=usage,
+                logprobs=written.logprobs,
+            )
+            for written, e, usage in zip(texts, encoded, used, strict=True)
         ]
 
     def _usage(self, prompts: Sequence[Encoded], texts: Sequence[str]) -> list[Usage]:

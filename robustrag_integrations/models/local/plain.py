@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from transformers import DynamicCache
@@ -51,6 +51,15 @@ class PlainPrompt:
             probabilities = torch.cat([logits, *rest], dim=1).softmax(-1)[0].double()
             spelled += probabilities[range(len(string)), list(string)].prod()
         return Opened(logits[:, -1], spelled)
+
+    @torch.inference_mode()
+    def behind(self, strings: Sequence[Sequence[int]]) -> Iterator[torch.Tensor]:
+        """Read the prompt, and strings behind it; per string, the [1 + length, V] logits as of a `SinglePrompt`."""
+        stop_if_cancelled()
+        first = self._read(self._ids, keep=1)[0]
+        for string in strings:
+            stop_if_cancelled()
+            yield torch.cat([first, self.fork()._read(string, keep=len(string))[0]])
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:

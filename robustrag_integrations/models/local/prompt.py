@@ -6,7 +6,7 @@ Every prompt is read here, at inference and for certificates, whether it then ad
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,13 +20,22 @@ from robustrag_integrations.models.local.masks import MaskRules
 from robustrag_integrations.models.local.token_tree import Stem, known_noise
 from robustrag_integrations.models.local.trie import TokenTrie
 
+STRING_TOKENS = 256  # tokens of strings that are read in one pass; each has its logits
+
 
 @dataclass(frozen=True)
 class Row:
-    """A prompt: the keys and values of its prefix, and the token ids of the rest, at least one."""
+    """A prompt.
+
+    Attributes:
+        prefix: the keys and values of its prefix, if it has one.
+        rest: the token ids of the rest, at least one.
+        keep: gets the keys and values of the whole once it is read.
+    """
 
     prefix: KeyValues | None
     rest: tuple[int, ...]
+    keep: Callable[[KeyValues], None] | None = None
 
     @property
     def shared(self) -> int:
@@ -53,7 +62,7 @@ class SinglePrompt:
     rows = 1
 
     def __init__(self, lm: CausalLM, rules: MaskRules, row: Row, *, room: int, at_once: int) -> None:
-        self._lm, self._rules, self._at_once, self._rest = lm, rules, at_once, row.rest
+        self._lm, self._rules, self._at_once, self._rest, self._keep = lm, rules, at_once, row.rest, row.keep
         self.tokens, capacity = row.shared, row.tokens + room
         with torch.inference_mode(), memory_explained():
             self.cache = BatchKVCache(1, capacity)
@@ -87,7 +96,25 @@ class SinglePrompt:
         logits = self._extend(self._rest[last], trie)
         self.tokens -= len(trie)
         self.cache.crop(len(trie))
+        if self._keep is not None:
+            self._keep(self.key_values())
         return Opened(logits[:, 0], _spelled(logits, strings, trie))
+
+    @torch.inference_mode()
+    def behind(self, strings: Sequence[Sequence[int]]) -> Iterator[torch.Tensor]:
+        """Read strings behind the prompt, of which all but the last token is known, many in one pass.
+
+        Yields:
+            Per string, the [1 + length, V] float32 logits of what follows the prompt and each token.
+        """
+        for part in _parts(strings):
+            stop_if_cancelled()
+            trie = TokenTrie(part)
+            logits = self._extend(self._rest, trie)[0]
+            self.tokens -= len(self._rest) + len(trie)
+            self.cache.crop(len(self._rest) + len(trie))
+            for string in part:
+                yield logits[[0, *(node + 1 for node in trie.path(string))]]
 
     @torch.inference_mode()
     def append(self, tokens: Sequence[int]) -> torch.Tensor:
@@ -133,6 +160,18 @@ def read_prefix(
     prompt = SinglePrompt(lm, rules, Row(known, rest), room=0, at_once=at_once)
     prompt.open()
     return prompt.key_values()
+
+
+def _parts(strings: Sequence[Sequence[int]]) -> Iterator[Sequence[Sequence[int]]]:
+    """Cut strings into parts of at most `STRING_TOKENS` tokens, or one string."""
+    part: list[Sequence[int]] = []
+    for string in strings:
+        if part and sum(map(len, part)) + len(string) > STRING_TOKENS:
+            yield part
+            part = []
+        part.append(string)
+    if part:
+        yield part
 
 
 def _spelled(logits: torch.Tensor, strings: Sequence[Sequence[int]], trie: TokenTrie) -> torch.Tensor:

@@ -37,7 +37,7 @@ from robustrag_integrations.models.local.masks import MaskRules, NoExplicitMasks
 from robustrag_integrations.models.local.memo import ModelMemo
 from robustrag_integrations.models.local.plain import PlainPrompt
 from robustrag_integrations.models.local.prefixes import BatchPrefixes, PrefixStore
-from robustrag_integrations.models.local.prompt import Row, SinglePrompt, read_prefix
+from robustrag_integrations.models.local.prompt import STRING_TOKENS, Row, SinglePrompt, read_prefix
 from robustrag_integrations.models.local.rows import PromptRows
 from robustrag_integrations.models.local.token_tree import Stem
 
@@ -99,24 +99,46 @@ class PromptReader:
         self.probe.forget()
         self._repeats.clear()
 
-    def alone(self, prompt: Encoded, room: int) -> Batch:
+    def alone(self, prompt: Encoded, room: int, *, keep: bool = False) -> Batch:
         """Lay out one prompt, at its own length.
 
         Args:
             prompt: the prompt to read.
             room: number of tokens that may come after it.
+            keep: True to keep what is read for `behind`.
         """
         way = self._checked_way()
         if isinstance(way, str):
             return PlainPrompt(self.lm, prompt.ids)
-        row = self._row(way.rules, prompt, self.prefixes.of_one_batch())
+        row = self._row(way.rules, prompt, self.prefixes.of_one_batch(), keep)
         return SinglePrompt(self.lm, way.rules, row, room=room, at_once=self.at_once)
 
-    def apart(self, prompts: Sequence[Encoded], room: int) -> Batch:
-        """Lay out prompts in batches of one."""
-        return SeparateBatches([self.alone(prompt, room) for prompt in prompts])
+    def behind(self, prompt: Encoded) -> SinglePrompt | PlainPrompt:
+        """Lay out one prompt for strings to be read behind it; what was kept of it is not read again.
 
-    def together(self, prompts: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, Isolation]:
+        Its last token is read with the strings. The numbers are the same whether it was kept or not.
+        """
+        way = self._checked_way()
+        if isinstance(way, str):
+            return PlainPrompt(self.lm, prompt.ids)
+        prefixes = self.prefixes.of_one_batch()
+        read = prefixes.prompt(prompt.ids)
+        if read is None:
+            row = self._row(way.rules, prompt, prefixes)
+            alone = SinglePrompt(self.lm, way.rules, row, room=0, at_once=self.at_once)
+            alone.open()
+            read = alone.key_values()
+        layers = tuple((keys[:, :, :-1], values[:, :, :-1]) for keys, values in read.layers)
+        row = Row(KeyValues(layers, read.tokens - 1), prompt.ids[-1:])
+        return SinglePrompt(self.lm, way.rules, row, room=STRING_TOKENS, at_once=self.at_once)
+
+    def apart(self, prompts: Sequence[Encoded], room: int, *, keep: bool = False) -> Batch:
+        """Lay out prompts in batches of one."""
+        return SeparateBatches([self.alone(prompt, room, keep=keep) for prompt in prompts])
+
+    def together(
+        self, prompts: Sequence[Encoded], longest: Sequence[int], room: int, *, keep: bool = False
+    ) -> tuple[Batch, Isolation]:
         """Lay out prompts as rows of one batch, where prefixes are shared.
 
         Args:
@@ -124,6 +146,7 @@ class PromptReader:
             longest: per prompt, the most tokens that it could have had, whatever its passage; shapes follow from these,
                 so that no row decides them.
             room: number of tokens that may come after the prompts.
+            keep: True to keep what is read for `behind`.
 
         Returns:
             The batch, and the isolation of its rows.
@@ -132,9 +155,9 @@ class PromptReader:
         count = len(prompts)
         if isinstance(way, str):
             repeatable = all(self._repeats.values)
-            return self.apart(prompts, room), Isolation(count, count, repeatable, repeatable=repeatable)
+            return self.apart(prompts, room, keep=keep), Isolation(count, count, repeatable, repeatable=repeatable)
         read = self.prefixes.of_one_batch()
-        rows = [self._row(way.rules, p, read) for p in prompts]
+        rows = [self._row(way.rules, p, read, keep) for p in prompts]
         laid = self._rows(way, rows, longest, room)
 
         def lay(texts: Sequence[Text], step_rows: int) -> PromptRows:
@@ -172,8 +195,9 @@ class PromptReader:
             return None
         return Stem.of_one(self.lm, way.rules, self._prefix(way.rules, prompt, self.prefixes.of_one_batch()))
 
-    def _row(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes) -> Row:
-        return Row(self._prefix(rules, prompt, read), prompt.ids[prompt.shared :])
+    def _row(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes, keep: bool = False) -> Row:
+        kept = partial(read.keep_prompt, prompt.ids) if keep else None
+        return Row(self._prefix(rules, prompt, read), prompt.ids[prompt.shared :], kept)
 
     def _prefix(self, rules: MaskRules, prompt: Encoded, read: BatchPrefixes) -> KeyValues | None:
         """Return the keys and values of a prompt's prefix: the part of all questions, then that of this question.

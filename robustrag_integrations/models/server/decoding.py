@@ -26,14 +26,15 @@ from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.answers.usage import Usage, together
 from robustrag_integrations.errors import ModelError, QuorumError
-from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response
+from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response, Scores
 from robustrag_integrations.models.local.encoding import PromptEncoder
 from robustrag_integrations.models.server.connection import ServerError, largest_reply
 from robustrag_integrations.models.server.model import OpenAIModel
-from robustrag_integrations.models.server.replies import parsed
+from robustrag_integrations.models.server.replies import choice_of, parsed
 from robustrag_integrations.models.server.token_lists import TokenList, token_list
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.replies.confidence import LOWEST, logprobs_in
 from robustrag_integrations.replies.reply import Piece
 
 _BY_NUMBER = {"return_tokens_as_token_ids": True}  # vLLM names tokens by number; other servers ignore it
@@ -106,6 +107,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         self.top_logprobs = min(top_logprobs, self._codec.size)
         self.most_logprobs = min(max_top_logprobs or self._codec.size, self._codec.size)
         self._max_context_tokens = max_context_tokens
+        self._echoes = True
 
     @property
     def codec(self) -> TokenizerCodec:
@@ -134,6 +136,69 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         encoded = [self._encoder.encode(p, self._max_context_tokens) for p in (*prompts, no_retrieval)]
         truncated = tuple(e.truncated for e in encoded[:-1])
         return RemoteSession(self, [e.ids for e in encoded], truncated)
+
+    @property
+    def can_score(self) -> bool:
+        """True until the server is seen not to echo prompts with their log-probabilities, as vLLM and SGLang do.
+
+        False if the chat template begins replies with reasoning, or nothing ends one.
+        """
+        frame = self._encoder.frame
+        return self._echoes and (frame is None or frame.reasons is None) and self._end is not None
+
+    @property
+    def _end(self) -> int | None:
+        """The token that ends a reply: the first one of a stop string, or the tokenizer's own."""
+        stop = self._fields.get("stop") or ()
+        first = self._encoder.first_tokens([stop] if isinstance(stop, str) else stop)
+        return first[0] if first else self._codec.own_end
+
+    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """Have the server read each text behind each prompt, a request for each; one that fails costs its prompt alone.
+
+        Returns:
+            Per prompt, a log-probability of at least -10,000 per text.
+        """
+        return self._loop.run(self.ascore(prompts, texts))
+
+    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        """`score` for calls from this event loop; cancelling it cancels the requests."""
+        end = self._end
+        if not self.can_score or end is None:
+            return [None] * len(prompts)
+        ways = [self._encoder.spellings(text.strip()) for text in texts]
+        spelled = [(*way[-1 if self._encoder.frame else 0], end) if way else () for way in ways]
+        read = [self._encoder.encode(Prompt(prompt.text)).ids for prompt in prompts]
+        return list(await asyncio.gather(*(self._scores(ids, spelled) for ids in read)))
+
+    async def _scores(self, prompt: Tokens, texts: Sequence[Tokens]) -> Scores | None:
+        found = [
+            score for score in await asyncio.gather(*(self._echoed(prompt, t) for t in texts)) if score is not None
+        ]
+        return found if len(found) == len(texts) else None
+
+    async def _echoed(self, prompt: Tokens, text: Tokens) -> float | None:
+        """Return the log-probability of tokens behind a prompt; None if the request fails, or the server tells none."""
+        if not 0 < len(text) <= _most_tokens(self._fields):
+            return LOWEST
+        ids = [*prompt, *text]
+        fields = {name: value for name, value in self._fields.items() if name != "stop"}
+        request = {**fields, "prompt": ids, "max_tokens": 1, "logprobs": 1, "echo": True}
+        largest = largest_reply({"max_tokens": len(ids) + 1, "logprobs": 1})
+        try:
+            listed = await self._caller.acall(
+                lambda: self._accepted(request, lambda sent: self._connection.reply(sent, largest, _listed))
+            )
+        except ServerError as error:
+            self._echoes = self._echoes and error.status not in (400, 404, 405, 422, 501)
+            return None
+        except Exception:
+            return None
+        if not isinstance(listed, list) or len(listed) < len(ids):
+            self._echoes = False  # it takes `echo`, and does nothing about it
+            return None
+        said = logprobs_in(listed[len(prompt) : len(ids)])
+        return None if said is None else max(LOWEST, sum(said))
 
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
         return {"prompt": list(self._encoder.encode(Prompt(prompt)).ids), **self._fields, **more}
@@ -179,6 +244,17 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         """Word a failure, without a key that the server sent back."""
         words = redacted(str(error), self._secrets())
         return ModelError(words if isinstance(error, ModelError) else f"{type(error).__name__}: {words}")
+
+
+def _listed(body: bytes) -> Any:
+    """Return the log-probabilities that a text completion lists, unchecked."""
+    logprobs = choice_of(parsed(body)).get("logprobs")
+    return logprobs.get("token_logprobs") if isinstance(logprobs, dict) else None
+
+
+def _most_tokens(fields: Mapping[str, Any]) -> int:
+    """Return the most tokens of a reply."""
+    return max(int(fields.get(name) or 0) for name in ("max_tokens", "max_completion_tokens"))
 
 
 def _explained(error: ModelError, status: int | None, count: int) -> ModelError:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.models.base import Probed, Response
+from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import CalledModel
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.event_loops import PerLoop
@@ -23,20 +23,16 @@ from robustrag_integrations.models.server.connection import (
     may_pass,
 )
 from robustrag_integrations.models.server.replies import StreamEnd, parsed, response_of
-from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
-from robustrag_integrations.replies.structured import PROBE, SCHEMA, ReplyMode
 
 Api = Literal["chat", "completions"]
 Result = TypeVar("Result")
 
-_SCHEMA = {"name": "reply", "description": SCHEMA["description"], "strict": True, "schema": SCHEMA}
-_WAYS: Mapping[str, Mapping[str, Any]] = {  # of asking for objects, and the fields of the request
-    "json_schema": {"response_format": {"type": "json_schema", "json_schema": _SCHEMA}}
-}
+_PROBE = "Reply with the word OK."
 _REFUSING = (400, 422)  # statuses of an invalid request
+_NAMING = (*_REFUSING, 403)  # statuses of a refused parameter
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
-_LEFT_OUT = ("temperature", "seed", *_OTHER_LIMIT)  # where the model refuses them
+_LEFT_OUT = ("temperature", "seed", "logprobs", *_OTHER_LIMIT)  # where the model refuses them
 _OWNED = ("model", "messages", "prompt", "stream", "n", "temperature", "seed")
 
 
@@ -44,9 +40,9 @@ class OpenAIModel(CalledModel):
     """A model behind an OpenAI-compatible server, through the official client.
 
     Every request holds the model, the prompt, a token limit, temperature 0, and the given options. Where the server
-    refuses the first request, the same parameters go out once with a fixed prompt: `temperature` or `seed` are left out
-    from then on if that is refused, too, and a token limit goes under its other name. A model that takes no temperature
-    counts as one that samples.
+    refuses the first request, the same parameters go out once with a fixed prompt: `temperature`, `seed` or `logprobs`
+    are left out from then on if that is refused, too, and a token limit goes under its other name. A model that takes
+    no temperature counts as one that samples. Log-probabilities of replies that came with reasoning are not known.
 
     Reproducibility is up to the server: `answer.determinism` says so. A request is sent again after a failed
     connection, a time-out, 408, 409, 429 and 5xx, after as long as Retry-After says, up to a minute; where it says
@@ -63,7 +59,7 @@ class OpenAIModel(CalledModel):
         max_tokens: the longest response, in tokens.
         system: a system message before every prompt; chat only.
         options: further fields of the request, for example `{"reasoning_effort": "low"}`, and the client's own
-            `extra_headers`, `extra_query` and `extra_body`.
+            `extra_headers`, `extra_query` and `extra_body`. `{"logprobs": None}` asks for no log-probabilities.
         timeout: seconds for one try, from connecting to the last byte and its parsing.
         attempts: the most tries of one request.
         max_concurrency: number of requests that may be under way at a time.
@@ -103,7 +99,6 @@ class OpenAIModel(CalledModel):
             raise ValueError(f"api={api!r} must be 'chat' or 'completions'")
         if api == "completions" and system is not None:
             raise ValueError(f"system={system!r} is for api='chat'; completions have no messages")
-        self._replies = ReplyMode()
         self._refused: frozenset[str] = frozenset()
         self._has_probed = False
         self._probing = PerLoop(asyncio.Lock)
@@ -157,35 +152,18 @@ class OpenAIModel(CalledModel):
         """Close the connections that this event loop's calls have used."""
         await self._connection.aclose()
 
-    def probe_replies(self) -> Probed:
-        """Tell whether the server enforces a schema given as `response_format`."""
-        return self._loop.run(self.aprobe_replies())
-
-    async def aprobe_replies(self) -> Probed:
-        """`probe_replies` for calls from this event loop."""
-        fixed = {"response_format", "tools", "tool_choice"} & self._fields.keys()  # the user's
-        return await self._replies.asettled(
-            () if fixed or not self._chats else tuple(_WAYS),
-            lambda way: self._caller.acall(lambda: self._sent_for(PROBE, self._read, way)),
-        )
-
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
         if not self._chats:
             return {"prompt": prompt, **self._fields, **more}
         first = [] if self._system is None else [{"role": "system", "content": self._system}]
         return {"messages": [*first, {"role": "user", "content": prompt}], **self._fields, **more}
 
+    def _asking_for_logprobs(self) -> dict[str, Any]:
+        """Return the field that asks for the log-probabilities of a reply's tokens, unless the user decides on it."""
+        return {} if "logprobs" in self._fields else {"logprobs": True if self._chats else 1}
+
     async def _areply(self, prompt: str) -> Response:
-        return await self._sent_for(prompt, self._read)
-
-    async def _arespond(self, prompt: Prompt) -> Response:
-        way = self._replies.way if prompt.structured else ""
-        if not way:
-            return await super()._arespond(prompt)
-        return self._checked(await self._sent_for(prompt.text, self._read, way))
-
-    async def _sent_for(self, prompt: str, read: Callable[[bytes], Result], way: str = "") -> Result:
-        request = self._request(prompt, **_WAYS.get(way, {}))
+        request, read = self._request(prompt, **self._asking_for_logprobs()), self._read
         return await self._accepted(request, lambda sent: self._connection.reply(sent, largest_reply(request), read))
 
     async def _accepted(
@@ -210,14 +188,14 @@ class OpenAIModel(CalledModel):
             return False
         async with self._probing.here():
             while not self._has_probed:
-                request = self._without_refused(self._request(PROBE))
+                request = self._without_refused(self._request(_PROBE, **self._asking_for_logprobs()))
                 name = None
                 try:
                     await self._connection.reply(request, largest_reply(request), parsed)
                 except ServerError as refusal:
-                    if refusal.status not in _REFUSING:
-                        break
                     name = _refused_in(refusal, [name for name in _LEFT_OUT if name in request])
+                    if name is None and refusal.status not in _REFUSING:
+                        break
                 self._refused |= {name} if name else set()
                 self._has_probed = name is None
         return self._refused != before
@@ -263,4 +241,4 @@ class OpenAIModel(CalledModel):
 def _refused_in(error: ServerError, names: Iterable[str]) -> str | None:
     """Return the parameter that a refusal names, in a field of its own or in words; None if it names none."""
     named = (name for name in names if error.param == name or re.search(rf"\b{name}\b", str(error)))
-    return next(named, None) if error.status in _REFUSING else None
+    return next(named, None) if error.status in _NAMING else None

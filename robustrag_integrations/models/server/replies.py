@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.blocks import Blocks, chars_of, usage_of
+from robustrag_integrations.replies.confidence import logprobs_in
 from robustrag_integrations.replies.finish import finish_reason
 from robustrag_integrations.replies.reply import Ending
 
@@ -145,7 +146,8 @@ def response_of(reply: Mapping[str, Any]) -> Response:
     ending = said.ending(reply.get("usage"))
     if not said.has_content and ending.finish in ("stop", "other", "unknown"):
         raise ModelError("the server sent no text")
-    return Response.of("".join(said.blocks.text), ending)
+    logprobs = None if ending.reasoning_chars else logprobs_in(choice.get("logprobs"))  # those of reasoning, too
+    return Response.of("".join(said.blocks.text), replace(ending, logprobs=logprobs))
 
 
 @dataclass

@@ -80,27 +80,35 @@ def test_a_folder_is_no_file(tmp_path) -> None:
 
 
 @needing("POSIX")
-@pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o077, 0o600), (0o002, 0o664)])
-def test_results_have_the_permissions_of_the_umask_to_the_end(tmp_path, umask, mode) -> None:
+@pytest.mark.parametrize("umask", [0o022, 0o077, 0o000])
+def test_only_the_owner_can_read_new_results_from_the_beginning_to_the_end(tmp_path, umask) -> None:
     path = tmp_path / "run.jsonl"
     before = os.umask(umask)
+    modes = []
     try:
         with Journal(path) as journal:
+            modes.append(stat.S_IMODE(path.stat().st_mode))
             journal.append({"n": 1})
-            assert stat.S_IMODE(path.stat().st_mode) == mode
-            journal.replace([{"n": 2}])
+            journal.replace(_looking_at(tmp_path / ".run.jsonl.part", modes))
     finally:
         os.umask(before)
-    assert stat.S_IMODE(path.stat().st_mode) == mode
+    assert [*modes, stat.S_IMODE(path.stat().st_mode)] == [0o600] * 3
+
+
+def _looking_at(path, modes):
+    modes.append(stat.S_IMODE(path.stat().st_mode))
+    yield {"n": 2}
 
 
 @needing("POSIX")
-def test_results_that_were_made_private_stay_private(tmp_path) -> None:
+def test_the_permissions_that_somebody_gave_results_stay(tmp_path) -> None:
     path = tmp_path / "run.jsonl"
     with Journal(path) as journal:
-        path.chmod(0o600)
+        path.chmod(0o640)
         journal.replace([{"n": 1}])
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    Journal(path).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
 
 
 def test_a_file_that_was_replaced_while_it_was_waited_for_is_opened_again(tmp_path, monkeypatch) -> None:

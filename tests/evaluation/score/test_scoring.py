@@ -43,6 +43,20 @@ def test_a_short_answer_is_right_if_it_holds_the_answer(text: str, expected: Sco
     assert score_answer(SHORT, answer(text), "qa") == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I don't know", Scores(1.0, False, False, True)),
+        ("The passage does not say.", Scores(1.0, False, False, True)),
+        ("Bo Ek", Scores(0.0, True, False, False)),
+        ("Cleo", Scores(0.0, False, False, False)),
+    ],
+)
+def test_a_question_without_an_answer_wants_an_abstention(text: str, expected: Scores) -> None:
+    unanswerable = EvalQuestion("q", "Who?", ("I don't know",), "Bo Ek")
+    assert score_answer(unanswerable, answer(text), "qa") == expected
+
+
 def test_an_answer_that_the_defence_calls_an_abstention_is_one() -> None:
     assert score_answer(SHORT, answer("-", abstained=True), "qa").abstained
 

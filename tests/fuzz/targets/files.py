@@ -65,7 +65,7 @@ def pdfs(source: Source) -> None:
     """PDFs with bytes changed, doubled, cut and moved; read here, since a process for each would take the time."""
     given = damaged(source, source.pick(_pdfs()))
     try:
-        extracted = text_of_pdf(given, PDFLimits(seconds=0, characters=10_000, pages=10, memory=0))
+        extracted, _ = text_of_pdf(given, PDFLimits(seconds=0, characters=10_000, pages=10, memory=0))
         assert_valid_unicode(valid_text(extracted))  # as the worker makes it
     except PDFError as refused:
         assert_short_and_harmless(printable(str(refused), 300))

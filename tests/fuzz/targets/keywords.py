@@ -1,22 +1,20 @@
-"""From a hostile response to keywords: characters, lines, quantities, and the whole extractor."""
+"""From a hostile response to keywords: characters, lines, and the whole extractors."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from functools import cache
 
-from robustrag_integrations.keywords import SpacyKeywordExtractor
+from robustrag_integrations.keywords import SpacyKeywordExtractor, WordExtractor
 from robustrag_integrations.keywords.normalise import (
     MAX_CHARACTERS,
     MAX_KEYWORD_CHARACTERS,
     MAX_LINES,
     as_keyword,
     plain_lines,
-    without_accents,
 )
-from robustrag_integrations.keywords.quantities import find_quantities
 from tests.fuzz.checks import assert_harmless_on_a_terminal
-from tests.fuzz.hostile import NUMBERS, OTHER_CASE, WORDS, text
+from tests.fuzz.hostile import WORDS, text
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
 from tests.helpers.crafted_words import word_like, word_with_hash
@@ -38,24 +36,16 @@ def normalising(source: Source) -> None:
         assert_harmless_on_a_terminal(line, lines=False)
         keyword = as_keyword(line)
         assert_keyword(keyword, allow_empty=True)
-        assert_keyword(as_keyword(without_accents(keyword)), allow_empty=True)
 
 
-_PARTS = (" ", "-", "/", ",", "million", "$", "5", "to", "of", "%", "seconds", "usd", "sixty-first", "sept 1990")
-
-
-def quantities(source: Source) -> None:
-    """Quantities lie in the line, in order and without overlap."""
-    pieces = source.some(lambda: source.pick((*NUMBERS, *_PARTS)), 12)
-    line = " ".join([*pieces, text(source, 3, 2000)])
-    if source.chance(4):
-        line = line.translate(OTHER_CASE)
-    end = 0
-    for found in find_quantities(line):
-        assert end <= found.start < found.end <= len(line)
-        assert found.forms
-        assert all(found.forms)
-        end = found.end
+def words(source: Source) -> None:
+    """Plain words are well formed keywords, their number is bounded, and they are the same a second time."""
+    response, extractor = text(source, 5, 300), WordExtractor()
+    keywords = extractor(response)
+    assert len(keywords) <= 3 * min(len(response), MAX_CHARACTERS)
+    for keyword in keywords:
+        assert_keyword(keyword)
+    assert extractor(response) == keywords
 
 
 def extraction(source: Source) -> None:
@@ -115,5 +105,5 @@ TARGETS = (
     Target("crafted-words", crafted_words, 1),
     Target("extraction", extraction, 1),
     Target("normalising", normalising, 10),
-    Target("quantities", quantities, 5),
+    Target("words", words, 5),
 )

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import KeywordAggregation, OpenAIModel
-from robustrag_integrations.replies.structured import PROBE
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 from tests.helpers.refusing import GPT5, refusing
 
@@ -49,7 +48,7 @@ async def test_an_api_that_refuses_temperature_answers_in_every_style(style: str
     last = server.requests[-6:]
     assert all(not (GPT5.keys() & request.keys()) for request in last)
     assert all("max_completion_tokens" in request for request in last)
-    assert server.prompts.count(PROBE) == len(GPT5) + 1
+    assert server.prompts.count("Reply with the word OK.") == len(GPT5) + 1
 
 
 async def _asked(defense: KeywordAggregation, style: str) -> Any:

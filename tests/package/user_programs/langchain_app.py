@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 from langchain_robustrag import (
     Abstained,
     CallOptions,
+    CheckedRun,
     DiverseRetriever,
     Finding,
     IsolationAudit,
@@ -30,7 +31,6 @@ from langchain_robustrag import (
     create_robust_node,
     create_robust_retrieval_chain,
     create_robust_retriever_tool,
-    find_undefended,
     supporting_documents,
 )
 from langchain_robustrag.classic import RobustDocumentsChain
@@ -69,8 +69,9 @@ tool = create_robust_retriever_tool(retriever, llm, "search", "searches", suppor
 agent = create_agent(
     llm, [tool, create_retriever_tool(retriever, "s2", "d")], middleware=[RobustRetrievalMiddleware(llm, tools=["s2"])]
 )
-assert_defended(agent)
-findings: list[Finding] = find_undefended(agent)
+checked: CheckedRun = assert_defended(agent, "Who won?", trusted=["s3"], stubs={"send_mail": "sent"})
+unseen: tuple[str, ...] = checked.not_vouched_for
+findings: list[Finding] = IsolationAudit(on="log").findings
 graph = StateGraph(State)
 graph.add_node("generate", create_robust_node(llm, group_by="source"))
 graph.add_node("rag", rag)

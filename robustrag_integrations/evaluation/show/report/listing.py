@@ -37,7 +37,7 @@ def outcome(row: Mapping[str, Any]) -> str:
     scores = row["scores"]
     if scores["hijacked"] and row["attack"]["name"] != "none":
         return "both" if scores["both"] else "hijacked"
-    if scores["abstained"]:
+    if scores["abstained"] and not scores["correct"]:
         return "abstained"
     if scores["correct"] is None:
         return "unscored"

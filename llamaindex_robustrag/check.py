@@ -1,0 +1,450 @@
+"""Runs one question through a program, with canaries in what it retrieves, and tells which prompts they reach."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from inspect import isasyncgen, isawaitable, iscoroutinefunction, isgenerator
+from typing import Any
+
+from llama_index.core.agent.workflow import AgentWorkflow
+from llama_index.core.base.base_query_engine import BaseQueryEngine
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.base_selector import MultiSelection
+from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
+from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
+from llama_index.core.objects import ObjectRetriever
+from llama_index.core.question_gen.types import SubQuestion
+from llama_index.core.schema import MetadataMode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
+from llama_index.core.tools import BaseTool, FunctionTool, QueryEngineTool, ToolMetadata, ToolOutput
+from llama_index.core.workflow import StartEvent, Workflow
+
+from llamaindex_robustrag.audit import FIX, IsolationAudit, unwrap_methods, wrap_methods
+from llamaindex_robustrag.tools import RobustQueryEngineTool
+from robustrag_integrations.audit.canaries import Canaries, CheckedRun
+from robustrag_integrations.audit.prompts import SHORTEST, Audit
+from robustrag_integrations.errors import UndefendedError
+from robustrag_integrations.grouping.metadata import is_origin_field
+
+_SOURCE = "https://canary.example"
+_CHECKING = threading.Lock()
+_RETRIEVING: ContextVar[bool] = ContextVar("robustrag_retrieving", default=False)
+_CALLED: ContextVar[str | None] = ContextVar("robustrag_called", default=None)
+_PLANTED: ContextVar[list[str] | None] = ContextVar("robustrag_planted", default=None)  # during one tool's call
+
+
+def assert_defended(
+    app: Any,
+    question: str | Mapping[str, Any],
+    *,
+    trusted: Collection[str] = (),
+    stubs: Mapping[str, Any] | None = None,
+) -> CheckedRun:
+    """Ask a program one question, and raise if a planted text reaches a prompt that is not isolated.
+
+    The question is really asked, twice: every retriever returns a planted node, which orders the model to repeat a
+    canary, the first time alone, then in front of those that it found, each of which ends with a canary. So does the
+    text of every tool. The run-time audit looks for these canaries, for texts of several sources and for answers
+    without a radius in every prompt but the isolated ones. A model that obeys every text makes the check sharper.
+
+    Nothing is vouched for but what ran for this question, by way of LlamaIndex's retrievers, tools and LLMs. One check
+    runs at a time in a process, and others that use LlamaIndex meanwhile are given canaries, too: it is for tests.
+
+    Args:
+        app: a query engine, a chat engine, an agent, a workflow, a tool, or a function that takes the question. Streams
+            that a function returns are read to their end.
+        question: what is asked. For a workflow of your own a mapping of its arguments, unless its start event has
+            a single field; for a function whatever it takes.
+        trusted: names of tools whose results nobody else writes: they get no canary.
+        stubs: for each tool that acts (mail, money), what it returns in place of being run.
+
+    Returns:
+        What had canaries, and what did not run or could not be seen: nothing is known of that.
+
+    Raises:
+        UndefendedError: a prompt that holds a canary, texts of several sources or an answer without a radius, each with
+            the calls that led there. Also if no canary could be planted.
+        ValueError: a name in `trusted` or `stubs` of which the program has no tool.
+        TypeError: what is no such program, or a workflow whose arguments are not known.
+        RuntimeError: another check is running.
+
+    Examples:
+        >>> checked = assert_defended(agent, "Who won?", trusted=["add"], stubs={"send_mail": "sent"})
+        >>> print(checked)  # with what did not run
+    """
+    with _checking(app, question, trusted, stubs) as (planter, audit), _what_reached(audit):
+        for planter.alone in (True, False):
+            if isinstance(app, Workflow) or iscoroutinefunction(app):
+                _run_to_end(_ask_async(app, question))
+            else:
+                reply = _ask(app, question)
+                if isawaitable(reply) or isasyncgen(reply) or isinstance(reply, AsyncStreamingResponse):
+                    _run_to_end(_read_async(reply))
+                else:
+                    _read(reply)
+    return planter.canaries.checked(audit.findings)
+
+
+async def aassert_defended(
+    app: Any,
+    question: str | Mapping[str, Any],
+    *,
+    trusted: Collection[str] = (),
+    stubs: Mapping[str, Any] | None = None,
+) -> CheckedRun:
+    """`assert_defended` in an event loop, by the asynchronous methods; a function as `app` may be asynchronous."""
+    with _checking(app, question, trusted, stubs) as (planter, audit), _what_reached(audit):
+        for planter.alone in (True, False):
+            await _ask_async(app, question)
+    return planter.canaries.checked(audit.findings)
+
+
+class _CanaryAudit(IsolationAudit):
+    """An audit that also tells what may run and what did."""
+
+    def __init__(self, canaries: Canaries) -> None:
+        super().__init__()
+        self._canaries, self._audit = canaries, Audit("log", FIX, canaries)
+
+    def span_enter(self, id_: str, bound_args: Any, *args: Any, **kwargs: Any) -> None:
+        """Note the tools that an agent, a selector or a generator of sub-questions is offered."""
+        super().span_enter(id_, bound_args, *args, **kwargs)
+        self._canaries.offered(_names_in(bound_args.arguments.values()))
+
+    def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **kwargs: Any) -> None:
+        """Note what a selector or a generator of sub-questions chose: their engines are asked without the tools."""
+        super().span_exit(id_, bound_args, instance, result, **kwargs)
+        if isinstance(result, MultiSelection):
+            choices = list(bound_args.arguments.get("choices") or ())
+            for selection in result.selections:
+                for name in _names_in([choices[selection.index : selection.index + 1]]):
+                    self._canaries.ran(name)
+        for question in result if isinstance(result, list) else ():
+            if isinstance(question, SubQuestion):
+                self._canaries.ran(question.tool_name)
+
+
+@contextmanager
+def _checking(
+    app: Any, question: Any, trusted: Collection[str], stubs: Mapping[str, Any] | None
+) -> Iterator[tuple[_Planter, _CanaryAudit]]:
+    """Plant canaries in what retrievers and tools return, and audit all prompts, while the block runs."""
+    known = (BaseQueryEngine, BaseChatEngine, Workflow, BaseTool)
+    if isinstance(app, (list, type)) or not (isinstance(app, known) or callable(app)):
+        raise TypeError(f"cannot run a {type(app).__name__}; pass the engine, agent, workflow, tool or function")
+    asked = question if isinstance(question, str) else next(iter(_texts_in(question)), "the question")
+    canaries = Canaries(asked, trusted, stubs)
+    agents = list(app.agents.values()) if isinstance(app, AgentWorkflow) else [app]
+    canaries.offered(name for agent in agents for name in _names_in([getattr(agent, "tools", None)]))
+    if all(hasattr(agent, "tools") and getattr(agent, "tool_retriever", None) is None for agent in agents):
+        canaries.check_names()
+    if not _CHECKING.acquire(blocking=False):
+        raise RuntimeError("another assert_defended is running in this process; run them one after the other")
+    planter, audit, stock = _Planter(canaries), _CanaryAudit(canaries), []
+    try:
+        stock += wrap_methods(BaseRetriever, ("retrieve", "aretrieve"), planter.around_retriever)
+        stock += wrap_methods(ObjectRetriever, ("retrieve", "aretrieve"), planter.around_tool_search)
+        stock += wrap_methods(BaseTool, ("__call__", "call", "acall"), planter.around_tool)
+        audit.attach()
+        yield planter, audit
+    finally:
+        audit.detach()
+        unwrap_methods(stock)
+        _CHECKING.release()
+
+
+@contextmanager
+def _what_reached(audit: IsolationAudit) -> Iterator[None]:
+    """Raise what was found where the block fails, which may be the reason."""
+    try:
+        yield
+    except Exception as error:
+        if audit.findings:
+            raise UndefendedError(audit.findings) from error
+        raise
+
+
+class _Planter:
+    """Wraps the methods of retrievers and tools so that what they return has canaries.
+
+    The outermost retriever's list alone is planted in, as a copy, so that nothing stays in indices and caches below it.
+
+    Attributes:
+        canaries: those that are planted.
+        alone: True if the planted node is all that is retrieved.
+    """
+
+    def __init__(self, canaries: Canaries) -> None:
+        self.canaries = canaries
+        self.alone = True
+        self._marks: dict[str, str] = {}
+
+    def around_retriever(self, method: Any) -> Any:
+        """Return `retrieve` or `aretrieve` with canaries in its result."""
+        return _wrapped(method, self._retrieving)
+
+    def around_tool_search(self, method: Any) -> Any:
+        """Return the same methods of what finds tools by their descriptions, with none."""
+
+        @contextmanager
+        def searching(search: Any, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
+            with _set(_RETRIEVING, True):
+                yield lambda tools: self.canaries.offered(_names_in([tools])) or tools
+
+        return _wrapped(method, searching)
+
+    def around_tool(self, method: Any) -> Any:
+        """Return `call`, `acall` or `__call__` of a tool with a canary in its result, or with a stub for it."""
+        inner = _wrapped(method, self._calling)
+
+        def stubbed(tool: BaseTool, args: Any, kwargs: Any) -> ToolOutput | None:
+            name = _name_of(tool) or ""
+            if name not in self.canaries.stubs:
+                return None
+            self.canaries.ran(name)
+            value, given = self.canaries.stubs[name], {"args": args, "kwargs": kwargs}
+            return ToolOutput(content=str(value), tool_name=name, raw_input=given, raw_output=value)
+
+        if iscoroutinefunction(method):
+
+            @wraps(method)
+            async def acalled(tool: BaseTool, *args: Any, **kwargs: Any) -> Any:
+                stub = stubbed(tool, args, kwargs)
+                return await inner(tool, *args, **kwargs) if stub is None else stub
+
+            return acalled
+
+        @wraps(method)
+        def called(tool: BaseTool, *args: Any, **kwargs: Any) -> Any:
+            stub = stubbed(tool, args, kwargs)
+            return inner(tool, *args, **kwargs) if stub is None else stub
+
+        return called
+
+    @contextmanager
+    def _retrieving(self, retriever: BaseRetriever, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
+        if _RETRIEVING.get():
+            yield lambda nodes: nodes
+            return
+        with _set(_RETRIEVING, True):
+            yield lambda nodes: self._with_canaries(nodes, type(retriever).__name__)
+
+    @contextmanager
+    def _calling(self, tool: BaseTool, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
+        name = _name_of(tool) or type(tool).__name__
+        if _CALLED.get() == name:  # `__call__` calls `call`, and an adapter the tool inside
+            yield lambda output: output
+            return
+        self.canaries.ran(name)
+        retrieved: list[str] = []
+        with _set(_CALLED, name), _set(_PLANTED, retrieved):
+            try:
+                yield lambda output: self._with_order(tool, name, output, retrieved)
+            except Exception as error:
+                self.canaries.unseen(name, f"failed: {type(error).__name__}")
+                raise
+
+    def _with_canaries(self, nodes: Any, where: str) -> Any:
+        self.canaries.ran(where)
+        if not isinstance(nodes, list) or not all(isinstance(node, NodeWithScore) for node in nodes):
+            self.canaries.unseen(where, f"no canary could be planted in the {type(nodes).__name__} it returned")
+            return nodes
+        if (retrieved := _PLANTED.get()) is not None:
+            retrieved.append(where)
+        if self.canaries.planted_in(node.get_content() for node in nodes):
+            return nodes
+        planted = _planted_node(nodes, self.canaries.order(where))
+        return [planted] if self.alone else [planted, *(self._marked(node, where) for node in nodes)]
+
+    def _marked(self, found: NodeWithScore, where: str) -> NodeWithScore:
+        """Return a copy of a node whose text ends with a canary, the same for the same text."""
+        text = found.node.get_content(MetadataMode.NONE)
+        if not text or not isinstance(found.node, TextNode):
+            return found
+        if text not in self._marks:
+            self._marks[text] = self.canaries.mark(where)
+        node = found.node.model_copy()
+        node.set_content(f"{text}\n({self._marks[text]})")
+        return NodeWithScore(node=node, score=found.score)
+
+    def _with_order(self, tool: BaseTool, name: str, output: Any, retrieved: list[str]) -> Any:
+        """Return a tool's output with a canary, unless its retrievers had some: then these tell where it goes."""
+        if name in self.canaries.trusted or isinstance(tool, RobustQueryEngineTool) or _hands_over(tool):
+            return output
+        if retrieved:
+            if not isinstance(tool, QueryEngineTool):
+                self.canaries.unseen(f"{name}: what it adds to its retrievers' nodes", "no canary is planted there")
+            return output
+        if not isinstance(output, ToolOutput) or output.is_error:
+            self.canaries.unseen(name, "failed" if isinstance(output, ToolOutput) else "returned no ToolOutput")
+            return output
+        if output.raw_output is None or isinstance(output.raw_output, (bool, int, float, complex)):
+            return output  # nothing that a model could obey
+        order, planted = self.canaries.order(name), output.model_copy()
+        planted.content = f"{output.content}\n\n{order}"
+        if isinstance(output.raw_output, str):
+            planted.raw_output = planted.content
+        return planted
+
+
+def _wrapped(method: Any, around: Callable[..., Any]) -> Any:
+    """Return a method that runs within a context, whose value makes its result."""
+    if iscoroutinefunction(method):
+
+        @wraps(method)
+        async def acalled(self: Any, *args: Any, **kwargs: Any) -> Any:
+            with around(self, args, kwargs) as result_of:
+                result = await method.__get__(self, type(self))(*args, **kwargs)
+            return result_of(result)
+
+        return acalled
+
+    @wraps(method)
+    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with around(self, args, kwargs) as result_of:
+            result = method.__get__(self, type(self))(*args, **kwargs)
+        return result_of(result)
+
+    return called
+
+
+@contextmanager
+def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
+def _planted_node(nodes: list[NodeWithScore], order: str) -> NodeWithScore:
+    """Return a node that a program takes for one of these, from a source of its own."""
+    name = f"canary-{uuid.uuid4()}"
+    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name)}
+    like = nodes[0].node if nodes else TextNode()
+    metadata = {key: _planted_entry(key, value, order) for key, value in like.metadata.items()}
+    hidden = {
+        "excluded_llm_metadata_keys": [*like.excluded_llm_metadata_keys],
+        "excluded_embed_metadata_keys": [*like.excluded_embed_metadata_keys],
+    }
+    node = TextNode(text=order, id_=name, metadata=metadata, relationships=source, **hidden)
+    return NodeWithScore(node=node, score=nodes[0].score if nodes else None)
+
+
+def _planted_entry(key: str, value: Any, order: str) -> Any:
+    """Return an entry of the planted node: the order for a text, such as the window around a sentence."""
+    if not isinstance(value, str):
+        return value
+    if is_origin_field(key):
+        return _SOURCE
+    return order if len(value) >= SHORTEST and " " in value.strip() else value
+
+
+def _hands_over(tool: BaseTool) -> bool:
+    """True for the tool of LlamaIndex by which agents hand over to each other."""
+    made_by = getattr(tool.async_fn, "__module__", "") if isinstance(tool, FunctionTool) else ""
+    return made_by == AgentWorkflow.__module__
+
+
+def _name_of(tool: BaseTool) -> str | None:
+    return tool.metadata.name
+
+
+def _names_in(values: Iterable[Any]) -> list[str]:
+    """Return the names of the tools in lists."""
+    found = []
+    for value in values:
+        for item in value if isinstance(value, (list, tuple)) else ():
+            metadata = item.metadata if isinstance(item, BaseTool) else item
+            if isinstance(metadata, ToolMetadata) and metadata.name:
+                found.append(metadata.name)
+    return found
+
+
+def _texts_in(question: Any) -> Iterator[str]:
+    values = question.values() if isinstance(question, Mapping) else ()
+    return (value for value in values if isinstance(value, str))
+
+
+def _ask(app: Any, question: Any) -> Any:
+    if isinstance(app, BaseQueryEngine):
+        return app.query(question)
+    if isinstance(app, BaseChatEngine):
+        return app.chat(question)
+    return app(question)
+
+
+async def _ask_async(app: Any, question: Any) -> None:
+    if isinstance(app, BaseQueryEngine):
+        reply: Any = app.aquery(question)
+    elif isinstance(app, BaseChatEngine):
+        reply = app.achat(question)
+    elif isinstance(app, Workflow):
+        reply = app.run(**_arguments(app, question))
+    else:
+        reply = app.acall(question) if hasattr(app, "acall") else app(question)
+    await _read_async(reply)
+
+
+def _arguments(flow: Workflow, question: Any) -> Mapping[str, Any]:
+    """Return the arguments of a workflow's run."""
+    if isinstance(question, Mapping):
+        return question
+    if hasattr(flow, "tools") or isinstance(flow, AgentWorkflow):
+        return {"user_msg": question}
+    event = flow.start_event_class
+    names = [name for name, field in event.model_fields.items() if field.is_required()]
+    if event is StartEvent or len(names) != 1:
+        raise TypeError(
+            f"what to ask {type(flow).__name__} with is not known; give its arguments as a mapping, such as "
+            f"assert_defended(flow, {{'query': {question!r:.40}}})"
+        )
+    return {names[0]: question}
+
+
+def _read(reply: Any) -> None:
+    """Read a stream to its end."""
+    if isinstance(reply, (StreamingResponse, StreamingAgentChatResponse)):
+        reply = reply.response_gen
+    if isgenerator(reply):
+        for _ in reply:
+            pass
+
+
+async def _read_async(reply: Any) -> None:
+    """Wait for a reply, and read a stream to its end."""
+    if isawaitable(reply):
+        reply = await reply
+    pieces: AsyncIterator[Any] | None = reply if isasyncgen(reply) else None
+    if isinstance(reply, (AsyncStreamingResponse, StreamingAgentChatResponse)) and not _is_synchronous(reply):
+        pieces = reply.async_response_gen()
+    if pieces is None:
+        await asyncio.to_thread(_read, reply)
+        return
+    async for _ in pieces:
+        pass
+
+
+def _is_synchronous(reply: Any) -> bool:
+    return getattr(reply, "chat_stream", None) is not None
+
+
+def _run_to_end(asking: Awaitable[None]) -> None:
+    """Run in an event loop; in a thread of its own where one runs here."""
+
+    async def main() -> None:
+        await asking
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        asyncio.run(main())
+        return
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, main()).result()

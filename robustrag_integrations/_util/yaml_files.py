@@ -1,0 +1,95 @@
+"""Reads a YAML file that nobody has checked: the only loader of YAML in the package."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.sections import shown
+
+_LARGEST = 64 * 1024  # bytes
+_DEEPEST = 10  # nested lists and mappings
+_LONGEST_NUMBER = 40  # characters
+
+
+def read_yaml(path: str | os.PathLike[str], what: str, error: type[Exception]) -> dict[str, Any]:
+    """Return the keys and values in a YAML file; JSON is YAML as well. An empty file has none.
+
+    Time and memory are bounded by the file's size: aliases, merged keys (`<<`), deep nesting and numbers of any length
+    are refused, so what comes back is no larger than what was written. Nothing is constructed but plain values.
+
+    Args:
+        path: the file, of at most 64 KiB.
+        what: what it is, for messages, such as "settings file".
+        error: the exception to raise.
+
+    Raises:
+        ImportError: pyyaml is missing.
+    """
+    try:
+        import yaml
+    except ImportError as missing:
+        raise ImportError(f"a {what} needs pyyaml: pip install 'robustrag-integrations[eval]'") from missing
+    text = _text(path, what, error)
+    loader: Any = None
+    try:
+        depth = 0
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):  # before anything is built: both cost memory or minutes
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if isinstance(event, yaml.AliasEvent) or depth > _DEEPEST:
+                raise error("aliases (*name) and deep nesting are not read; write plain keys and values")
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        _check_nodes(root, error)
+        found = {} if root is None else loader.construct_document(root)
+    except error:
+        raise
+    except Exception as failure:  # of any kind: 2022-13-45, which is not a date, raises one that is not the parser's
+        raise error(f"not YAML: {printable(' '.join(str(failure).split()), 300)}") from failure
+    finally:
+        if loader is not None:
+            loader.dispose()
+    found = {} if found is None else found
+    if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
+        raise error("it must hold keys and values, such as 'aggregation: keyword'")
+    return found
+
+
+def _text(path: str | os.PathLike[str], what: str, error: type[Exception]) -> str:
+    try:
+        with Path(path).open("rb") as file:
+            found = file.read(_LARGEST + 1)
+    except (OSError, ValueError) as failure:
+        reason = failure.strerror if isinstance(failure, OSError) else str(failure)
+        raise error(f"cannot read the {what}: {reason}") from failure
+    if len(found) > _LARGEST:
+        raise error(f"larger than {_LARGEST // 1024} KiB: not a {what}")
+    try:
+        return found.decode("utf-8-sig")
+    except UnicodeDecodeError as failure:
+        raise error(f"not UTF-8 text: not a {what}") from failure
+
+
+def _check_nodes(root: Any, error: type[Exception]) -> None:
+    """Refuse doubled and merged keys, and numbers that are not what they look like, in a document without aliases."""
+    nodes = [root]
+    while nodes:
+        node = nodes.pop()
+        if node is None:
+            continue
+        kind = node.tag.rpartition(":")[2]
+        if node.id == "sequence":
+            nodes += node.value
+        elif node.id == "mapping":
+            keys = Counter(key.value for key, _ in node.value if key.id == "scalar")
+            if twice := next((key for key, count in keys.items() if count > 1), None):
+                raise error(f"the key {shown(twice)} is there twice; leave one out")
+            nodes += [part for pair in node.value for part in pair]
+        elif kind == "merge":
+            raise error("merged keys (<<) are not read; write plain keys and values")
+        elif kind in ("int", "float") and (":" in node.value or len(node.value) > _LONGEST_NUMBER):
+            # 190:20:30 is 685,230 in YAML 1.1, and each further part makes it sixty times as large.
+            raise error(f"{shown(node.value)} is read as a number: write it in decimal digits, or a text in quotes")

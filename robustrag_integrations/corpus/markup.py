@@ -1,0 +1,109 @@
+"""Leaves out what nobody sees of a Markdown text or a page: comments, hidden elements, invisible characters.
+
+Styles are read off the elements themselves; sheets and classes are not. Takes time linear in the text.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+
+from robustrag_integrations._util.display import UNSEEN
+
+_LONGEST_TAG = 4000  # characters
+_LONGEST_CODE = 2000  # characters within a line
+_INVISIBLE = re.compile(f"[{UNSEEN}]+")
+_NEXT = re.compile(r"<(?=[A-Za-z/!])|(?P<block>^ {0,3}(?:`{3,}|~{3,}))|`+", re.M)
+_NAME = re.compile(r"</?([A-Za-z][^\s<>/]*)")
+_UNDRAWN = frozenset({"script", "style", "template"})
+_VOID = frozenset(  # without an end
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
+)
+_HIDDEN = re.compile(r"""[\s"'/]hidden(?=[\s=/>])|[\s"'/]color\s*=\s*["']?(?:white|#f{3,6})\b""", re.I)
+_STYLE = re.compile(r"""[\s"'/]style\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]*))""", re.I)
+_WHITE = r"(?:#f{3}|#f{4}|#f{6}|#f{8}|white|transparent|rgba?\(255,255,255[^)]*\)|rgba\([^)]*,0?\.?0\))"
+_UNSEEN_STYLE = re.compile(
+    r"display:none|visibility:(?:hidden|collapse)|(?:^|;)opacity:0?(?:\.0\d*)?%?(?:[;!]|$)"
+    r"|font-size:(?:0(?![.\d])|[01]?(?:\.\d+)?(?:px|pt)|0?\.0\d*)"
+    rf"|(?:^|;)color:{_WHITE}(?!.*(?:^|;)background)"
+    r"|(?:left|right|top|bottom|text-indent|margin-left|margin-top):-\d{3}"
+)
+
+
+def without_invisible(text: str) -> tuple[str, int]:
+    """Return a text without tag characters and variation selectors, and how many runs of them are left out."""
+    return _INVISIBLE.subn("", text) if not text.isascii() else (text, 0)
+
+
+def without_hidden(text: str) -> tuple[str, int]:
+    """Return a text without comments and hidden elements, and how many are left out; code stays as it is.
+
+    An element that is hidden and has no end hides all that follows, as in a browser.
+    """
+    kept: list[str] = []
+    left_out = begun = at = 0
+    while match := _NEXT.search(text, at):
+        start = match.start()
+        if match[0] != "<":
+            at = _end_of_code(text, match)
+            continue
+        if text.startswith("<!--", start):
+            at = _after(text, "-->", start + 4)
+        else:
+            end = _end_of_tag(text, start)
+            at = end or start + 1
+            if not end or not _is_hidden(text[start:end]):
+                continue
+            at = _end_of_element(text, end, _NAME.match(text, start))
+        kept.append(text[begun:start])
+        begun = at
+        left_out += 1
+    return "".join([*kept, text[begun:]]), left_out
+
+
+def _after(text: str, ending: str, at: int) -> int:
+    found = text.find(ending, at)
+    return len(text) if found < 0 else found + len(ending)
+
+
+def _end_of_code(text: str, match: re.Match[str]) -> int:
+    """Return where a block or span of code ends; the end of its first mark if it is none."""
+    mark, at = match[0].lstrip(), match.end()
+    if match["block"]:
+        return _after(text, f"\n{mark}", at)
+    end = text.find(mark, at, at + _LONGEST_CODE)
+    return at if end < 0 or "\n\n" in text[at:end] else end + len(mark)
+
+
+def _end_of_tag(text: str, start: int) -> int:
+    """Return where a tag ends, a ">" in quotation marks passed over; 0 if it is none."""
+    end, limit = start, start + _LONGEST_TAG
+    while (end := text.find(">", end + 1, limit)) > 0:
+        tag = text[start:end]
+        if tag.count('"') % 2 == 0 and (tag.count("'") % 2 == 0 or '"' in tag):
+            return end + 1
+    return 0
+
+
+def _is_hidden(tag: str) -> bool:
+    name = _NAME.match(tag)
+    if name is None or tag.startswith("</") or name[1].lower() in _VOID:
+        return False
+    if name[1].lower() in _UNDRAWN:
+        return True
+    attributes = tag[name.end() :]
+    style = next(("".join(filter(None, found)) for found in _STYLE.findall(attributes)), "")
+    plain = re.sub(r"/\*.*?\*/|\s", "", html.unescape(style), flags=re.S).lower()
+    return bool(_HIDDEN.search(_STYLE.sub(" ", attributes)) or _UNSEEN_STYLE.search(plain))
+
+
+def _end_of_element(text: str, at: int, name: re.Match[str] | None) -> int:
+    """Return where an element ends, those of its name within it counted."""
+    if name is None:
+        return at
+    depth = 1
+    for tag in re.compile(rf"<(/?){re.escape(name[1])}(?=[\s/>])[^<>]{{0,{_LONGEST_TAG}}}>?", re.I).finditer(text, at):
+        depth += -1 if tag[1] else 1
+        if depth == 0:
+            return tag.end()
+    return len(text)

@@ -1,0 +1,373 @@
+"""Lists (`task="list"`): every group's items are counted one by one, and those that most groups give are shown.
+
+ask every group alone for a list                      the prompt `list`
+read each line as an item                             `items_of`
+count, and keep an item that more than half of the groups that list anything give, and `min_support` of them
+show each item in its commonest wording               in the order of their keys, without a final call
+
+Theorem. Let L votes list anything, c(i) of them item i, and i be shown if 2 c(i) - L > 0 and c(i) >= s. Replaced groups
+list what the attacker likes, or nothing. Both conditions are sums over groups (`linear_forms.py`): a replaced group
+takes away its own term, and adds at worst -1 to the first and 0 to the second. A shown item stays while both hold after
+the worst attack. For an item that is not shown, one that nobody gives included, a replaced group adds at most 1 to
+either; it stays out while one of the two cannot be reached. The set is the same up to the least of these numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from robustrag_integrations._util.json_values import plain
+from robustrag_integrations.abstention import Abstains, abstention_of
+from robustrag_integrations.answers.answer import Claim, GroupReport, RobustAnswer
+from robustrag_integrations.defenses.agreement.linear_forms import Holding, Row, Votes, largest_radius
+from robustrag_integrations.defenses.agreement.rules import Disagreement
+from robustrag_integrations.defenses.agreement.tiers import proven_budgets
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.grouping.warnings import grouping_warnings
+from robustrag_integrations.keywords import extractor_fingerprint
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.asking import (
+    Early,
+    Quorum,
+    Reading,
+    ask_groups,
+    calls_made,
+    early_evidence,
+    early_warnings,
+    read_response,
+    report,
+    truncation_warnings,
+    votes_counted,
+)
+from robustrag_integrations.plans.requests import Emit, Plan
+from robustrag_integrations.prompts import ABSTENTION, Prompt, PromptSet, chosen_prompts
+from robustrag_integrations.replies.keys import key_of, whole_answer
+from robustrag_integrations.replies.reading import CutReplies, reply_warnings
+from robustrag_integrations.reply_text import answer_text
+
+MOST_ITEMS = 200  # of one reply
+LONGEST_ITEM = 500  # characters
+_MOST_LEFT_OUT = 20
+_MARK = re.compile(r"\s*(?:[-*•+–‣▪]|\(?\d{1,3}[.)])\s+(?=\S)")
+
+Items = tuple[tuple[str, str], ...]  # the items of one reply: each key with the wording of it
+
+
+@dataclass(frozen=True)
+class ListSettings:
+    """Everything that decides a list apart from the model.
+
+    Attributes:
+        min_support: the number of votes that an item needs.
+        prompts: the prompts for the model.
+        quorum: number of groups that must have been asked with success.
+        abstention: a function that is True if a reply abstains.
+        cut_replies: the fate of a reply that was cut.
+        disagreement: the text where no item is shown.
+    """
+
+    min_support: int
+    prompts: PromptSet
+    quorum: Quorum
+    abstention: Abstains
+    cut_replies: CutReplies
+    disagreement: Disagreement = "tell"
+
+    @classmethod
+    def of(cls, min_support: int, prompts: PromptSet | None, given: Mapping[str, Any]) -> ListSettings:
+        """Build the settings from checked ones.
+
+        Raises:
+            TypeError: `abstention` is no function and no list of phrases.
+        """
+        return cls(
+            min_support,
+            chosen_prompts(prompts, "list"),
+            Quorum(given["quorum"]),
+            abstention_of(given["abstention"]),
+            given["cut_replies"],
+            given["disagreement"],
+        )
+
+    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
+        """One prompt per group."""
+        return [self.prompts.isolated.render(context=g.text, query=query) for g in groups]
+
+    def read(self, response: Response) -> Reading[Items]:
+        """Return the items of a response; one without any abstains."""
+        return read_response(
+            response,
+            lambda text: None if self.abstention(text) else items_of(text) or None,
+            self.cut_replies,
+            by_lines=True,
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings, JSON-safe, as answers and certificates name them."""
+        return {
+            "min_support": self.min_support,
+            "task": "list",
+            "quorum": self.quorum.share,
+            "abstention": extractor_fingerprint(self.abstention),
+            "cut_replies": self.cut_replies,
+            "disagreement": self.disagreement,
+        }
+
+
+def items_of(reply: str) -> Items:
+    """Return the items of a reply: its lines without list marks, each once. A line that ends in a colon is none."""
+    lines = [line for line in answer_text(reply).splitlines() if line.strip()]
+    found: dict[str, str] = {}
+    for line in lines:
+        item = whole_answer(_MARK.sub("", line, count=1)).strip()
+        key = key_of(item) if len(item) <= LONGEST_ITEM else None
+        leads = len(lines) > 1 and item.endswith((":", "："))
+        if key is not None and any(map(str.isalnum, key)) and not leads and len(found) < MOST_ITEMS:
+            found.setdefault(key, item)
+    return tuple(found.items())
+
+
+@dataclass(frozen=True)
+class CountedList:
+    """The items of the groups' replies, and those that are shown.
+
+    Attributes:
+        replies: per group its items; None for one that abstained or failed.
+        weights: per group how many votes it has.
+        min_support: the number of votes that an item needs.
+    """
+
+    replies: tuple[Items | None, ...]
+    weights: tuple[int, ...]
+    min_support: int
+
+    @cached_property
+    def _said(self) -> list[Mapping[str, str]]:
+        return [dict(items or ()) for items in self.replies]
+
+    @cached_property
+    def _lists(self) -> Row:
+        """1 for each group that lists anything."""
+        return np.array([items is not None for items in self.replies], np.int64)
+
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """The votes of each item."""
+        counts: dict[str, int] = {}
+        for items, weight in zip(self._said, self.weights, strict=True):
+            for key in items:
+                counts[key] = counts.get(key, 0) + weight
+        return counts
+
+    @cached_property
+    def answering(self) -> int:
+        """The votes of groups that list anything."""
+        return sum(weight for items, weight in zip(self.replies, self.weights, strict=True) if items is not None)
+
+    @cached_property
+    def shown(self) -> Mapping[str, str]:
+        """The items that are shown, in their order: each key with its commonest wording."""
+        kept = (k for k, count in self.counts.items() if 2 * count > self.answering and count >= self.min_support)
+        return {key: self.wording(key) for key in sorted(kept)}
+
+    def wording(self, key: str) -> str:
+        """Return the wording of an item that most votes write; among equals the shortest, then the smallest one."""
+        votes = self.wordings(key)
+        return min(votes, key=lambda form: (-votes[form], *_rank(form)))
+
+    def wordings(self, key: str) -> dict[str, int]:
+        """Return the votes of each wording of an item."""
+        votes: dict[str, int] = {}
+        for items, weight in zip(self._said, self.weights, strict=True):
+            if key in items:
+                votes[items[key]] = votes.get(items[key], 0) + weight
+        return votes
+
+    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> Holding:
+        """Tell for each r from 0 to `most`, or each budget of the votes, whether the same items are shown.
+
+        Args:
+            votes: the groups' votes.
+            most: the largest r.
+            pending: the number of votes that are not counted yet and may be for anything.
+            verbatim: True to ask for the same letters, too: of each item the wording stays ahead of all others.
+        """
+        holds: Holding = np.ones(most + 1, bool)
+        for key in self.shown:
+            holds &= self._stays(key, votes, most, pending)
+        makers = {bytes(row): row for key in self.counts if key not in self.shown for row in [self._gives(key)]}
+        absent = np.array([0 * self._lists, *makers.values()])
+        half = -votes.leasts(self._lists - 2 * absent, -1, most, pending) <= 0
+        few = -votes.leasts(-absent, -1, most, pending) < self.min_support
+        holds &= (half | few).all(axis=0)
+        for key, form in self.shown.items() if verbatim else ():
+            for other in ["", *self.wordings(key)]:  # "": a wording that nobody writes
+                if other != form:
+                    lead = self._writes(key, form) - self._writes(key, other)
+                    first = other != "" and _rank(form) < _rank(other)
+                    holds &= votes.leasts(lead, -1, most, pending) + first > 0
+        holds[0] |= pending == 0
+        return holds
+
+    def radius(self, pending: int = 0, *, verbatim: bool = False) -> int:
+        """Return how many votes can be replaced while the same items are shown; -1 if pending ones may change them."""
+        votes = Votes(len(self.replies), self.weights)
+        return largest_radius(lambda most: self.holding(votes, most, pending, verbatim=verbatim), votes.total)
+
+    def claims(self, keys: Collection[str], names: Callable[[int], Sequence[str]], quorum: int) -> tuple[Claim, ...]:
+        """Return items as users get them, each with its own radius; that of one that is not shown is None.
+
+        Args:
+            keys: the items.
+            names: from a group's place to where its passages are from.
+            quorum: number of votes whose failure still leaves an answer; no item outlives it.
+        """
+        votes, found = Votes(len(self.replies), self.weights), []
+        for key in keys:
+            groups = tuple(place for place, items in enumerate(self._said) if key in items)
+            origins = tuple(dict.fromkeys(name for place in groups for name in names(place)))
+            radius = None
+            if key in self.shown:
+                stays = largest_radius(lambda most, key=key: self._stays(key, votes, most), votes.total)  # type: ignore[misc]
+                radius = max(0, min(stays, quorum))
+            found.append(Claim(self.wording(key), self.counts[key], radius, origins, groups))
+        return tuple(found)
+
+    def _stays(self, key: str, votes: Votes, most: int, pending: int = 0) -> Holding:
+        """Tell for each r whether a shown item stays."""
+        gives = self._gives(key)
+        stays: Holding = votes.leasts(2 * gives - self._lists, -1, most, pending) > 0
+        return stays & (votes.leasts(gives, 0, most, pending) >= self.min_support)
+
+    def _gives(self, key: str) -> Row:
+        return np.array([key in items for items in self._said], np.int64)
+
+    def _writes(self, key: str, form: str) -> Row:
+        return np.array([items.get(key) == form for items in self._said], np.int64)
+
+
+def _rank(form: str) -> tuple[int, str]:
+    return len(form), form
+
+
+def text_of(forms: Collection[str]) -> str:
+    """Lay out items as text; empty without any."""
+    return "\n".join(f"- {form}" for form in forms) if len(forms) > 1 else "".join(forms)
+
+
+def list_plan(
+    query: str,
+    groups: Sequence[PassageGroup],
+    settings: ListSettings,
+    *,
+    rules: VoteRules,
+    model_warnings: Sequence[str] = (),
+) -> Plan:
+    """Ask every group alone; the answer is the items that more than half of the groups give."""
+
+    def made_of(readings: Sequence[Reading[Items]]) -> CountedList:
+        weights, _ = votes_counted(groups, readings)
+        return CountedList(tuple(reading.found for reading in readings), tuple(weights), settings.min_support)
+
+    def tells(made: CountedList) -> bool:
+        """True if the text is what sources say, which each of them may change."""
+        return settings.disagreement == "tell" and not made.shown
+
+    def radii(made: CountedList, readings: Sequence[Reading[Items]]) -> tuple[int, int]:
+        """Return two radii: of the set of items, and of the letters."""
+        _, pending = votes_counted(groups, readings)
+        if tells(made):
+            return -(pending > 0), -(pending > 0)
+        radius, verbatim = (made.radius(pending, verbatim=letters) for letters in (False, True))
+        quorum = settings.quorum.radius([r.response for r in readings], [g.weight for g in groups])
+        return min(radius, quorum), min(verbatim, quorum)
+
+    def decided(readings: Sequence[Reading[Items]]) -> int:
+        radius, verbatim = radii(made_of(readings), readings)
+        return radius if verbatim >= 0 else -1
+
+    def names(place: int) -> Sequence[str]:
+        return groups[place].origins or tuple(p.id or f"group {place + 1}" for p in groups[place].passages)
+
+    early = Early.of(rules, decided)
+    prompts = settings.isolated_prompts(query, groups)
+    readings = yield from ask_groups(groups, prompts, settings.quorum, settings.read, early, by_letter=True)
+    responses = [reading.response for reading in readings]
+    made = made_of(readings)
+    text = text_of(made.shown.values()) or ABSTENTION
+    if not tells(made):
+        yield Emit(text)
+    radius, verbatim = radii(made, readings)
+    weights, pending = votes_counted(groups, readings)
+    others = sorted(made.counts.keys() - made.shown.keys(), key=lambda key: (-made.counts[key], key))
+    quorum = settings.quorum.radius(responses, [g.weight for g in groups])
+    answer = RobustAnswer(
+        text=text,
+        radius=max(0, radius),
+        radius_verbatim=max(0, min(radius, verbatim)),
+        tier_budgets=proven_budgets(
+            groups,
+            weights,
+            responses,
+            settings.quorum,
+            lambda by_tier: by_tier.nothing if pending or tells(made) else made.holding(by_tier, by_tier.last),
+        ),
+        abstained=not made.shown,
+        query=query,
+        defense="consensus",
+        groups=tuple(_report(g, r, made) for g, r in zip(groups, readings, strict=True)),
+        claims=made.claims(made.shown, names, quorum),
+        settings=settings.as_dict(),
+        evidence={
+            "counts": {made.wording(key): made.counts[key] for key in [*made.shown, *others][:200]},
+            "threshold": max(made.answering // 2 + 1, settings.min_support),
+            "rule": f"given by more than half of those that list anything, {settings.min_support} at least",
+            "retained": list(made.shown.values()),
+            "answering": made.answering,
+            **({"support": min(made.counts[key] for key in made.shown)} if made.shown else {}),
+            "left_out": plain(made.claims(others[:_MOST_LEFT_OUT], names, quorum)),
+            **early_evidence(readings, early),
+        },
+        model_calls=calls_made(readings),
+        reasoning_chars=sum(r.reasoning_chars for r in responses),
+    )
+    warnings = (
+        *model_warnings,
+        *grouping_warnings(groups, rules.by),
+        *early_warnings(readings),
+        *_warnings(made),
+        *truncation_warnings([r.truncated for r in responses]),
+        *reply_warnings(responses),
+    )
+    answer = answer.changed(warnings=warnings)
+    if tells(made):
+        answer = answer.telling("Sources agree on no item")
+        yield Emit(answer.text)
+    return answer
+
+
+def _report(group: PassageGroup, reading: Reading[Items], made: CountedList) -> GroupReport:
+    """One group's report: it supports the items of the answer that it gives, whatever others it gives."""
+    if reading.found is None:
+        return report(group, reading.response, copy_of=reading.copy_of)
+    words = tuple(form for key, form in reading.found if key in made.shown)
+    status = "supports" if words else "differs"
+    keywords = tuple(key for key, _ in reading.found)
+    return report(group, reading.response, status=status, keywords=keywords, words=words)
+
+
+def _warnings(made: CountedList) -> list[str]:
+    """Say why there is no answer."""
+    if made.shown or not made.answering:
+        return []
+    return [
+        f"no item is given by more than half of the {made.answering} groups that list anything, and "
+        f"by {made.min_support} of them (min_support); evidence['left_out'] has who gives what"
+    ]

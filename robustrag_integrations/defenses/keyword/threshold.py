@@ -1,0 +1,187 @@
+"""The paper's threshold, min(alpha n, beta) of n answering groups (Algorithm 1, lines 8-13), and its radius."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+from robustrag_integrations.defenses.agreement.numbers import among_counts, exact_number
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes
+
+    Rows: TypeAlias = NDArray[np.int64]  # [keywords, groups], or [groups]
+
+Said = Sequence[Collection[str] | None]  # per group its keywords; None for one that abstained or failed
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """The number of votes that keeps a keyword, compared exactly.
+
+    Theorem. Let c(w) of n answering votes say w. Replaced groups say what the attacker likes. A kept keyword stays if
+    c'(w) >= alpha n' after every attack, or c'(w) >= beta after every one, and c'(w) >= least. Another one stays away,
+    one that nobody says included, if c'(w) < alpha n' and c'(w) < beta after every attack, or c'(w) < least after every
+    one. All are sums over groups (`linear_forms.py`): of q c'(w) - p n', alpha being p/q, a replaced group takes away
+    its own term and adds at worst -p, and against another keyword p - q, as alpha <= 1. So the worst groups are those
+    with the largest loss, and no set of groups is enumerated. Where groups have one vote each, one attack is the worst
+    against all conditions for w, and the radius is exact; with weights it is where there is no beta.
+
+    Attributes:
+        alpha: a share of the answering votes, as the decimal number that was written: 0.3 of 10 is 3.
+        beta: votes that are enough in any case; None for no such number.
+        least: votes that are needed in any case.
+        is_strict: True if more than `alpha` of the votes are needed.
+    """
+
+    alpha: Fraction
+    beta: int | None
+    least: int = 1
+    is_strict: bool = False
+
+    @classmethod
+    def of(cls, alpha: float | Fraction, beta: int | None) -> Threshold:
+        """Build the threshold from checked settings."""
+        return cls(exact_number(alpha), beta)
+
+    @property
+    def in_words(self) -> str:
+        """The condition for keeping a keyword."""
+        more = "more than " if self.is_strict else ""
+        most = "" if self.beta is None else f", {self.beta} at most"
+        least = f", {self.least} at least" if self.least > 1 else ""
+        return f"{more}{float(self.alpha):g} of those that answer{most}{least}"
+
+    def needed(self, answering: int) -> int:
+        """Return the smallest number of votes that keeps a keyword, of so many that answer."""
+        p, q = self.alpha.numerator, self.alpha.denominator
+        share = p * answering // q + 1 if self.is_strict else -(-p * answering // q)
+        return max(share if self.beta is None else min(share, self.beta), self.least)
+
+    def holding(self, said: Said, kept: Collection[str], votes: Votes, most: int, pending: int = 0) -> Holding:
+        """Tell for each r from 0 to `most`, or each budget of the votes, whether the same keywords are kept.
+
+        Args:
+            said: per group its keywords.
+            kept: the keywords that are kept.
+            votes: the groups' votes.
+            most: the largest r.
+            pending: the number of votes that are not counted yet and may be for anything.
+        """
+        import numpy as np
+
+        sayers: dict[str, list[int]] = {}
+        for group, keywords in enumerate(said):
+            for keyword in keywords or ():
+                sayers.setdefault(keyword, []).append(group)
+        own = {tuple(sayers[keyword]) for keyword in kept}
+        others = {(), *(tuple(groups) for keyword, groups in sayers.items() if keyword not in kept)}
+        answering = np.array([keywords is not None for keywords in said], np.int64)
+        holds: Holding = self._stay(_rows(own, len(said)), answering, votes, most, pending)
+        holds &= self._stay_away(_rows(others, len(said)), answering, votes, most, pending)
+        holds[0] |= pending == 0
+        return holds
+
+    def _stay(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> Holding:
+        """Tell for each r whether all of these kept keywords stay."""
+        p, q = self._share(votes, pending)
+        reached = votes.leasts(q * rows - p * answering, -p, most, pending) >= self.is_strict
+        count = votes.leasts(rows, 0, most, pending)
+        if self.beta is not None:
+            reached |= count >= self.beta
+        holds: Holding = (reached & (count >= self.least)).all(axis=0)
+        return holds
+
+    def _stay_away(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> Holding:
+        """Tell for each r whether all of these other keywords stay away."""
+        p, q = self._share(votes, pending)
+        missed = votes.leasts(p * answering - q * rows, p - q, most, pending) >= (not self.is_strict)
+        count = -votes.leasts(-rows, -1, most, pending)
+        if self.beta is not None:
+            missed &= count < self.beta
+        holds: Holding = (missed | (count < self.least)).all(axis=0)
+        return holds
+
+    def _share(self, votes: Votes, pending: int) -> tuple[int, int]:
+        """Return `alpha` as p and q, small enough for machine words."""
+        share = among_counts(self.alpha, max(1, votes.total + pending))
+        return share.numerator, share.denominator
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The keywords of the groups, counted.
+
+    Attributes:
+        said: per group its keywords.
+        weights: per group how many votes it has.
+        threshold: the threshold.
+    """
+
+    said: tuple[frozenset[str] | None, ...]
+    weights: tuple[int, ...]
+    threshold: Threshold
+
+    @classmethod
+    def of(cls, said: Said, threshold: Threshold, weights: Sequence[int] | None = None) -> Tally:
+        """Build the tally; weights are one each by default."""
+        sets = tuple(None if keywords is None else frozenset(keywords) for keywords in said)
+        return cls(sets, tuple(weights or [1] * len(sets)), threshold)
+
+    @cached_property
+    def counts(self) -> Mapping[str, int]:
+        """c(w), the votes of each keyword. A set that several groups share is gone through once."""
+        alike: dict[frozenset[str], int] = {}
+        for keywords, weight in zip(self.said, self.weights, strict=True):
+            if keywords:
+                alike[keywords] = alike.get(keywords, 0) + weight
+        counts: dict[str, int] = {}
+        for keywords, weight in alike.items():
+            for keyword in keywords:
+                counts[keyword] = counts.get(keyword, 0) + weight
+        return counts
+
+    @cached_property
+    def answering(self) -> int:
+        """The votes of groups that answer (n)."""
+        return sum(weight for keywords, weight in zip(self.said, self.weights, strict=True) if keywords is not None)
+
+    @cached_property
+    def needed(self) -> int:
+        """The smallest number of votes that keeps a keyword."""
+        return self.threshold.needed(self.answering)
+
+    @cached_property
+    def kept(self) -> tuple[str, ...]:
+        """The keywords that are kept, sorted."""
+        return tuple(sorted(keyword for keyword, count in self.counts.items() if count >= self.needed))
+
+    def holding(self, votes: Votes, most: int, pending: int = 0) -> Holding:
+        """Tell for each r from 0 to `most`, or each budget of the votes, whether the same keywords are kept."""
+        return self.threshold.holding(self.said, self.kept, votes, most, pending)
+
+    def radius(self, pending: int = 0) -> int:
+        """Return how many votes can be replaced while the same keywords are kept; -1 if pending ones may change them.
+
+        Groups that abstained can be replaced, too.
+        """
+        from robustrag_integrations.defenses.agreement.linear_forms import Votes, largest_radius
+
+        votes = Votes(len(self.said), self.weights)
+        return largest_radius(lambda most: self.holding(votes, most, pending), votes.total)
+
+
+def _rows(sayers: Collection[tuple[int, ...]], groups: int) -> Rows:
+    """Return [keywords, groups]: 1 for each group that says the keyword."""
+    import numpy as np
+
+    rows = np.zeros((len(sayers), groups), np.int64)
+    for row, said_by in zip(rows, sayers, strict=True):
+        row[list(said_by)] = 1
+    return rows

@@ -1,0 +1,59 @@
+"""Plain content words of a reply: the paper's keywords without spaCy.
+
+The keywords of a reply are
+
+1. its content words: those that are no small words (stop words) of its language; a "not", a "yes" and a "no" count;
+2. its keyphrases: content words in a row with no small word and no punctuation between them;
+3. what stands between two punctuation marks, if it is short, without small words at its ends: "the island of Sorra".
+
+Words are compared without case. In scripts without spaces all that stands between punctuation counts whole.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import groupby
+
+from robustrag_integrations.keywords.languages import NEGATIONS, VERDICTS, language_of, stop_words
+from robustrag_integrations.keywords.normalise import MAX_REPLY, as_keyword, plain_lines
+from robustrag_integrations.reply_text import answer_text, unboxed
+
+MAX_PIECE_WORDS = 12
+_PUNCTUATION = re.compile(r"[.,;:!?]+(?=\s|\Z)|[()\[\]{}\"。、，；：！？।؟،؛]+|\s[-–—]\s")
+
+
+class WordExtractor:
+    """The content words and keyphrases of one reply, in any language with a list of small words.
+
+    Examples:
+        >>> sorted(WordExtractor()("It is Mount Everest."))
+        ['everest', 'mount', 'mount everest']
+    """
+
+    fingerprint = "words/1"
+
+    def __call__(self, text: str, /) -> frozenset[str]:
+        """The keywords of one reply; none for a reply without a letter, digit or symbol."""
+        lines = plain_lines(unboxed(answer_text(text[:MAX_REPLY])))
+        small = _small_words(language_of("\n".join(lines)) or "en")
+        found: set[str] = set()
+        for line in lines:
+            for piece in _PUNCTUATION.split(line):
+                words = piece.split()
+                telling = [place for place, word in enumerate(words) if as_keyword(word) not in small]
+                first, last = (telling[0], telling[-1]) if telling else (0, len(words) - 1)
+                if last - first < MAX_PIECE_WORDS:
+                    found.add(" ".join(words[first : last + 1]))
+                found.update(words[place] for place in telling)
+                for _, row in groupby(enumerate(telling), key=lambda item: item[1] - item[0]):
+                    found.add(" ".join(words[place] for _, place in row))
+        return frozenset(map(as_keyword, found)) - {""}
+
+    def __repr__(self) -> str:
+        return "WordExtractor()"
+
+
+@cache
+def _small_words(language: str) -> frozenset[str]:
+    return stop_words(language) - NEGATIONS - VERDICTS

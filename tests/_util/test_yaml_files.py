@@ -1,0 +1,86 @@
+"""Every YAML file is read within the same bounds: settings files and the configurations of evaluations."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("yaml")
+
+from robustrag_integrations import load_settings
+from robustrag_integrations.evaluation.run.config import load_config
+
+BOMB = "\n".join(
+    ["a0: &a0 [x, x, x, x, x, x, x, x, x]", *(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 9))]
+)
+REFUSED = [
+    (BOMB, "aliases"),
+    ("a: &a [*a]", "aliases"),
+    ("a: &a {b: 1}\nc: {<<: *a}", "aliases"),
+    ("a: {<<: {b: 1}, b: 2}", "merged keys"),
+    ("a: " + "[" * 11 + "]" * 11, "deep nesting"),
+    ("a: " + "{a: " * 5000, "deep nesting"),
+    ("a: 190:20:30", "'190:20:30' is read as a number"),
+    ("a: [1, -1:30]", "'-1:30' is read as a number"),
+    ("a: {b: 1:30.5}", "'1:30.5' is read as a number"),
+    ("1:30: a", "'1:30' is read as a number"),
+    ("a: 1" + ":59" * 5000, "is read as a number"),
+    ("a: !!int '1:30'", "is read as a number"),
+    ("a: " + "9" * 5000, "is read as a number"),
+    ("a: 0x" + "f" * 5000, "is read as a number"),
+    ("a: 0b" + "1" * 5000, "is read as a number"),
+    ("a: 0" + "7" * 5000, "is read as a number"),
+    ("a: 1\nb: 2\na: 3", "the key 'a' is there twice"),
+    ("a: 1\n---\na: 2", "not YAML"),
+    ("a: !!python/name:os.system", "not YAML"),
+    ("? [a, b]\n: c", "not YAML"),
+    ("1: a", "must hold keys and values"),
+    ("a: " + "x" * 70_000, "larger than 64 KiB"),
+]
+
+
+@pytest.mark.parametrize("read", [load_settings, load_config])
+@pytest.mark.parametrize(("text", "said"), REFUSED, ids=[text[:24] for text, _ in REFUSED])
+def test_what_grows_or_is_not_what_it_looks_like_is_refused(
+    tmp_path: Path, read: Callable[[str], Any], text: str, said: str
+) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text(text)
+    with pytest.raises(ValueError, match=rf"file\.yaml: .*{said}"):
+        read(str(path))
+
+
+def test_texts_that_look_like_those_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "file.yaml"
+    path.write_text("at: '1:30'\nhost: example.org:80\nlong: '" + "9" * 5000 + "'\nnumbers: [1, 2.5, 1e3, 0x10]\n")
+    assert load_config(str(path)) == {
+        "at": "1:30", "host": "example.org:80", "long": "9" * 5000, "numbers": [1, 2.5, "1e3", 16]
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [BOMB, "limit: 1" + ":59" * 5000])
+def test_the_command_line_says_what_is_wrong_with_a_config(tmp_path: Path, text: str) -> None:
+    (tmp_path / "study.yaml").write_text(text)
+    command = [sys.executable, "-m", "robustrag_integrations", "eval", "study.yaml"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2, done.stderr
+    assert "study.yaml: " in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_the_package_reads_yaml_in_one_place() -> None:
+    root = Path(__file__).resolve().parents[2]
+    folders = ("robustrag_integrations", "langchain_robustrag", "llamaindex_robustrag")
+    loads = {
+        str(path.relative_to(root))
+        for folder in folders
+        for path in (root / folder).rglob("*.py")
+        if re.search(r"yaml\.(safe_load|load|parse|compose|SafeLoader)", path.read_text())
+    }
+    assert loads == {"robustrag_integrations/_util/yaml_files.py"}

@@ -1,0 +1,90 @@
+"""The handbook in `examples/handbook`: its files and its questions fit together."""
+
+from __future__ import annotations
+
+import json
+import runpy
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustrag_integrations.evaluation.data.datasets import load_dataset
+from robustrag_integrations.evaluation.data.questions import doubts
+from robustrag_integrations.evaluation.run.config import load_config
+from robustrag_integrations.metrics import contains_answer, holds_answer
+
+FOLDER = Path(__file__).parents[2] / "examples" / "handbook"
+FILES = {
+    path.relative_to(FOLDER / "documents").as_posix(): path.read_text(encoding="utf-8")
+    for path in (FOLDER / "documents").rglob("*.*")
+}
+ROWS = [json.loads(line) for line in (FOLDER / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+ANSWERABLE = [row for row in ROWS if row["kind"] != "unanswerable"]
+UNANSWERABLE = [row for row in ROWS if row["kind"] == "unanswerable"]
+OUTDATED = {"policies/travel-2022.md", "it/vpn-2021.txt"}
+MISSED = {"table-4", "amount-4"}
+
+
+def evidence(row: dict[str, Any]) -> list[str]:
+    return row.get("evidence") or row["answer"]
+
+
+def test_there_are_fifty_short_files_and_eighty_questions() -> None:
+    assert len(FILES) == 50
+    assert {name: len(text.split()) for name, text in FILES.items() if not 60 <= len(text.split()) <= 200} == {}
+    assert (len(ROWS), len(UNANSWERABLE)) == (80, 10)
+
+
+def test_the_kinds_are_as_many_as_they_should_be() -> None:
+    kinds = Counter(row["kind"] for row in ROWS)
+    said = Counter(answer for row in ROWS for answer in row["answer"] if answer in ("Yes", "Ja", "No", "Nein"))
+    assert kinds["german"] >= 6
+    assert said["No"] + said["Nein"] >= 8
+    assert said["Yes"] + said["Ja"] >= 7
+    assert sum(len(row["files"]) > 1 for row in ROWS) >= 8
+
+
+@pytest.mark.parametrize("row", ANSWERABLE, ids=lambda row: row["id"])
+def test_the_answer_stands_in_every_file_that_is_named(row: dict[str, Any]) -> None:
+    assert row["files"]
+    for name in row["files"]:
+        assert holds_answer(FILES[name], evidence(row))
+    if row.get("several"):
+        assert all(holds_answer(FILES[row["files"][0]], [answer]) for answer in row["answer"])
+
+
+@pytest.mark.parametrize("row", UNANSWERABLE, ids=lambda row: row["id"])
+def test_what_has_no_answer_is_told_nowhere(row: dict[str, Any]) -> None:
+    assert row["files"] == []
+    assert not any(holds_answer(text, [row["incorrect"]]) for text in FILES.values())
+    assert contains_answer("I don't know", row["answer"]) == 1
+    assert contains_answer(row["incorrect"], row["answer"]) == 0
+
+
+def test_two_outdated_files_say_otherwise_and_ten_answer_nothing() -> None:
+    used = {name for row in ROWS for name in row["files"]}
+    assert not used & OUTDATED
+    assert len(FILES.keys() - used - OUTDATED) >= 10
+    against = {name for row in ROWS for name in OUTDATED if holds_answer(FILES[name], [row["incorrect"]])}
+    assert against == OUTDATED
+
+
+def test_the_passages_are_those_that_are_found_and_hold_the_answers() -> None:
+    script = runpy.run_path(str(FOLDER / "retrieve.py"))
+    bare = [{key: value for key, value in row.items() if key != "passages"} for row in ROWS]
+    assert script["with_passages"](bare, str(FOLDER / "documents")) == ROWS, "run examples/handbook/retrieve.py"
+    missed = {
+        row["id"]
+        for row in ANSWERABLE
+        if not any(p["source"] in row["files"] and holds_answer(p["text"], evidence(row)) for p in row["passages"])
+    }
+    assert missed == MISSED
+
+
+def test_the_questions_are_read_without_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(FOLDER.parents[1])
+    [source] = load_config("examples/handbook/evaluation.yaml")["data"]
+    found = load_dataset(source)
+    assert (len(found.questions), found.bad_rows, doubts(found.questions)) == (80, (), {})

@@ -1,0 +1,200 @@
+"""No author chooses whose weight, tier or vote it has: what is attacked is how passages name their origins."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import CallableModel, ConsensusAggregation, Passage, isolate
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.corpus import read_documents, split
+
+MODEL = CallableModel(lambda prompt: "6666" if "6666" in prompt else "7411", samples=False)
+HONEST = [Passage("The code is 7411.", metadata={"source": f"/data/{n}.txt"}) for n in range(5)]
+HANDBOOK: dict[str, Any] = {"weights": {"handbook.pdf": 20}, "tiers": {"handbook.pdf": "internal"}}
+WIKI: dict[str, Any] = {
+    "weights": {"https://wiki.corp.example": 20},
+    "tiers": {"https://wiki.corp.example": "internal"},
+}
+
+
+def ask(passages: list[Passage], **rules: Any) -> RobustAnswer:
+    return ConsensusAggregation(MODEL, **rules).answer("What is the code of the door?", passages)
+
+
+def lie(*, entry: str = "source", **metadata: Any) -> Passage:
+    return Passage("The code is 6666.", metadata=metadata, origin_entry=entry)
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        lie(source="/uploads/evil.pdf", file_path="handbook.pdf", producer="x"),  # the properties of a PDF
+        lie(file_name="handbook.pdf", source="/uploads/evil.pdf"),
+        lie(source="https://evil.example/", FilePath="handbook.pdf"),
+        lie(source="handbook.pdf", path="/vault/inbox/evil.md"),  # front matter over the loader's own entry
+        lie(url="https://evil.example/", file_path="handbook.pdf"),  # meta tags of a page
+        lie(_source={"metadata": {"source": "evil.pdf", "document_name": "handbook.pdf"}}),
+        lie(entry="file_path", file_path="/uploads/evil.pdf", source="handbook.pdf"),
+    ],
+    ids=lambda p: ",".join(p.metadata),
+)
+def test_a_passage_that_names_several_origins_has_the_weight_and_the_tier_of_none(planted: Passage) -> None:
+    answer = ask([planted, *HONEST], **HANDBOOK)
+    assert answer.text == "7411"
+    assert [(g.votes, g.tier) for g in answer.groups] == [(1, "other")] * 6
+    [told] = [w for w in answer.warnings if "name different origins" in w]
+    assert "handbook.pdf" in told
+    assert "evil" in told
+
+
+def test_an_origin_without_votes_stays_without_whatever_else_it_names() -> None:
+    planted = lie(source="https://forum.example/1", file_path="a.pdf")
+    answer = ask([planted, *HONEST], weights={"https://forum.example": 0})
+    assert len(answer.groups) == 5
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        {"source": "/data/a.pdf", "file_path": "/data/a.pdf", "file_name": "a.pdf", "page": 3},
+        {"source": "a.md", "path": "/vault/notes/a.md"},
+        {"source": "https://api.example/repo/blob/main/docs/A%20b.md", "path": "docs/a b.md"},
+        {"source": "https://x.example/a?utm_source=m", "url": "http://www.x.example/a#top", "title": "A"},
+        {"source": "/data/a.pdf", "filename": "a.pdf", "file_directory": "/data", "dl_meta": {"origin": {"uri": "b"}}},
+    ],
+)
+def test_entries_that_name_one_origin_in_several_ways_are_no_contradiction(metadata: dict[str, Any]) -> None:
+    answer = ask([Passage("The code is 7411.", metadata=metadata)], weights={str(metadata["source"]): 3})
+    assert [g.votes for g in answer.groups] == [3]
+    assert not [w for w in answer.warnings if "name different" in w]
+
+
+def test_one_source_for_everything_names_the_entry_to_group_by() -> None:
+    pages = [
+        Passage("The code is 7411.", metadata={"source": "confluence", "url": f"https://c.example/{n}"})
+        for n in range(4)
+    ]
+    answer = ask(pages)
+    assert len(answer.groups) == 1
+    assert any("4 passages" in w and "group_by='url'" in w for w in answer.warnings)
+    assert len(ask(pages, group_by="url").groups) == 4
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        Passage("The code is 6666.", source="wiki.corp.example/door.txt"),
+        Passage("The code is 6666.", source="wiki.corp.example"),
+        Passage("The code is 6666.", metadata={"file_name": "wiki.corp.example/door"}),
+        Passage("The code is 6666.", source="ftp://wiki.corp.example/door"),
+        Passage("The code is 6666.", source="//wiki.corp.example/door"),
+        Passage("The code is 6666.", source="https://evil.example/wiki.corp.example/door"),
+    ],
+    ids=lambda p: p.source or "file_name",
+)
+def test_only_addresses_with_http_or_https_name_a_host(planted: Passage) -> None:
+    answer = ask([planted, *HONEST], **WIKI)
+    assert answer.text == "7411"
+    assert [(g.votes, g.tier) for g in answer.groups] == [(1, "other")] * 6
+    genuine = Passage("The code is 6666.", source="HTTP://wiki.corp.example:80/door")
+    assert ask([genuine, *HONEST], **WIKI).text == "6666"
+
+
+def test_a_rule_with_a_bare_name_meets_that_name_alone_and_says_how_a_host_is_written() -> None:
+    page = Passage("The code is 6666.", source="https://wiki.corp.example/door")
+    answer = ask([page, *HONEST], weights={"wiki.corp.example": 20})
+    assert answer.text == "7411"
+    assert any("the host is 'https://wiki.corp.example'" in w for w in answer.warnings)
+
+
+def test_spellings_of_one_address_are_still_counted_once() -> None:
+    spellings = ["x.example/a", "https://x.example/a", "//www.x.example/a#b"]
+    assert len(isolate([Passage("a", source=source) for source in spellings])) == 1
+
+
+def test_names_of_files_do_not_depend_on_what_else_the_folder_holds(tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    (docs / "policies").mkdir(parents=True)
+    (docs / "policies" / "handbook.txt").write_text("The code is 7411.")
+    assert [d.id for d in read_documents([str(docs)]).documents] == ["policies/handbook.txt"]
+    (docs / "handbook.txt").write_text("The code is 6666.")
+    (docs / "wiki.corp.example").mkdir()
+    (docs / "wiki.corp.example" / "door.txt").write_text("The code is 6666.")
+    passages = split(read_documents([str(docs)]).documents)
+    weights = {"policies/handbook.txt": 20, "https://wiki.corp.example": 20}
+    answer = ask(passages, weights=weights)
+    assert {g.origins[0]: g.votes for g in answer.groups} == {
+        "handbook.txt": 1,
+        "policies/handbook.txt": 20,
+        "wiki.corp.example/door.txt": 1,
+    }
+    both = read_documents([str(docs / "policies"), str(docs / "wiki.corp.example")]).documents
+    assert [d.id for d in both] == ["policies/handbook.txt", "wiki.corp.example/door.txt"]
+
+
+def test_rows_of_a_file_that_was_only_found_have_no_weight_of_their_own(tmp_path: Path) -> None:
+    rows = tmp_path / "upload.jsonl"
+    rows.write_text('{"text": "The code is 6666.", "source": "handbook.pdf"}\n{"text": "x", "url": "handbook.pdf"}')
+    found = ask([*split(read_documents([str(tmp_path)]).documents), *HONEST], **HANDBOOK)
+    assert (found.text, found.groups[0].votes, found.groups[0].tier) == ("7411", 1, "other")
+    assert any("upload.jsonl" in w for w in found.warnings)
+    named = ask([*split(read_documents([str(rows)]).documents)[:1], *HONEST], **HANDBOOK)
+    assert (named.text, named.groups[0].votes) == ("6666", 20)
+
+
+def test_chunks_of_unknown_origin_do_not_outvote_named_files() -> None:
+    chunks = [Passage("The code is 6666.", metadata={"page": n, "id": n}, document_id=f"d{n}") for n in range(8)]
+    answer = ask([*chunks, *HONEST[:3]])
+    assert (answer.text, len(answer.groups), answer.radius_unit) == ("7411", 4, "groups")
+
+
+@pytest.mark.parametrize("ids", [True, False])
+def test_where_no_passage_names_its_origin_the_radius_speaks_of_passages(ids: bool) -> None:
+    texts = [Passage("The code is 7411.", document_id=f"d{n}" if ids else None) for n in range(5)]
+    answer = ask(texts)
+    assert (answer.radius > 0, answer.radius_unit) == (True, "passages")
+    assert "passages of the 5 retrieved" in answer.explain()
+    assert "none names its origin" in answer.explain()
+    assert "passages" not in ask(HONEST).explain().partition("Defence")[0]
+
+
+def test_copies_are_told_by_content_and_not_by_what_is_written_around_it() -> None:
+    copies = [
+        Passage(f"file: c{n}.txt\nThe code is 6666.", source=f"c{n}.txt", content="The code is 6666.") for n in range(4)
+    ]
+    assert ask([*copies, *HONEST[:2]]).text == "6666"
+    others = [Passage(f"{p.text} ({n})", source=f"{n}.txt") for n, p in enumerate(HONEST[:2])]
+    answer = ask([*copies, *others], copies="one_vote")
+    assert answer.text == "7411"
+    assert [g.status for g in answer.groups].count("copy") == 3
+
+
+def test_passages_without_a_vote_are_left_out_and_named() -> None:
+    passages = [
+        Passage("The code is 6666.", id="p1", source="old.md", metadata={"status": "superseded"}),
+        Passage("The code is 7411.", id="p2", source="old.md", metadata={"status": "in force"}),
+        Passage("The code is 6666.", id="p3", source="older.md", metadata={"superseded_by": "old.md"}),
+        Passage("The code is 7411.", id="p4", source="new.md"),
+    ]
+
+    def votes(passage: Passage) -> int:
+        said = passage.metadata
+        return 0 if said.get("status") == "superseded" or "superseded_by" in said else 1
+
+    answer = ask(passages, weights=votes)
+    assert answer.text == "7411"
+    assert [(g.passage_ids, g.positions) for g in answer.groups] == [(("p2",), (1,)), (("p4",), (3,))]
+    assert "2 passages without a vote, by weights=, not asked: old.md; older.md" in answer.warnings
+
+
+def test_dissent_shows_dates_wherever_there_are_any() -> None:
+    passages = [Passage(f"The code is 7411. {n}", source=f"{n}.md", metadata={"date": "2024-06-01"}) for n in range(3)]
+    passages.append(Passage("The code is 6666.", source="old.md", metadata={"date": "2019-03-01T10:00"}))
+    answer = ask(passages)
+    assert [(d.dated, d.superseded_by) for d in answer.dissent] == [("2019-03-01", "2024-06-01")]
+    assert "of 2019-03-01, superseded by 2024-06-01" in answer.explain()
+    passages[-1] = Passage("The code is 6666.", source="newer.md", metadata={"date": "2025-01-01"})
+    assert "of 2025-01-01)" in ask(passages).explain()

@@ -1,0 +1,207 @@
+"""Log-probabilities of servers: of replies, asked for and given up, and of given texts behind a prompt."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+pytest.importorskip("openai", reason="needs the extra openai")
+torch = pytest.importorskip("torch", reason="needs the extra local")
+
+from robustrag_integrations import LocalModel, OpenAIModel  # noqa: E402
+from robustrag_integrations.models.server.decoding import RemoteDecodingModel  # noqa: E402
+from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
+from robustrag_integrations.replies.reading import counted  # noqa: E402
+from robustrag_integrations.replies.structured import PROBE  # noqa: E402
+from tests.helpers.logprob_server import LogprobServer  # noqa: E402
+from tests.helpers.openai_server import LoopbackServer, Reply, _asked  # noqa: E402
+from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("no_server_settings")
+
+TOKENS = [{"token": t, "logprob": -0.25, "bytes": list(t.encode()), "top_logprobs": []} for t in ("Anna", " Lind")]
+SAID = [Prompt(f"{n}. Who runs the mill?") for n in range(3)]
+REFUSALS = {
+    400: "Unsupported parameter: 'logprobs' is not supported with this model.",
+    403: "You are not allowed to request logprobs from this model",
+    422: "logprobs: extra fields not permitted",
+}
+
+
+@contextmanager
+def served(reply: Callable[[Any], str | Reply], **settings: Any) -> Iterator[tuple[LoopbackServer, OpenAIModel]]:
+    with LoopbackServer(reply, whole_requests=True) as server:
+        model = OpenAIModel("m", server.url, attempts=1, **settings)
+        try:
+            yield server, model
+        finally:
+            model.close()
+
+
+def completion(logprobs: Any, *, chat: bool = True, **message: Any) -> Reply:
+    said = {"message": {"role": "assistant", "content": "Anna Lind", **message}} if chat else {"text": "Anna Lind"}
+    choice = {"index": 0, **said, "finish_reason": "stop", "logprobs": logprobs}
+    return Reply(body=json.dumps({"id": "1", "object": "x", "created": 0, "model": "m", "choices": [choice]}).encode())
+
+
+def test_a_chat_is_asked_for_them_and_read() -> None:
+    with served(lambda request: completion({"content": TOKENS, "refusal": None})) as (server, model):
+        replies = model.generate(SAID, "isolated")
+    assert [reply.logprobs for reply in replies] == [(-0.25, -0.25)] * 3
+    assert [request["logprobs"] for request in server.requests] == [True] * 3
+
+
+def test_so_is_a_text_completion() -> None:
+    listed = {"tokens": ["Anna", " Lind"], "token_logprobs": [-0.25, -0.5], "text_offset": [0, 4], "top_logprobs": None}
+    with served(lambda request: completion(listed, chat=False), api="completions") as (server, model):
+        [reply] = model.generate(SAID[:1], "isolated")
+    assert reply.logprobs == (-0.25, -0.5)
+    assert server.requests[0]["logprobs"] == 1
+
+
+def test_a_final_answer_that_is_streamed_is_not_asked_for_them() -> None:
+    with served(lambda request: "Anna Lind") as (server, model):
+        list(model.stream(SAID[0]))
+    assert "logprobs" not in server.requests[0]
+
+
+def test_the_user_may_decide() -> None:
+    with served(lambda request: completion(None), options={"logprobs": None}) as (server, model):
+        assert model.generate(SAID[:1], "isolated")[0].logprobs is None
+    assert server.requests[0]["logprobs"] is None
+
+
+@pytest.mark.parametrize("status", REFUSALS)
+def test_a_server_that_refuses_them_is_asked_without_from_then_on(status: int) -> None:
+    def reply(request: dict[str, Any]) -> str | Reply:
+        return Reply(REFUSALS[status], status=status) if "logprobs" in request else "Anna Lind"
+
+    with served(reply) as (server, model):
+        replies = [model.generate([prompt], "isolated")[0] for prompt in SAID]
+        assert model.warnings == ()
+    assert [(r.text, r.error, r.logprobs) for r in replies] == [("Anna Lind", None, None)] * 3
+    assert ["logprobs" in request for request in server.requests] == [True, True, False, False, False, False]
+    assert [_asked(request) == PROBE for request in server.requests] == [False, True, True, False, False, False]
+
+
+def test_a_passage_that_speaks_through_an_error_does_not_give_them_up() -> None:
+    def reply(request: dict[str, Any]) -> str | Reply:
+        hostile = _asked(request).startswith("0.")
+        return Reply("logprobs is not supported", status=400) if hostile else completion({"content": TOKENS})
+
+    with served(reply) as (_, model):
+        replies = model.generate(SAID, "isolated")
+    assert [reply.logprobs for reply in replies] == [None, (-0.25, -0.25), (-0.25, -0.25)]
+
+
+def test_those_of_a_reply_that_came_with_reasoning_are_not_known() -> None:
+    with served(lambda request: completion({"content": TOKENS}, reasoning_content="Hm, let me see.")) as (_, model):
+        [reply] = model.generate(SAID[:1], "isolated")
+    assert (reply.text, counted(reply).logprobs) == ("Anna Lind", None)
+
+
+@pytest.mark.parametrize(
+    "logprobs",
+    [
+        None, [], {}, "x", 3, {"content": None}, {"content": "x"}, {"content": [7, None]}, {"content": [[-1]]},
+        {"content": [{"token": "a"}]}, {"content": [{"logprob": "-1"}]}, {"content": [{"logprob": math.nan}]},
+        {"content": [{"logprob": 5}]}, {"content": [{"logprob": 1e308}]}, {"content": [{"logprob": True}]},
+        {"content": [{"logprob": {}}]}, {"content": {"logprob": -1}},
+    ],
+)  # fmt: skip
+def test_what_is_none_costs_nothing_but_itself(logprobs: Any) -> None:
+    with served(lambda request: completion(logprobs)) as (_, model):
+        [reply] = model.generate(SAID[:1], "isolated")
+    assert (reply.text, reply.error, reply.logprobs) == ("Anna Lind", None, None)
+
+
+def test_a_list_that_no_reply_could_have_is_too_large() -> None:
+    with served(lambda request: completion({"content": TOKENS * 100_000})) as (_, model):
+        [reply] = model.generate(SAID[:1], "isolated")
+    assert reply.text is None
+    assert "the server's reply is larger than" in (reply.error or "")
+
+
+# --- given texts
+
+NETWORK, TOKENIZER = tiny_model("llama"), tiny_tokenizer()
+TEXTS = ["Anna Lind", "Bo", "I don't know"]
+PROMPTS = [prompts_for("short_answer").isolated.render(context=c, query="Who?") for c in ("Anna Lind.", "It was sold.")]
+
+
+@contextmanager
+def scoring(*, echoes: bool = True, meddle: Any = None, **settings: Any) -> Iterator[tuple[LogprobServer, Any]]:
+    with LogprobServer(NETWORK, TOKENIZER, echoes=echoes, meddle=meddle) as server:
+        model = RemoteDecodingModel("m", server.url, tokenizer=TOKENIZER, attempts=1, **settings)
+        try:
+            yield server, model
+        finally:
+            model.close()
+
+
+def expected(prompt: Prompt, text: str) -> float:
+    encoder = LocalModel(NETWORK, TOKENIZER)._encoder
+    ids, tokens = encoder.encode(prompt).ids, [*encoder.spellings(text)[0], encoder.first_tokens(["\n\n"])[0]]
+    with torch.no_grad():
+        logprobs = NETWORK(torch.tensor([[*ids, *tokens]])).logits[0].double().log_softmax(-1)
+    return sum(float(logprobs[len(ids) - 1 + at, token]) for at, token in enumerate(tokens))
+
+
+def test_a_server_that_echoes_prompts_scores_texts() -> None:
+    with scoring() as (server, model):
+        assert model.can_score
+        scores = model.score(PROMPTS, [*TEXTS, "", "no " * 900])
+        assert asyncio.run(_closing(model)) == [[scores[0][1]], [scores[1][1]]]
+    for prompt, found in zip(PROMPTS, scores, strict=True):
+        assert found == pytest.approx([*(expected(prompt, text) for text in TEXTS), -1e4, -1e4], abs=1e-3)
+    assert len(server.requests) == 2 * 3 + 2
+
+
+async def _closing(model: Any) -> Any:
+    found = await model.ascore(PROMPTS, TEXTS[1:2])
+    await model.aclose()
+    return found
+
+
+def test_a_server_that_ignores_echo_scores_nothing_and_is_not_asked_again() -> None:
+    with scoring(echoes=False, max_concurrency=1) as (server, model):
+        assert model.score(PROMPTS, TEXTS) == [None, None]
+        assert not model.can_score
+        asked = len(server.requests)
+        assert model.score(PROMPTS, TEXTS) == [None, None]
+    assert len(server.requests) == asked
+
+
+def test_a_server_that_refuses_echo_is_not_asked_again() -> None:
+    refusal = Reply("echo is not supported", status=400)
+    with scoring(meddle=lambda request, top: refusal if request.get("echo") else None) as (_, model):
+        assert model.score(PROMPTS, TEXTS) == [None, None]
+        assert not model.can_score
+
+
+def test_a_request_that_fails_costs_its_prompt_alone() -> None:
+    first = LocalModel(NETWORK, TOKENIZER)._encoder.encode(PROMPTS[0]).ids
+
+    def meddle(request: dict[str, Any], top: Any) -> Reply | None:
+        return Reply("busy", status=503) if tuple(request["prompt"][: len(first)]) == first else None
+
+    with scoring(meddle=meddle) as (_, model):
+        found = model.score(PROMPTS, TEXTS)
+        assert model.can_score
+    assert found[0] is None
+    assert found[1] is not None
+
+
+@pytest.mark.parametrize("hostile", [None, "-1", math.nan, 7.0, [], {}, True])
+def test_an_echo_that_holds_no_logprobs_scores_nothing(hostile: Any) -> None:
+    listed = {"tokens": [], "token_logprobs": [hostile] * 2000, "text_offset": [], "top_logprobs": None}
+    choice = {"index": 0, "text": "", "finish_reason": "length", "logprobs": listed}
+    body = json.dumps({"id": "1", "object": "x", "created": 0, "model": "m", "choices": [choice]}).encode()
+    with scoring(meddle=lambda request, top: Reply(body=body)) as (_, model):
+        assert model.score(PROMPTS, TEXTS) == [None, None]

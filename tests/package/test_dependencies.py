@@ -1,0 +1,99 @@
+"""Lower bounds are versions without a known hole, and the ones that `make test-lowest` installs."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+
+# The first version without the holes that are known, and one of those.
+SAFE = {
+    "h11": ("0.16.0", "CVE-2025-43859: a malformed chunk smuggles a request"),
+    "idna": ("3.15", "CVE-2026-45409: encode takes long"),
+    "jinja2": ("3.1.6", "CVE-2025-27516: templates leave the sandbox"),
+    "langchain": ("1.3.1", "CVE-2026-45134: prompts of strangers"),
+    "langchain-classic": ("1.0.7", "CVE-2026-45134: prompts of strangers"),
+    "langchain-core": ("1.3.3", "CVE-2026-44843: objects of others' choice"),
+    "langchain-text-splitters": ("1.1.2", "CVE-2026-41481: redirects to addresses inside"),
+    "langgraph": ("1.0.10", "CVE-2026-28277: checkpoints that run code"),
+    "llama-index-core": ("0.13.0", "CVE-2025-7647: a folder that others can write to"),
+    "mcp": ("1.28.1", "CVE-2026-59950"),
+    "pydantic": ("2.4.0", "CVE-2024-3772: addresses that take long"),
+    "pypdf": ("6.16.1", "CVE-2026-84311: text that takes long"),
+    "pyyaml": ("5.4", "CVE-2020-14343: objects"),
+    "starlette": ("1.3.1", "CVE-2026-54282: a path that is not checked"),
+    "torch": ("2.12.1", "CVE-2025-3000: memory of a script"),
+    "tqdm": ("4.66.3", "CVE-2024-34062: arguments that are run"),
+    "transformers": ("5.10.0", "CVE-2026-9856: files outside the folder; CVE-2026-4372: code of a config.json"),
+}
+
+
+def bounds() -> list[tuple[str, Requirement]]:
+    """Every requirement, with its extra; "" for the base install."""
+    listed = [("", need) for need in PROJECT["dependencies"]]
+    listed += [(extra, need) for extra, needs in EXTRAS.items() for need in needs]
+    found = [(extra, Requirement(need)) for extra, need in listed]
+    return [(extra, need) for extra, need in found if need.name != PROJECT["name"]]
+
+
+def floor(need: Requirement) -> Version:
+    [lowest] = [Version(spec.version) for spec in need.specifier if spec.operator == ">="]
+    return lowest
+
+
+@pytest.mark.parametrize(("extra", "need"), bounds(), ids=lambda part: str(part))
+def test_a_lower_bound_is_a_version_without_a_known_hole(extra: str, need: Requirement) -> None:
+    assert floor(need) >= Version(SAFE.get(need.name.lower(), ("0", ""))[0])
+
+
+def test_a_library_has_one_lower_bound() -> None:
+    lowest: dict[str, set[Version]] = {}
+    for _, need in bounds():
+        lowest.setdefault(need.name.lower(), set()).add(floor(need))
+    assert {name: found for name, found in lowest.items() if len(found) > 1} == {}
+
+
+@pytest.mark.parametrize("extra", [extra for extra, needs in EXTRAS.items() if any("uvicorn" in n for n in needs)])
+def test_who_listens_bounds_what_parses_requests(extra: str) -> None:
+    assert {"h11", "starlette", "uvicorn"} <= {need.name for of, need in bounds() if of == extra}
+
+
+def pins() -> dict[str, set[Version]]:
+    """What `make test-lowest` installs, by name; test libraries and what is installed again later left out."""
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("LOWEST :=")[2].partition("\ntest-installs:")[0]
+    found: dict[str, set[Version]] = {}
+    for name, version in re.findall(r"([a-z0-9-]+)==([\d.]+)", recipe):
+        found.setdefault(name, set()).add(Version(version))
+    return found
+
+
+def test_the_lowest_versions_are_the_ones_that_are_tested() -> None:
+    installed = pins()
+    for _, need in bounds():
+        if need.name in installed:
+            assert floor(need) in installed[need.name], need
+    left_out = {need.name for _, need in bounds()} - installed.keys()
+    assert left_out <= {"torch", "transformers", "safetensors", "snowballstemmer", "tenacity", "async-timeout",
+                        "mcp", "tldextract"}  # fmt: skip
+
+
+def test_the_lowest_versions_meet_hostile_requests_and_files() -> None:
+    recipe = (ROOT / "Makefile").read_text(encoding="utf-8")
+    tested = " ".join(re.findall(r"CORE_TESTS \+?:?= (.*?\)\))", recipe, re.DOTALL))
+    for name in ("serve/test_hostile_requests", "serve/test_connections", "_util/test_yaml_files",
+                 "corpus/test_hostile_files", "models/server/test_hostile_replies"):  # fmt: skip
+        assert name in tested
