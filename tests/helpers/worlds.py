@@ -39,7 +39,7 @@ from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Scores
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Plan, Reply, Request, Score
+from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Plan, Reply, Request, Score
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.keys import key_of
 from tests.helpers.scripted import (
@@ -65,7 +65,7 @@ class World:
     """A defence in a scripted setting.
 
     `answer(groups, said)` runs the real inference, `said` being what the corrupted groups say, by their
-    text; None when the inference gives no answer.
+    text; None when the inference gives no answer. `first` stops at the text, where radius and report cost more.
     """
 
     passages: list[Passage]
@@ -78,6 +78,7 @@ class World:
     certify: Callable[[], tuple[Certification, ...]]
     answer: Callable[[Sequence[PassageGroup], dict[str, object]], RobustAnswer | None]
     moves: Sequence[object]
+    first: Callable[[Sequence[PassageGroup], dict[str, object]], str | None] | None = None
 
     @property
     def kind(self) -> str:
@@ -86,6 +87,8 @@ class World:
 
     def text(self, groups: Sequence[PassageGroup], said: dict[str, object]) -> str | None:
         """The text that the inference gives, the abstention where it abstains; None for none."""
+        if self.first is not None:
+            return self.first(groups, said)
         answer = self.answer(groups, said)
         return None if answer is None else shown(answer)
 
@@ -182,6 +185,15 @@ def driven(plan: Plan, perform: Callable[[Request], Reply]) -> RobustAnswer:
         except StopIteration as done:
             return done.value
         reply = perform(request)
+
+
+def first_text(plan: Plan, perform: Callable[[Request], Reply]) -> str:
+    """The text that a plan shows at once, without the radius and the report that follow."""
+    reply: Reply = None
+    while not isinstance(request := plan.send(reply), Emit):
+        reply = perform(request)
+    plan.close()
+    return request.text
 
 
 RESPONSES = Memo(lambda text: Response(text, error="failed on purpose" if text is None else None))
@@ -281,7 +293,13 @@ def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
         except ModelError:
             return None
 
-    return World(**setting, references=references, certify=certify, answer=answer, moves=LIST_MOVES)
+    def first(groups: Sequence[PassageGroup], evil: dict[str, object]) -> str | None:
+        try:
+            return first_text(list_plan("q", groups, quick, rules=VoteRules()), text_performer(evil, said, {}))
+        except ModelError:
+            return None
+
+    return World(**setting, references=references, certify=certify, answer=answer, moves=LIST_MOVES, first=first)
 
 
 WORDINGS = ("Xylo", "xylo", "The Xylo", "Xylo.")  # of one key
