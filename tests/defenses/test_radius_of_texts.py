@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from robustrag_integrations.defenses.agreement.plurality import Count
+from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.keys import key_of
