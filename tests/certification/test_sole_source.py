@@ -142,7 +142,7 @@ def certificate_violations(settings: Any, worlds: int) -> tuple[list[Any], int, 
 def test_no_attack_within_the_radius_changes_an_answer(weighted: bool) -> None:
     found = [radius_violations(settings, 60 if weighted else 250, weighted=weighted) for settings in METHODS]
     assert [broken for broken, _, _ in found if broken] == []
-    assert sum(tried for _, tried, _ in found) > 500
+    assert sum(tried for _, tried, _ in found) > 200
     assert sum(alone for _, _, alone in found) > 40
 
 

@@ -33,7 +33,7 @@ from tests.helpers.worlds import (
 
 def violations(attack: Callable[[random.Random, Tally], None]) -> int:
     tally = Tally()
-    for seed in range(150):
+    for seed in range(300):
         attack(random.Random(f"mutant/{seed}"), tally)
         if tally.violations:
             break

@@ -49,28 +49,13 @@ def test_defaults_are_the_declared_ones(method: Method) -> None:
     assert method.settings_of(written).as_dict() == method.settings_of({}).as_dict()
 
 
-def test_numbers_say_which_threshold_is_meant_and_do_not_mix() -> None:
-    keyword = METHODS["keyword"]
-    assert keyword.in_force({"share": 0.6}) == {"threshold": "relative", "share": 0.6, "min_support": 2}
-    assert keyword.in_force({"alpha": 0.4}) == {"threshold": "absolute", "alpha": 0.4, "beta": 5}
-    assert keyword.in_force({"threshold": "relative"})["share"] == 0.5
-    for mixed in (
-        {"share": 0.6, "beta": 3},
-        {"threshold": "relative", "alpha": 0.3},
-        {"threshold": "absolute", "share": 1},
-    ):
-        with pytest.raises(ValueError, match="goes with threshold="):
-            keyword.settings_of(mixed)
-    with pytest.raises(ValueError, match="threshold='both' must be 'relative' or 'absolute'"):
-        keyword.settings_of({"threshold": "both"})
-
-
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
 def test_docstrings_name_the_registrys_numbers(method: Method) -> None:
     shown = " ".join((method.load().__doc__ or "").split())
     for setting in method.thresholds:
         about = shown.split(f" {setting.name}: ")[1]
-        assert format(setting.default, "g" if setting.is_number else "") in about[:280], setting.name
+        if setting.default is not None:
+            assert format(setting.default, "g" if setting.is_number else "") in about[:280], setting.name
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)

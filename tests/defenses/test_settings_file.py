@@ -59,16 +59,6 @@ def test_what_is_given_wins_over_the_file_and_none_is_not_given(file) -> None:
     assert (defense.rules.min_radius, defense.rules.by) == (0, "passage")
 
 
-def test_a_number_of_the_other_kind_of_threshold_sets_the_files_kind_aside(file) -> None:
-    saved = load_settings(file("aggregation: keyword\nsettings: {threshold: absolute, alpha: 0.4, quorum: 0.75}"))
-    assert saved.under({"share": 0.6}) == {"aggregation": "keyword", "quorum": 0.75, "share": 0.6}
-    assert saved.under({"threshold": "relative"}) == {
-        "aggregation": "keyword", "quorum": 0.75, "threshold": "relative"
-    }  # fmt: skip
-    told = from_settings(MODEL, saved, share=0.6).settings.as_dict()
-    assert ("alpha" in told, told["quorum"]) == (False, 0.75)
-
-
 def test_grouping_by_rank_or_by_key_is_one_choice_and_what_is_given_makes_all_of_it(file) -> None:
     sized = load_settings(file("aggregation: voting\nvotes: {group_size: 2}"))
     assert from_settings(MODEL, sized).rules.by == "passage"
@@ -140,7 +130,10 @@ def test_what_is_written_is_what_is_read(method: str, tmp_path: Path) -> None:
         ("aggregation: keyword\nsettings: {alpha: .nan}", "settings.alpha: .*nan"),
         ("aggregation: keyword\nsettings: {beta: true}", "settings.beta: must be a number, got True"),
         ("aggregation: keyword\nsettings: {beta: 2.5}", "settings.beta: beta=2.5 must be a whole number"),
-        ("aggregation: keyword\nsettings: {extractor: 'os:system'}", "settings.extractor: .*must be 'runs' or 'spacy'"),
+        (
+            "aggregation: keyword\nsettings: {extractor: 'os:system'}",
+            "settings.extractor: .*must be 'words' or 'spacy'",
+        ),
         ("aggregation: keyword\nsettings: {abstention: [no]}", "settings.abstention: cannot stand in a file"),
         ("aggregation: keyword\nsettings: {cut_replies: maybe}", "settings.cut_replies: "),
         ("aggregation: keyword\nsettings: 3", "settings: must hold keys and values, got 3"),

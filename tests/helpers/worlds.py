@@ -373,7 +373,7 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
         agreement=rng.choice(["plurality", "plurality", "majority"]),
         unsure=rng.choice(["count", "count", "abstain"]),
         disagreement=rng.choice(["tell", "abstain"]),
-        runoff=rng.random() < 0.8,
+        runoff=rng.choice(["auto", "auto", "auto", "never"]),
         prompts=BARE,
         quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
     )

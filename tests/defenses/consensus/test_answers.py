@@ -263,7 +263,7 @@ async def test_a_runoff_settles_a_tie_where_the_model_can_tell() -> None:
 def test_a_runoff_is_no_answer_where_nobody_or_as_many_prefer_either() -> None:
     assert ask(A_TIE, likelier=[None] * 5).text == "Sources disagree: Yoke (0.md, 1.md); Xylo (2.md, 3.md)"
     assert ask([*A_TIE, "q"], likelier=["Xylo"] * 5 + ["Yoke"]).abstained
-    assert ask(A_TIE, likelier=["Xylo"] * 5, runoff=False).abstained
+    assert ask(A_TIE, likelier=["Xylo"] * 5, runoff="never").abstained
     assert ask(A_TIE, likelier=["Xylo"] * 5, agreement="majority").abstained
 
 

@@ -8,8 +8,8 @@ from math import comb
 from typing import Any
 
 import pytest
-
 from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
+
 from robustrag_integrations.evaluation.score.expected import expected_accuracy
 from robustrag_integrations.evaluation.score.intervals import EMPTY, clopper_pearson
 from robustrag_integrations.evaluation.score.summary import summarise

@@ -14,11 +14,12 @@ import pytest
 pytest.importorskip("openai", reason="needs the extra openai")
 torch = pytest.importorskip("torch", reason="needs the extra local")
 
+from robustrag_integrations.replies.structured import PROBE  # noqa: E402
+
 from robustrag_integrations import LocalModel, OpenAIModel  # noqa: E402
 from robustrag_integrations.models.server.decoding import RemoteDecodingModel  # noqa: E402
 from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
 from robustrag_integrations.replies.reading import counted  # noqa: E402
-from robustrag_integrations.replies.structured import PROBE  # noqa: E402
 from tests.helpers.logprob_server import LogprobServer  # noqa: E402
 from tests.helpers.openai_server import LoopbackServer, Reply, _asked  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
