@@ -20,7 +20,7 @@ from langchain_robustrag.hosted import SEARCHING, hosted_result, hosted_results,
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in
 from robustrag_integrations.audit.findings import Finding
-from robustrag_integrations.audit.prompts import Audit, On, texts_in
+from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import Prompt
 
@@ -35,6 +35,8 @@ _GAP = "\ue000"  # where a template has its values
 
 class IsolationAudit(BaseCallbackHandler):
     """A callback handler that checks every prompt of its runs: no prompt may hold texts of two groups.
+
+    Nor may it hold a robust answer with radius 0, nor a model be offered tools that its provider runs.
 
     It learns what was retrieved from retrievers, from tools (their documents, as objects or JSON), and from documents
     in inputs and outputs of steps. It sees text of 30 characters or more as it was retrieved, up to spacing and JSON
@@ -51,6 +53,8 @@ class IsolationAudit(BaseCallbackHandler):
         chain.invoke(question, config={"callbacks": [IsolationAudit(on="raise")]})
         ```
     """
+
+    _trusted: frozenset[str] = frozenset()  # hosted tools that are no finding
 
     def __init__(self, on: On = "log") -> None:
         self._audit = Audit(on, FIX)
@@ -107,7 +111,8 @@ class IsolationAudit(BaseCallbackHandler):
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
         """Check the messages to a chat model, and the tools that it is offered."""
         settings = kwargs.get("invocation_params") or {}
-        if found := [*hosted_tools(settings.get("tools")), *(name for name in SEARCHING if settings.get(name))]:
+        searching = [name for name in SEARCHING if settings.get(name)]
+        if found := [*hosted_tools(settings.get("tools"), self._trusted), *searching]:
             self._begin(serialized, kwargs)
             self._audit.add(hosted_tool(found, *self._path(kwargs["run_id"])[:2]))
         for prompt in messages:
@@ -123,13 +128,13 @@ class IsolationAudit(BaseCallbackHandler):
         path, component, _ = self._path(run_id)
         self._end(run_id)
         messages = [getattr(generation, "message", None) for row in response.generations for generation in row]
-        if found := [name for message in messages for name in hosted_results(message)]:
+        if found := [name for message in messages for name in hosted_results(message, self._trusted)]:
             self._audit.add(hosted_result(found, path, component))
 
     def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
         """Release the text of a robust answer."""
         if name == REPORT_EVENT and isinstance(data, Mapping) and not data.get("abstained"):
-            self._audit.release(str(data.get("text") or ""), int(data.get("radius") or 0))
+            self._audit.release(str(data.get("text") or ""), agreed=is_agreed(data))
 
     def _begin(self, serialized: Any, known: Mapping[str, Any]) -> None:
         """Note a run."""

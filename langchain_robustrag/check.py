@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
-import json
+import re
 import sys
 import threading
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from inspect import isawaitable
+from inspect import isawaitable, iscoroutinefunction, isfunction
 from typing import Any
 from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
-from langchain_core.documents import Document
+from langchain_core.document_loaders import BaseLoader
 from langchain_core.messages import BaseMessage, HumanMessage
 from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tools import BaseTool
+from langchain_core.vectorstores import VectorStore
 
 from langchain_robustrag.audit import FIX, IsolationAudit, listening
+from langchain_robustrag.hosted import hosted_tools
+from langchain_robustrag.planting import are_documents, with_canaries, with_order
 from langchain_robustrag.questions import QUESTION_KEYS, last_human_text, usual_question
 from langchain_robustrag.tool import RobustRetrieverTool
 from robustrag_integrations.audit.canaries import Canaries, CheckedRun
 from robustrag_integrations.audit.prompts import Audit
 from robustrag_integrations.errors import UndefendedError
 
-_SOURCE = "https://canary.example"
-_DEEPEST = 20
+# What finds documents without an event, in stores and loaders.
+_FINDING = re.compile(r"a?((similarity_search|max_marginal_relevance_search)\w*|load)|lazy_load")
 _CHECKING = threading.Lock()
 
 
@@ -40,28 +43,28 @@ def assert_defended(
 ) -> CheckedRun:
     """Ask a program one question, and raise if a single planted text reaches a prompt that is not isolated.
 
-    The question is really asked, twice: every retriever returns a planted document, which orders the model to repeat a
-    canary, the first time alone, then in front of those that it found, each of which ends with a canary. So does the
-    text of every tool. The run-time audit looks for these canaries, for texts of several sources and for answers
-    without a radius in every prompt but the isolated ones, and for tools that the model's provider runs. A model that
-    obeys every text makes the check sharper.
+    The question is really asked, twice: every retriever, vector store and loader returns a planted document, which
+    orders the model to repeat a canary, the first time alone, then in front of those that it found, each of which ends
+    with a canary. So does the text of every tool. The run-time audit looks for these canaries, for texts of several
+    sources and for answers of one source in every prompt but the isolated ones, and for tools that the model's
+    provider runs. A model that obeys every text makes the check sharper.
 
-    Nothing is vouched for but what ran for this question, by way of LangChain's retrievers, tools and models. One check
-    runs at a time in a process, and others that use LangChain meanwhile are given canaries, too.
+    Nothing is vouched for but what ran for this question, by way of LangChain's retrievers, stores, loaders, tools and
+    models. One check runs at a time in a process, and others that use LangChain meanwhile are given canaries, too.
 
     Args:
         app: a chain, an agent, a compiled graph, or a function that takes the question.
         question: a str, which is given as `messages`, `input`, `question`, `query` or alone, whatever the app takes;
             or the app's whole input.
         config: the config to run it with.
-        trusted: names of tools whose results nobody else writes: they get no canary.
+        trusted: names of tools whose results nobody else writes, or which the provider runs: they get no canary.
         stubs: for each tool that acts (mail, money), what it returns in place of being run.
 
     Returns:
         What had canaries, and what did not run or could not be seen: nothing is known of that.
 
     Raises:
-        UndefendedError: a prompt that holds a canary, texts of several sources or an answer without a radius, or a
+        UndefendedError: a prompt that holds a canary, texts of several sources or an answer of one source, or a
             model with hosted tools; each with the runs that led there. Also if no canary could be planted.
         ValueError: a name in `trusted` or `stubs` that the program showed no tool of.
         RuntimeError: another check is running.
@@ -100,7 +103,7 @@ class _CanaryAudit(IsolationAudit):
 
     def __init__(self, canaries: Canaries) -> None:
         super().__init__()
-        self._canaries, self._audit = canaries, Audit("log", FIX, canaries)
+        self._canaries, self._audit, self._trusted = canaries, Audit("log", FIX, canaries), canaries.trusted
         self._given: list[tuple[list[Any], list[Any]]] = []
         self.alone = True
 
@@ -108,13 +111,19 @@ class _CanaryAudit(IsolationAudit):
         """Put a document with an order in front of a retriever's, or alone, and a mark into the others."""
         name = self._path(run_id)[1]
         self._canaries.ran(name)
-        if not isinstance(documents, list):
+        if not are_documents(documents):
             self._canaries.unseen(name, f"no canary could be planted in the {type(documents).__name__} it returned")
             return
         self._given.append((documents, list(documents)))
-        others = [] if self.alone else documents
-        marked = [_with_text(d, f"{d.page_content} {self._canaries.mark(name)}") for d in others]
-        documents[:] = [_planted_document(documents, self._canaries.order(name)), *marked]
+        documents[:] = with_canaries(documents, name, self._canaries, alone=self.alone)
+
+    def planted(self, name: str, found: Any) -> Any:
+        """Return what a store or a loader found, with canaries."""
+        self._canaries.ran(name)
+        if are_documents(found):
+            return with_canaries(found, name, self._canaries, alone=self.alone)
+        self._canaries.unseen(name, f"no canary could be planted in the {type(found).__name__} it returned")
+        return found
 
     def clean_up(self) -> None:
         """Give the lists back what was in them: retrievers may keep them."""
@@ -131,6 +140,10 @@ class _CanaryAudit(IsolationAudit):
         """Note the tools that a model may call."""
         offered = (kwargs.get("invocation_params") or {}).get("tools") or ()
         self._canaries.offered(name for tool in offered if (name := _name_of(tool)))
+        for tool in offered:
+            if hosted_tools([tool]):
+                for name in {tool.get("type"), tool.get("name")} & self._trusted:
+                    self._canaries.ran(name)
         super().on_chat_model_start(serialized, messages, **kwargs)
 
 
@@ -153,8 +166,14 @@ def _checking(
             (manager, "on_retriever_end", _ending_with_a_canary(manager.on_retriever_end, audit))
             for manager in (CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun)
         ),
+        *(
+            (cls, name, _finding_with_canaries(method, audit))
+            for cls in (*_classes_of(VectorStore), *_classes_of(BaseLoader))
+            for name, method in vars(cls).items()
+            if isfunction(method) and _FINDING.fullmatch(name)
+        ),
     ]
-    stock = [(cls, name, getattr(cls, name)) for cls, name, _ in replaced]
+    stock = [(cls, name, vars(cls)[name]) for cls, name, _ in replaced]
     try:
         for cls, name, method in replaced:
             setattr(cls, name, method)
@@ -183,6 +202,27 @@ def _ending_with_a_canary(method: Any, audit: _CanaryAudit) -> Any:
         return method(self, documents, **kwargs)
 
     return around
+
+
+def _finding_with_canaries(method: Any, audit: _CanaryAudit) -> Any:
+    """Return a method of a store or a loader that has canaries in what it finds."""
+
+    @wraps(method)
+    def around(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = method(self, *args, **kwargs)
+        name = type(self).__name__
+        return iter(audit.planted(name, list(found))) if isinstance(found, Iterator) else audit.planted(name, found)
+
+    @wraps(method)
+    async def asynchronous(self: Any, *args: Any, **kwargs: Any) -> Any:
+        return audit.planted(type(self).__name__, await method(self, *args, **kwargs))
+
+    return asynchronous if iscoroutinefunction(method) else around
+
+
+def _classes_of(base: type) -> list[type]:
+    """Return a class and those made from it, as far as they are loaded."""
+    return [base, *(cls for made in base.__subclasses__() for cls in _classes_of(made))]
 
 
 def _tool_with_canaries(method: Any, inner: str, canaries: Canaries) -> Any:
@@ -223,78 +263,10 @@ def _planted(tool: BaseTool, value: Any, canaries: Canaries) -> Any:
     if tool.name in canaries.trusted or type(tool) is RobustRetrieverTool:
         return value
     order = canaries.order(tool.name)
-    planted, done = _with_order(value, order)
+    planted, done = with_order(value, order)
     if not done:
         canaries.unseen(tool.name, f"no canary could be planted in the {type(value).__name__} it returned", order)
     return planted
-
-
-def _with_order(value: Any, order: str, depth: int = 0) -> tuple[Any, bool]:
-    """Return a value with the order in one of its texts, or as one more document; and whether there was a place."""
-    if isinstance(value, str):
-        return _in_text(value, order, depth), True
-    if isinstance(value, Document):
-        return _with_text(value, f"{value.page_content}\n\n{order}"), True
-    if depth > _DEEPEST:
-        return value, False
-    if isinstance(value, list) and value and all(isinstance(item, Document) for item in value):
-        return [_planted_document(value, order), *value], True
-    if isinstance(value, tuple) and len(value) == 2:  # content and artifact, or a document with its score
-        pair = [_with_order(item, order, depth + 1) for item in value]
-        return tuple(item for item, _ in pair), any(done for _, done in pair)
-    if isinstance(value, (list, tuple)):
-        items = list(value)
-        done = _in_one(items, range(len(items)), order, depth)
-        return (items if isinstance(value, list) else tuple(items)), done
-    if isinstance(value, Mapping):
-        changed = dict(value)
-        return changed, _in_one(changed, _likeliest(changed), order, depth)
-    if isinstance(value, BaseMessage):
-        content, done = _with_order(value.content, order, depth + 1)
-        artifact, more = _with_order(getattr(value, "artifact", None), order, depth + 1)
-        fields = {"content": content, **({"artifact": artifact} if more else {})}
-        return value.model_copy(update=fields), done or more
-    if type(value).__name__ == "Command":
-        update, done = _with_order(value.update, order, depth + 1)
-        return type(value)(graph=value.graph, update=update, resume=value.resume, goto=value.goto), done
-    return (f"{value}\n\n{order}", True) if isinstance(value, (int, float)) and depth == 0 else (value, False)
-
-
-def _in_text(text: str, order: str, depth: int) -> str:
-    try:
-        parsed = json.loads(text) if text.lstrip().startswith(("{", "[")) else None
-    except (ValueError, RecursionError):
-        parsed = None
-    if parsed is not None:
-        planted, done = _with_order(parsed, order, depth + 1)
-        return json.dumps(planted) if done else f"{text}\n\n{order}"
-    return f"{text}\n\n{order}"
-
-
-def _in_one(items: Any, keys: Any, order: str, depth: int) -> bool:
-    """Plant the order in the first of these items that has a place for it: one planted text, and no more."""
-    for key in keys:
-        items[key], done = _with_order(items[key], order, depth + 1)
-        if done:
-            return True
-    return False
-
-
-def _likeliest(mapping: Mapping[Any, Any]) -> list[Any]:
-    """Return the keys of a mapping, those of nested values and long texts before those of names and addresses."""
-    shown = {key: value for key, value in mapping.items() if key not in ("type", "id")}
-    return sorted(shown, key=lambda key: -len(shown[key]) if isinstance(shown[key], str) else -sys.maxsize)
-
-
-def _planted_document(documents: list[Document], order: str) -> Document:
-    """Return a document like these, with the order as its text."""
-    like = documents[0] if documents else Document("")
-    named = {key: _SOURCE for key in ("source", "url") if key in like.metadata or key == "source"}
-    return like.model_copy(update={"page_content": order, "metadata": {**like.metadata, **named}, "id": None})
-
-
-def _with_text(document: Document, text: str) -> Document:
-    return document.model_copy(update={"page_content": text})
 
 
 def _text_of(question: Any) -> str:

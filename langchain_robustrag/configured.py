@@ -9,7 +9,7 @@ from langchain_core.runnables.base import RunnableBindingBase
 from langchain_core.runnables.config import merge_configs
 from langchain_core.runnables.configurable import DynamicRunnable
 
-from langchain_robustrag.language_models import is_open_model, rebuilt, wrapped_models
+from langchain_robustrag.language_models import is_open_model, rebuilt, refuse_hosted_tools, wrapped_models
 
 
 def configured(llm: Any, config: RunnableConfig) -> Any:
@@ -41,7 +41,9 @@ def _made(llm: Any, config: RunnableConfig) -> Any:
             "init_chat_model was given no model, and the config names none: give "
             'config={"configurable": {"model": "..."}}, or name one in init_chat_model'
         )
-    return llm._model(config)
+    made = llm._model(config)
+    refuse_hosted_tools(made)
+    return made
 
 
 def model_name(llm: Any) -> str:

@@ -15,7 +15,6 @@ from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.callbacks import ShownMessage, in_loop
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
-from robustrag_integrations.plans.endings import fit_for_prompts
 
 _READ = "__pregel_read"  # where LangGraph tells a node how to read the state
 
@@ -38,7 +37,7 @@ def create_robust_node(
         llm: see `create_robust_documents_chain`.
         prompt: see there.
         answer_key: under which key of the state the answer goes; under `messages`, which other models read, it is an
-            `AIMessage`, and one with radius 0 an abstention (`allow_sole_source`).
+            `AIMessage`, and one that a sole source gives an abstention (`allow_sole_source`).
         robustness_key: and the report, a `RobustAnswer.to_dict()`, which a checkpointer can store; None leaves it out.
         options: the keyword arguments of `create_robust_documents_chain`.
 
@@ -53,7 +52,7 @@ def create_robust_node(
     def update(answered: dict[str, Any], shown: ShownMessage) -> dict[str, Any]:
         answer, report = answered["answer"], answered["robustness"]
         if answer_key == "messages":
-            report = fit_for_prompts(report)
+            report = report.for_prompt()
             told = isinstance(answer, str) and report is answered["robustness"]
             answer = [AIMessage(answer if told else report.text, id=shown.id)]
         written: dict[str, Any] = {answer_key: answer}

@@ -56,11 +56,7 @@ def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
             "from: create_robust_retrieval_chain(retriever, llm, prompt), or LangChain's "
             "create_retrieval_chain(retriever, create_robust_documents_chain(llm, prompt))"
         )
-    if hosted := hosted_tools_of(llm):
-        raise ValueError(
-            f"{name} has a tool that its provider runs ({', '.join(hosted)}): what that finds reaches the model beside "
-            "the isolated documents; give the model without it"
-        )
+    refuse_hosted_tools(llm, name)
     runnable: Runnable[Any, Any] = rebuilt(coerce_to_runnable(llm), _answer_only)
     return runnable
 
@@ -82,6 +78,15 @@ def wrapped_models(runnable: Any, bound: Mapping[str, Any] | None = None) -> Ite
         yield runnable, arguments
     for inner in inside:
         yield from wrapped_models(inner, arguments)
+
+
+def refuse_hosted_tools(llm: Any, name: str = "llm") -> None:
+    """Raise ValueError for a reader that is not asked about its documents alone."""
+    if hosted := hosted_tools_of(llm):
+        raise ValueError(
+            f"{name} has a tool that its provider runs ({', '.join(hosted)}): what that finds reaches the model beside "
+            "the isolated documents; give the model without it"
+        )
 
 
 def hosted_tools_of(llm: Any) -> list[str]:

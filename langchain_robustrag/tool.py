@@ -25,10 +25,9 @@ from langchain_robustrag.questions import question_inputs
 from langchain_robustrag.retrieval import check_retriever
 from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.plans.endings import fit_for_prompts
 
 _LOG = logging.getLogger(__name__)
-GO_ON = "Go on without it: use another tool, ask in other words, or say that this could not be confirmed."
+GO_ON = "Go on without it: use another tool, ask in other words, or tell the user that this is not confirmed."
 _TOO_FEW = f"The answer was withheld: too few sources say it, and their words may be an attacker's. {GO_ON}"
 
 
@@ -70,9 +69,9 @@ def create_robust_retriever_tool(
 
     Returns:
         A tool with the argument `query`. Its content is the answer, its artifact a dict with `documents` and
-        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. An answer with
-        radius 0 is withheld, as one source may have decided it, and documents that cannot be read (the model fails, say) are not answered from: both are a
-        tool error, which names no text of theirs. The retriever's own errors are raised.
+        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. An answer with radius 0 is withheld,
+        since one source may have decided it, and documents that cannot be read (the model fails, say) are not answered
+        from: both are a tool error, which names no text of theirs. The retriever's own errors are raised.
 
     Raises:
         TypeError, ValueError: no retriever, or an invalid option.
@@ -141,7 +140,7 @@ def content_and_artifact(
 ) -> tuple[str, dict[str, Any]]:
     """Return the parts of a tool message: the answer, and the artifact, which never reaches the agent's model."""
     report: RobustAnswer = answered["robustness"]
-    answer = fit_for_prompts(report)
+    answer = report.for_prompt()
     told = isinstance(answered["answer"], str) and answer is report
     shown = answered["answer"] if told else answer.text
     if supporting_only:

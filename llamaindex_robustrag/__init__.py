@@ -8,6 +8,8 @@ Examples:
 
 from __future__ import annotations
 
+import logging
+
 try:
     import llama_index.core  # noqa: F401 - the error below says what to install
 except ImportError as error:
@@ -57,3 +59,5 @@ __all__ = [
     "robust_answers",
     "supporting_nodes",
 ]
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until the program says where records go

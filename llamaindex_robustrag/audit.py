@@ -20,14 +20,17 @@ from llama_index.core.instrumentation.events.llm import LLMChatStartEvent, LLMCo
 from llama_index.core.instrumentation.span import active_span_id
 from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
+from llama_index.core.query_engine import MultiStepQueryEngine, SubQuestionQueryEngine
+from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
 from llamaindex_robustrag.grouping import source_of
+from llamaindex_robustrag.hosted import hosted_tools
 from llamaindex_robustrag.message_text import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.audit.findings import Finding
-from robustrag_integrations.audit.prompts import Audit, On, texts_in
+from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
 from robustrag_integrations.grouping.passages import Passage
 
 _MOST_SPANS = 10_000
@@ -38,6 +41,7 @@ FIX = (
     "as_query_engine(response_synthesizer=RobustRAGSynthesizer(llm=llm)), chat with RobustContextChatEngine, and give "
     "agents, routers and sub-questions the engine as a RobustQueryEngineTool"
 )
+_NO_HOSTED = "leave it out, and search by a retriever: RobustQueryEngineTool"
 _METHODS = tuple(
     f"{way}{kind}" for way in ("", "a", "stream_", "astream_") for kind in ("chat", "complete", "chat_with_tools")
 )
@@ -55,7 +59,7 @@ def asked(prompt: str) -> Iterator[None]:
 
 
 class IsolationAudit(BaseCallbackHandler):
-    """Checks every prompt of every LLM: no prompt may hold texts of two groups, or an answer without a radius.
+    """Checks every prompt of every LLM: no prompt may hold texts of two groups, or an answer of one source.
 
     The latter is a `RobustAnswer` with radius 0, which one document may have decided, or an abstention that quotes
     sources: another model obeys it like any text. What was retrieved is learnt from the arguments and results of
@@ -77,6 +81,8 @@ class IsolationAudit(BaseCallbackHandler):
         super().__init__([], [])
         self._audit = Audit(on, FIX)
         self._spans: OrderedDict[str, str | None] = OrderedDict()  # open ones, each with the one around it
+        self._composing: OrderedDict[str, None] = OrderedDict()  # calls that make nodes of answers
+        self._composed: OrderedDict[str, None] = OrderedDict()  # the ids of these nodes
         self._managers: list[CallbackManager] = []
 
     def __repr__(self) -> str:
@@ -89,7 +95,8 @@ class IsolationAudit(BaseCallbackHandler):
 
     def learn(self, nodes: Iterable[NodeWithScore | BaseNode]) -> None:
         """Register nodes that no event shows."""
-        self._audit.learn(map(_passage, nodes))
+        found = [n.node if isinstance(n, NodeWithScore) else n for n in nodes]
+        self._audit.learn(_passage(node) for node in found if node.node_id not in self._composed)
 
     def attach(self) -> IsolationAudit:
         """Start listening to all of LlamaIndex in this process."""
@@ -132,6 +139,10 @@ class IsolationAudit(BaseCallbackHandler):
         self._spans[id_] = parent_id
         if len(self._spans) > _MOST_SPANS:
             self._spans.popitem(last=False)
+        if isinstance(instance, (SubQuestionQueryEngine, MultiStepQueryEngine)):
+            _keep(self._composing, [id_])
+        elif parent_id in self._composing and isinstance(instance, BaseSynthesizer):
+            _keep(self._composed, [node.node_id for node in _nodes_in(bound_args.arguments.get("nodes"))])
         self.learn(_nodes_in(list(bound_args.arguments.values())))
         if self._audit.on == "raise" and isinstance(instance, LLM):
             self._watch(instance)
@@ -186,12 +197,21 @@ class IsolationAudit(BaseCallbackHandler):
         if evidence.get("answered_from") == "conversation":
             return
         if not report.get("abstained"):
-            self._audit.release(text, int(report.get("radius") or 0))
+            self._audit.release(text, agreed=is_agreed(report))
         elif not is_abstention(text):
-            self._audit.release(text, 0)
+            self._audit.release(text, agreed=False)
 
-    def look(self, prompt: Sequence[ChatMessage | str], method: str) -> None:
-        """Check the prompt of a call that may emit no event, such as `OpenAI.chat`."""
+    def look(self, prompt: Sequence[ChatMessage | str], method: str, hosted: Sequence[str] = ()) -> None:
+        """Check a call that may emit no event.
+
+        Args:
+            prompt: what the LLM is shown.
+            method: class and method, such as `OpenAI.chat`.
+            hosted: the tools that the LLM's provider runs.
+        """
+        if hosted:
+            problem = f"its provider runs {', '.join(hosted)}: what that finds reaches the model beside all isolation"
+            self._audit.add(Finding("hosted-tool", method, method.partition(".")[0], problem, _NO_HOSTED))
         self._look(prompt, active_span_id.get(), {}, method)
 
     def _watch(self, llm: LLM) -> None:
@@ -265,8 +285,10 @@ class _Calls:
         def around(llm: LLM, *args: Any, **kwargs: Any) -> Any:
             bound = method.__get__(llm, type(llm))
             given = signature(bound).bind(*args, **kwargs).arguments
+            call = {**given, **given.get("kwargs", {})}
+            hosted = hosted_tools(llm, call)
             for audit in self._audits:
-                audit.look(_shown({**given, **given.get("kwargs", {})}), f"{type(llm).__name__}.{method.__name__}")
+                audit.look(_shown(call), f"{type(llm).__name__}.{method.__name__}", hosted)
             return bound(*args, **kwargs)
 
         return around
@@ -289,9 +311,10 @@ def wrap_methods(
     Returns:
         What `unwrap_methods` needs to undo it.
     """
-    classes = [base]
+    classes: list[type] = [base]
     for each in classes:
-        classes += [other for other in each.__subclasses__() if other not in classes]
+        derived: list[type] = each.__subclasses__()
+        classes += [cls for cls in derived if cls not in classes]
     stock = [
         (cls, name, vars(cls)[name])
         for cls in classes
@@ -320,8 +343,13 @@ def _root() -> Any:
     return instrumentation.get_dispatcher()  # type: ignore[attr-defined]
 
 
-def _passage(found: NodeWithScore | BaseNode) -> Passage:
-    node = found.node if isinstance(found, NodeWithScore) else found
+def _keep(known: OrderedDict[str, None], names: Iterable[str]) -> None:
+    known.update(dict.fromkeys(names))
+    while len(known) > _MOST_SPANS:
+        known.popitem(last=False)
+
+
+def _passage(node: BaseNode) -> Passage:
     return Passage(node.get_content(MetadataMode.LLM) or "", metadata=node.metadata, document_id=source_of(node))
 
 

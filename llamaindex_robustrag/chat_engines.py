@@ -23,7 +23,6 @@ from llamaindex_robustrag.query_engine import check_parts, synthesizer_of
 from llamaindex_robustrag.reports import REPORT, Report, ResponseMetadata
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.plans.endings import fit_for_prompts
 from robustrag_integrations.prompts import ABSTENTION
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ class ReportingChatEngine(BaseChatEngine):
             answer = getattr(getattr(turn.response, "metadata", None), "robust_answer", None)
             if answer is None:
                 streaming.append(turn)
-            elif not from_conversation(answer) and fit_for_prompts(answer) is not answer:
+            elif not from_conversation(answer) and answer.for_prompt() is not answer:
                 shown = [] if hasattr(turn.response, "response_gen") else [str(turn.response)]
                 self._unspoken |= {answer.text, answer.marked_text, *shown}
         self._turns = streaming

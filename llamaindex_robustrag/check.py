@@ -51,7 +51,7 @@ def assert_defended(
     The question is really asked, twice: every retriever returns a planted node, which orders the model to repeat a
     canary, the first time alone, then in front of those that it found, each of which ends with a canary. So does the
     text of every tool. The run-time audit looks for these canaries, for texts of several sources and for answers
-    without a radius in every prompt but the isolated ones. A model that obeys every text makes the check sharper.
+    of one source in every prompt but the isolated ones. A model that obeys every text makes the check sharper.
 
     Nothing is vouched for but what ran for this question, by way of LlamaIndex's retrievers, tools and LLMs. One check
     runs at a time in a process, and others that use LlamaIndex meanwhile are given canaries, too: it is for tests.
@@ -68,7 +68,7 @@ def assert_defended(
         What had canaries, and what did not run or could not be seen: nothing is known of that.
 
     Raises:
-        UndefendedError: a prompt that holds a canary, texts of several sources or an answer without a radius, each with
+        UndefendedError: a prompt that holds a canary, texts of several sources or an answer of one source, each with
             the calls that led there. Also if no canary could be planted.
         ValueError: a name in `trusted` or `stubs` of which the program has no tool.
         TypeError: what is no such program, or a workflow whose arguments are not known.
@@ -143,7 +143,7 @@ def _checking(
     agents = list(app.agents.values()) if isinstance(app, AgentWorkflow) else [app]
     canaries.offered(name for agent in agents for name in _names_in([getattr(agent, "tools", None)]))
     if all(hasattr(agent, "tools") and getattr(agent, "tool_retriever", None) is None for agent in agents):
-        canaries.check_names()
+        canaries.check_names(canaries.stubs)  # before anything acts
     if not _CHECKING.acquire(blocking=False):
         raise RuntimeError("another assert_defended is running in this process; run them one after the other")
     planter, audit, stock = _Planter(canaries), _CanaryAudit(canaries), []
@@ -192,10 +192,14 @@ class _Planter:
     def around_tool_search(self, method: Any) -> Any:
         """Return the same methods of what finds tools by their descriptions, with none."""
 
+        def offered(tools: Any) -> Any:
+            self.canaries.offered(_names_in([tools]))
+            return tools
+
         @contextmanager
         def searching(search: Any, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
             with _set(_RETRIEVING, True):
-                yield lambda tools: self.canaries.offered(_names_in([tools])) or tools
+                yield offered
 
         return _wrapped(method, searching)
 

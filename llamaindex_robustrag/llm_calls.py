@@ -20,12 +20,13 @@ from llama_index.core.prompts import ChatPromptTemplate
 
 from llamaindex_robustrag.audit import asked
 from llamaindex_robustrag.caveats import llm_repeats
+from llamaindex_robustrag.local import TextModelLLM
 from llamaindex_robustrag.message_text import MessageText, as_messages
 from llamaindex_robustrag.replies import Streamed, response_of
 from robustrag_integrations._util.redaction import in_one_line, secrets_of
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.models.base import BLANK, Response
+from robustrag_integrations.models.base import BLANK, Response, Scores, TextModel
 from robustrag_integrations.models.callable import CalledModel
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.prompts import Prompt
@@ -125,6 +126,24 @@ class PlainCalls(LLMCalls):
                 text = self._text(prompt.text)
                 response = response_of(await self._llm.acomplete(text, formatted=True, **self._kwargs))
         return without_secrets(response, self._llm)
+
+    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None] | None:
+        """Return how likely a core model finds each text as the reply to each prompt; None for other LLMs."""
+        model = self._scorer
+        return None if model is None else model.score(self._texts(prompts), texts)
+
+    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None] | None:
+        """`score` in an event loop."""
+        model = self._scorer
+        return None if model is None else await model.ascore(self._texts(prompts), texts)
+
+    @property
+    def _scorer(self) -> TextModel | None:
+        model = self._llm.model if isinstance(self._llm, TextModelLLM) else None
+        return model if model is not None and model.can_score else None
+
+    def _texts(self, prompts: Sequence[Prompt]) -> list[Prompt]:
+        return [Prompt(self._text(prompt.text)) for prompt in prompts]
 
     def streamed(self) -> CalledModel:
         """Return a model that streams replies."""

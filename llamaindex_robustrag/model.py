@@ -21,7 +21,7 @@ from robustrag_integrations.models.callable import TRANSIENT
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.client_errors import checked_errors, is_busy
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
-from robustrag_integrations.plans.requests import Ask, Reply, Request
+from robustrag_integrations.plans.requests import Ask, Reply, Request, Score
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -112,6 +112,8 @@ class LlamaIndexPerformer:
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request; isolated prompts `num_workers` at a time, in threads that keep spans and contexts."""
+        if isinstance(request, Score):
+            return self._isolated.score([self._fitter.fit(prompt)[0] for prompt in request.prompts], request.texts)
         if not isinstance(request, Ask):
             return None
         calls, fitted = self._for(request), [self._fitter.fit(prompt) for prompt in request.prompts]
@@ -120,6 +122,9 @@ class LlamaIndexPerformer:
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop; calls that are not waited for are cancelled."""
+        if isinstance(request, Score):
+            prompts = await asyncio.to_thread(lambda: [self._fitter.fit(prompt)[0] for prompt in request.prompts])
+            return await self._isolated.ascore(prompts, request.texts)
         if not isinstance(request, Ask):
             return None
         calls = self._for(request)

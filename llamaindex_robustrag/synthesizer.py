@@ -43,6 +43,7 @@ from llamaindex_robustrag.aggregations import SynthesizerOptions, method_and_set
 from llamaindex_robustrag.caveats import conversation_caveats, decoding_caveats, few_nodes_caveats
 from llamaindex_robustrag.conversation import from_conversation, with_aside
 from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, checked_nodes, group_nodes, group_texts
+from llamaindex_robustrag.hosted import hosted_tools
 from llamaindex_robustrag.llm_calls import plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.model import CallOptions, LlamaIndexPerformer
@@ -538,6 +539,11 @@ def _llm_of(llm: LLM | TextModel | None) -> LLM:
     if isinstance(llm, TextModel):
         return TextModelLLM(llm)
     if isinstance(llm, LLM):
+        if hosted := hosted_tools(plain_llm(llm)):
+            raise TypeError(
+                f"the provider of {type(llm).__name__} runs {', '.join(hosted)}, and what that finds is not isolated; "
+                "give an LLM without"
+            )
         return llm
     if llm is not None:
         raise TypeError(

@@ -15,6 +15,11 @@ from llamaindex_robustrag.llm_calls import steers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.errors import RobustRAGError, TooFewVotesError
 
+_WITHHELD = (
+    "The answer was withheld: too few sources say it, and their words may be an attacker's. Go on without it, or say "
+    "that it is not known."
+)
+
 
 class ToolFailedError(RobustRAGError):
     """A tool could not answer. An agent's model reads the message, so it quotes nothing that was retrieved.
@@ -31,8 +36,9 @@ class ToolFailedError(RobustRAGError):
 class RobustQueryEngineTool(QueryEngineTool):
     """A `QueryEngineTool` for agents, routers and sub-questions, whose models read the answers.
 
-    What one document alone says may be an attacker's words. The tool answers it with an abstention
-    (`RobustRAGQueryEngine.for_downstream_prompts`), and the report in `raw_output.metadata["robustrag"]` says why.
+    What has no radius may be one attacker's words. Its engine answers with an abstention in that place
+    (`RobustRAGQueryEngine.for_downstream_prompts`), and the tool with an error that says how to go on; the report in
+    `raw_output.metadata["robustrag"]` has the reason.
 
     Args:
         query_engine: a `RobustRAGQueryEngine`, or what `as_query_engine(response_synthesizer=RobustRAGSynthesizer())`
@@ -64,12 +70,20 @@ class RobustQueryEngineTool(QueryEngineTool):
             TooFewVotesError: as `VoteRules(below="raise")` says.
         """
         with _failures_told():
-            return super().call(*args, **kwargs)
+            return _marked(super().call(*args, **kwargs))
 
     async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
         """`call` without blocking the event loop."""
         with _failures_told():
-            return await super().acall(*args, **kwargs)
+            return _marked(await super().acall(*args, **kwargs))
+
+
+def _marked(output: ToolOutput) -> ToolOutput:
+    """Return a tool's output as an error if the answer was withheld."""
+    answer = output.raw_output.metadata.robust_answer
+    if answer.abstained and "radius" in answer.evidence:
+        output.content, output.is_error = _WITHHELD, True
+    return output
 
 
 def _for_prompts(engine: BaseQueryEngine) -> BaseQueryEngine:
@@ -84,9 +98,9 @@ def _for_prompts(engine: BaseQueryEngine) -> BaseQueryEngine:
             f"(...)), got {type(engine).__name__}; an engine that asks others is a QueryEngineTool over "
             "RobustQueryEngineTools, or over engine.for_downstream_prompts()"
         )
-    told = copy.copy(engine)
+    told: Any = copy.copy(engine)
     told._response_synthesizer = synthesizer.with_changes(streaming=False, for_downstream_prompts=True)
-    return told
+    return told  # type: ignore[no-any-return]
 
 
 @contextmanager

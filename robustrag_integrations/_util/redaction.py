@@ -15,7 +15,6 @@ import os
 import re
 import traceback
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from types import FunctionType, ModuleType
 from typing import Any
 from urllib.parse import quote, unquote
@@ -129,7 +128,8 @@ def presentable(error: BaseException, secrets: Iterable[str] = ()) -> Exception:
 
 def secrets_of(*clients: Any) -> tuple[str, ...]:
     """Return the keys, passwords and tokens in clients' settings: attributes, headers and addresses, also inside
-    wrappers and in whatever functions refer to."""
+    wrappers. What a function refers to is not searched: a key of its own is hidden if the environment has it, too, or
+    if it looks like one."""
     return tuple(dict.fromkeys(found for client in clients for found in _secrets("", client, _DEPTH, {})))
 
 
@@ -227,25 +227,11 @@ def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
         return [("", value.func), ("", value.args), ("", value.keywords)]
     if inspect.ismethod(value):
         return [("", value.__self__)]
-    if inspect.isfunction(value):
-        return [*_closed_over(value), *_globals_of(value)]
-    if isinstance(value, (type, ModuleType)):
+    if isinstance(value, (type, FunctionType, ModuleType)):
         return []
     own = getattr(value, "__dict__", None)
     private = getattr(value, "__pydantic_private__", None)
     return [*(own or {}).items(), *(private or {}).items()]
-
-
-def _closed_over(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield the variables of enclosing functions that a function refers to; some may have no value (yet)."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        with suppress(ValueError):
-            yield name, cell.cell_contents
-
-
-def _globals_of(function: FunctionType) -> list[tuple[str, Any]]:
-    held = function.__globals__
-    return [(name, held[name]) for name in function.__code__.co_names if name in held]
 
 
 def _in_address(text: str) -> Iterator[str]:

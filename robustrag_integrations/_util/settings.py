@@ -27,8 +27,6 @@ class Setting:
         threshold: True for a threshold, or what chooses between thresholds. These are flags of their own, and every row
             of an evaluation records them.
         is_function: True for a function that configurations and flags name as `module:function`.
-        where: another setting and the value of it that this one goes with; None if it goes with all. It holds in
-            methods that have the other setting.
         tries: the values that `robustrag tune` tries when it is not told; empty to leave the setting as it is.
         name: the key; read from the options.
         kind: `int`, `float`, `bool`, `str` for one of `values`, `object` for anything else; read from the type.
@@ -43,7 +41,6 @@ class Setting:
     below: float | None = None
     threshold: bool = False
     is_function: bool = False
-    where: tuple[str, str] | None = None
     tries: tuple[Any, ...] = ()
     name: str = ""
     kind: type = object

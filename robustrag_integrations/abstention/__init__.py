@@ -88,11 +88,11 @@ def is_abstention(response: str) -> bool:
     """True if a response says that it does not know, or that what it was given does not say.
 
     It is read as a whole: every clause that says something of its own makes the response an answer, so that "Karl
-    Gross, although I don't know his title" answers. What is empty abstains, as does a model's reasoning that never
-    comes to an answer, and the JSON answer null. The words are those of `languages`, in some forty languages;
-    in another language a response answers. Case, accents, markup and line breaks make no difference. A phrase inside
-    quotation marks is somebody's title or words, unless the whole response is that quotation. A function of this one
-    response, linear in its length.
+    Gross, although I don't know his title" answers, and so does what a thing lacks: "The file was not found". What is
+    empty abstains, as does a model's reasoning that never comes to an answer, and the JSON answer null. The words are
+    those of `languages`, in some forty languages; in another language a response answers. Case, accents, markup and
+    line breaks make no difference. A phrase inside quotation marks is somebody's title or words, unless the whole
+    response is that quotation. A function of this one response, linear in its length.
     """
     return _abstains(response, frozenset())
 

@@ -1,1 +1,1 @@
-"""Audits of isolation: of prompts at run time, and of wirings before it."""
+"""Audits of isolation: what reaches a prompt at run time, and which canaries do."""

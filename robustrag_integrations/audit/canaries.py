@@ -119,7 +119,7 @@ class Canaries:
         """
         if found := list(findings):
             raise UndefendedError(found)
-        self.check_names()
+        self.check_names([*self.trusted, *self.stubs])
         if not self._words:
             raise UndefendedError([self._nothing_retrieved()])
         idle = {name: "did not run" for name in self._offered if name not in self._ran}
@@ -133,10 +133,10 @@ class Canaries:
             ),
         )
 
-    def check_names(self) -> None:
-        """Raise ValueError if a name in `trusted` or `stubs` is none of the parts that are known by now."""
+    def check_names(self, names: Collection[str]) -> None:
+        """Raise ValueError if one of these names from `trusted` and `stubs` is none of the parts known by now."""
         known = [*self._offered, *self._ran, *self._words.values()]
-        if wrong := sorted((self.trusted | set(self.stubs)) - set(known)):
+        if wrong := sorted(set(names) - set(known)):
             listed = ", ".join(map(repr, dict.fromkeys(known))) or "none"
             raise ValueError(f"no tool is named {', '.join(map(repr, wrong))} in trusted= or stubs=; seen: {listed}")
 

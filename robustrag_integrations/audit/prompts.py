@@ -8,7 +8,8 @@ answer, `look` at every prompt. Matching is a search for common substrings:
   with a prompt hold one of them whole. A window that stands in the prompt is extended to the longest common span.
 - A prompt is fine if one group's texts hold all spans: chunks of one file, one document that is repeated, boilerplate.
   Else it is a finding. What stands in a released answer is no longer one group's text.
-- An answer without a radius may hold what one document wants, so a prompt of anybody else that holds one is a finding.
+- An answer that one source alone gives may be what its author wants, so a prompt of anybody else that holds one is a
+  finding.
 - A prompt of ours is known by its run, never by its words. Its own pieces (passages or agreed words, question,
   template) are taken out first, and no retrieved text may be left.
 """
@@ -21,7 +22,7 @@ import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
@@ -97,17 +98,19 @@ class Audit:
                     unnamed = f"a text of {len(passage.text)} characters without a source"
                     self._add(_Text(text, group, unnamed if origin is None else printable(origin.given, 80)))
 
-    def release(self, answer: str, radius: int) -> None:
+    def release(self, answer: str, *, agreed: bool) -> None:
         """Register a robust answer that is no abstention.
 
-        With a radius, its quotations may stand in any prompt. Without one, it may stand in none: one document may have
-        decided it.
+        Args:
+            answer: its text.
+            agreed: True if several sources agree on it (`is_agreed`): its quotations may stand in any prompt. Else it
+                may stand in none, as one document may have decided it.
         """
         text = folded(answer)
         with self._lock:
-            if radius > 0 and len(text) >= SHORTEST and text not in self._answers:
+            if agreed and len(text) >= SHORTEST and text not in self._answers:
                 self._answers.append(text)
-            if radius <= 0 and text and text not in self._unproved:
+            if not agreed and text and text not in self._unproved:
                 common = len(text) < _WORD or any(_words_in(text.casefold(), prompt) for prompt in self._earlier)
                 self._unproved[text] = common
                 if len(self._unproved) > _ANSWERS:
@@ -123,7 +126,7 @@ class Audit:
             own: of a prompt of ours, the pieces it was made of; None for a prompt of anybody else.
 
         Raises:
-            UndefendedError: there are texts of two groups in it, a canary or an answer without a radius, and the audit
+            UndefendedError: there are texts of two groups in it, a canary or an answer of one source, and the audit
                 raises.
         """
         texts = list(texts)
@@ -134,7 +137,7 @@ class Audit:
         for where in self.canaries.planted_in([prompt]) if self.canaries else ():
             self.add(self._canary(where, path, component))
         if own is None and (answer := self._unproved_in(texts, prompt)):
-            self.add(self._answer_without_radius(answer, path, component))
+            self.add(self._answer_of_one_source(answer, path, component))
         with self._lock:
             spans = self._spans(prompt)
             passed = [*self._answers, *pieces]
@@ -175,16 +178,16 @@ class Audit:
 
     def _canary(self, where: str, path: str, component: str) -> Finding:
         problem = f"the prompt holds a canary that was planted in what {where!r} returned"
-        fix = f"{self._fix}; or say that nobody else writes what it returns: trusted=[{where!r}]"
+        fix = f"{self._fix}; a tool whose results nobody else writes goes into trusted="
         return Finding("canary", path, component, problem, fix, (where,))
 
-    def _answer_without_radius(self, answer: str, path: str, component: str) -> Finding:
-        problem = f"the prompt holds an answer of {len(answer)} characters without a radius: one document may decide it"
-        fix = "pass on answers with a radius alone: votes=VoteRules(min_radius=1)"
-        return Finding("answer-without-radius", path, component, problem, fix)
+    def _answer_of_one_source(self, answer: str, path: str, component: str) -> Finding:
+        problem = f"the prompt holds an answer of {len(answer)} characters that one document may have decided"
+        fix = f"pass on what several sources agree on (answer.for_prompt(), or min_radius=1): {self._fix}"
+        return Finding("one-source-answer", path, component, problem, fix)
 
     def _unproved_in(self, texts: Sequence[str], prompt: str) -> str | None:
-        """Return an answer without a radius that a prompt holds.
+        """Return an answer of one source that a prompt holds.
 
         A short one counts between word boundaries; where a prompt held its words before it was given, or they are less
         than three characters, only at the end of a line, by itself or after a label such as "Answer: ".
@@ -240,6 +243,13 @@ class Audit:
                     found.setdefault(text.group, set()).add((start, end))
             reached.update(ends)
         return found
+
+
+def is_agreed(report: Mapping[str, Any]) -> bool:
+    """True if several sources agree on the answer of a report, or its user lets a sole source's pass."""
+    support = (report.get("evidence") or {}).get("support") or 0
+    agreed = int(report.get("radius") or 0) > 0 or (support > 1 and not report.get("sole_source"))
+    return agreed or bool((report.get("settings") or {}).get("allow_sole_source"))
 
 
 def folded(text: str) -> str:

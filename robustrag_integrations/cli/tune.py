@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,7 +35,7 @@ from robustrag_integrations.cli.output import (
     write_result,
 )
 from robustrag_integrations.cli.running import add_how, engine_of, watched
-from robustrag_integrations.defenses.registry import METHODS, Method
+from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.defenses.settings_file import settings_text
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.config import EvalConfig, read_config
@@ -220,10 +220,7 @@ def mapping_of(args: argparse.Namespace, group_by: list[str]) -> dict[str, Any]:
     for name, of_methods in _swept().items():
         if getattr(args, name) is not None and not any(name in entry for entry in defenses):
             flag = f"--{name.replace('_', '-')}"
-            if not set(of_methods).intersection(names):
-                raise UsageError(f"{flag} does nothing here; it is a setting of --defense {' or '.join(of_methods)}")
-            switch, value = next(s.where for m in of_methods for s in METHODS[m].settings if s.name == name and s.where)
-            raise UsageError(f"{flag} does nothing here; it goes with --{switch.replace('_', '-')} {value}")
+            raise UsageError(f"{flag} does nothing here; it is a setting of --defense {' or '.join(of_methods)}")
     return {
         "data": args.data,
         "tasks": [args.task or "qa"],
@@ -241,39 +238,12 @@ def mapping_of(args: argparse.Namespace, group_by: list[str]) -> dict[str, Any]:
 def _entries(args: argparse.Namespace, name: str, group_by: list[str]) -> Iterator[dict[str, Any]]:
     """Yield a method with its settings' values, once by key and once by rank where groups have several passages."""
     given = {s.name: value for s in METHODS[name].settings if (value := getattr(args, s.name, None)) is not None}
-    sizes = args.group_size or [1]
-    for swept in families(METHODS[name], given):
-        if 1 in sizes:
-            yield {"name": name, **swept, "group_by": group_by}
-        if larger := [size for size in sizes if size > 1]:
-            yield {"name": name, **swept, "group_by": [PASSAGE], "group_size": larger}
-
-
-def families(method: Method, given: Mapping[str, Sequence[Any]]) -> list[dict[str, list[Any]]]:
-    """Return the values to try: a family for every value of a setting that decides which other settings there are.
-
-    Args:
-        method: whose settings.
-        given: values by name, in place of the settings' `tries`. Where only numbers of one family are given, that
-            family alone is tried.
-    """
-    swept = {s.name: list(given.get(s.name, s.tries)) for s in method.settings}
-    found: list[dict[str, list[Any]]] = [
-        {s.name: swept[s.name] for s in method.settings if swept[s.name] and s.where is None}
-    ]
-    for switch in dict.fromkeys(s.where[0] for s in method.settings if s.where):
-        meant = {s.where[1] for s in method.settings if s.where and s.where[0] == switch and s.name in given}
-        values = given.get(switch) or [value for value in swept[switch] if not meant or value in meant]
-        found = [
-            {**family, switch: [value], **{s.name: swept[s.name] for s in _going_with(method, switch, value)}}
-            for family in found
-            for value in values
-        ]
-    return found
-
-
-def _going_with(method: Method, switch: str, value: Any) -> list[Setting]:
-    return [s for s in method.settings if s.where == (switch, value) and s.tries]
+    tried = {s.name: list(given.get(s.name, s.tries)) for s in METHODS[name].settings}
+    swept, sizes = {name: values for name, values in tried.items() if values}, args.group_size or [1]
+    if 1 in sizes:
+        yield {"name": name, **swept, "group_by": group_by}
+    if larger := [size for size in sizes if size > 1]:
+        yield {"name": name, **swept, "group_by": [PASSAGE], "group_size": larger}
 
 
 def _said_before(args: argparse.Namespace, tuning: Tuning) -> list[str]:

@@ -11,7 +11,7 @@ settings files, command-line flags, evaluation configurations, both integrations
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from textwrap import fill
@@ -51,11 +51,8 @@ class Method:
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
-        """Its settings, thresholds first; one that goes with another is free where there is no such other."""
-        found = settings_in(self.options)
-        names = [s.name for s in found]
-        free = (s if s.where is None or s.where[0] in names else replace(s, where=None) for s in found)
-        return tuple(sorted(free, key=lambda s: (not s.threshold, s.where is not None)))
+        """Its settings, thresholds first."""
+        return tuple(sorted(settings_in(self.options), key=lambda s: not s.threshold))
 
     @property
     def takes_choices(self) -> bool:
@@ -87,43 +84,22 @@ class Method:
         return next(s.default for s in self.settings if s.name == name)
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a value for every setting that applies: the given one, or for None the default.
+        """Return a value for every setting: the given one, or for None the default.
 
         Raises:
-            ValueError: a name that is no setting, a value that its declaration does not allow, or settings that do not
-                go together; the message names them and the fix.
+            ValueError: a name that is no setting, or a value that its declaration does not allow; the message names it
+                and the fix.
         """
         self.check_names(given)
-        others = {s.name: s.default if given.get(s.name) is None else given[s.name] for s in self.settings}
-        others = {s.name: others[s.name] for s in self.settings if not s.threshold} | self.in_force(given)
-        return {s.name: s.check(others[s.name]) for s in self.settings if s.name in others}
+        return {s.name: s.check(s.default if given.get(s.name) is None else given[s.name]) for s in self.settings}
 
     def in_force(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the thresholds that decide: those given, and the defaults of the others that go with them.
-
-        Where a setting is not given but one that goes with a value of it is, that value is meant.
+        """Return the thresholds: the given ones, and the defaults of the others.
 
         Raises:
-            ValueError: settings that do not go together; the message names them and the fix.
+            ValueError: a value that is not allowed; the message names it and the fix.
         """
-        chosen = {name: value for name, value in given.items() if value is not None}
-        free = [s for s in self.thresholds if s.where is None]
-        found: dict[str, Any] = {s.name: s.check(chosen.get(s.name, self._implied(s.name, chosen))) for s in free}
-        for setting in self.thresholds:
-            name, (other, wanted) = setting.name, setting.where or ("", "")
-            if other and found[other] == wanted:
-                found[name] = chosen.get(name, setting.default)
-            elif other and name in chosen:
-                raise ValueError(
-                    f"{name}={chosen[name]!r} goes with {other}={wanted!r}, not {found[other]!r} and its numbers; "
-                    f"leave {name} out, or pass {other}={wanted!r} alone"
-                )
-        return found
-
-    def _implied(self, name: str, chosen: Mapping[str, Any]) -> Any:
-        """The value of a setting that the given ones go with, or its default."""
-        meant = (s.where[1] for s in self.thresholds if s.where and s.where[0] == name and s.name in chosen)
-        return next(meant, self.default(name))
+        return {s.name: s.check(s.default if given.get(s.name) is None else given[s.name]) for s in self.thresholds}
 
     def check_task(self, task: Task | None) -> Task:
         """Return the task, or the method's first one for None.

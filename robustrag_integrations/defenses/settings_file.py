@@ -24,6 +24,16 @@ from robustrag_integrations.grouping.votes import VOTES, VoteRules, rules_of
 SCHEMA = "robustrag/settings/1"
 _KEYS = ("schema", "aggregation", "task", "settings", "votes", "retrieval")
 _MAPPINGS = ("weights", "tiers", "min_radius")  # votes that may be
+_INSTEAD = {  # of settings that there are no more, what to write
+    "threshold": "leave it out; keyword keeps what min(alpha * n, beta) of n groups share",
+    "share": "keyword has alpha, the share of the groups that answer; 'agreement: majority' of consensus asks for more "
+    "than half of them",
+    "min_support": "write alpha and beta",
+    "replies": "leave it out; replies are text",
+    "ungrounded": "leave it out; 'unsure: abstain' of consensus leaves out what the model is unsure of",
+    "extractor": "leave it out; consensus counts whole answers, and keyword finds keywords",
+}
+_NOW = {("extractor", "runs"): "words", ("final", "auto"): "always"}  # of values that there are no more
 _log = logging.getLogger(__name__)
 
 
@@ -73,16 +83,7 @@ class SavedSettings:
             votes = {name: value for name, value in votes.items() if name not in ("group_by", "group_size")}
         if "stop_when_decided" in explicit:
             votes.pop("wave_size", None)
-        return {"aggregation": self.aggregation, **self._options_beside(explicit), **votes, **explicit}
-
-    def _options_beside(self, explicit: Mapping[str, Any]) -> dict[str, Any]:
-        """The options without those that go with another choice than what is given: alpha, where share is."""
-        known = self.method.settings
-        chosen = {s.name: explicit[s.name] for s in known if s.is_choice and s.name in explicit}
-        chosen |= {s.where[0]: s.where[1] for s in known if s.where and s.name in explicit}
-        apart = {s.name for s in known if s.where and chosen.get(s.where[0], s.where[1]) != s.where[1]}
-        apart |= {name for name, value in chosen.items() if self.options.get(name, value) != value}
-        return {name: value for name, value in self.options.items() if name not in apart}
+        return {"aggregation": self.aggregation, **self.options, **votes, **explicit}
 
     def note_top_k(self) -> None:
         """Log a `top_k` of the file, which a defence cannot apply."""
@@ -232,10 +233,16 @@ def _options(top: Section, method: Method) -> dict[str, Any]:
     if "task" in top:
         found["task"] = top.name("task", method.tasks)
     part = _part(top, "settings")
-    plain = [s.name for s in method.settings if s.is_number or s.is_choice]
+    plain = [s.name for s in method.settings if s.is_number or s.is_choice or s.kind is bool]
     for setting in method.settings:
         if setting.name in part and setting.name not in plain:
             raise part.wrong("cannot stand in a file; pass it in Python", setting.name)
+    for key, instead in _INSTEAD.items():
+        if key in part and key not in plain:
+            raise part.wrong(f"is no setting of {method.name} any more: {instead}", key)
+    for (key, value), now in _NOW.items():
+        if key in part and part[key] == value:
+            raise part.wrong(f"{value!r} is there no more; write {now!r}", key)
     part.known(plain, of=f" of {method.name}")
     for key in plain:
         if key in part:

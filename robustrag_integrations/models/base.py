@@ -25,6 +25,13 @@ Scores = Sequence[float]  # of one prompt: per text, the log-probability that it
 LEAST_NOISE = 2.0**-15  # the smallest bound on float noise, and the most that float32 explains
 SAFETY = 32  # the bound is this multiple of the measurement
 
+SCORE_NOISE = 0.5
+"""How far apart two scores of `TextModel.score` must be for their order to say anything, in nats: a ratio of 1.6.
+
+Of the same replies read in other shapes, no difference of two scores moved by more than 0.1 in bfloat16 (0.3 of a score
+below -10), and by more than 2e-5 in float32 (Qwen 2.5, 0.5 billion parameters, replies of two to six tokens).
+"""
+
 
 @dataclass(frozen=True)
 class Response(Ending):

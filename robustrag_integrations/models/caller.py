@@ -232,6 +232,8 @@ class ModelCaller:
                 ends = asyncio.FIRST_COMPLETED if until else asyncio.FIRST_EXCEPTION  # without a rule, all are needed
                 done, waiting = await asyncio.wait(waiting, timeout=waves.patience(), return_when=ends)
                 for task in done:
+                    _seen(task)
+                for task in done:
                     if not task.cancelled():
                         task.result()
                     waves.heard()

@@ -138,7 +138,6 @@ def _method(method: Method) -> dict[str, Any]:
                 "meaning": setting.help,
                 "whole": setting.kind is int,
                 "values": list(setting.values),
-                "where": list(setting.where) if setting.where else None,
             }
             for setting in state.settable(method)
         ],

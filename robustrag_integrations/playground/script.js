@@ -170,10 +170,7 @@
     $("task").replaceChildren(...chosen.tasks.map((name) => option(name, name.replaceAll("_", " "))));
     $("task").value = chosen.tasks.includes(state.task) ? state.task : chosen.tasks[0] ?? "";
     const value = (setting) => state.settings[setting.name] ?? setting.default;
-    const other = (name) => value(chosen.settings.find((one) => one.name === name));
-    const goes = (setting) => !setting.where || other(setting.where[0]) === setting.where[1];
-    for (const setting of chosen.settings) if (!goes(setting)) delete state.settings[setting.name];
-    $("settings").replaceChildren(...chosen.settings.filter(goes).map((setting) => {
+    $("settings").replaceChildren(...chosen.settings.map((setting) => {
       const input = setting.values.length
         ? make("select", {}, ...setting.values.map((one) => option(one)))
         : make("input", { type: "number", step: setting.whole ? "1" : "any", placeholder: "default" });
@@ -181,10 +178,6 @@
       input.addEventListener("change", () => {
         if (input.value === "" || input.value === String(setting.default)) delete state.settings[setting.name];
         else state.settings[setting.name] = setting.values.length ? input.value : Number(input.value);
-        if (setting.values.length) {
-          fillMethod();
-          document.querySelector(`#settings [data-name="${setting.name}"]`).focus();
-        }
         changed();
       });
       input.dataset.name = setting.name;

@@ -25,7 +25,7 @@ def phrases(file: str) -> Iterator[tuple[str, str, str]]:
             yield spoken, kind, line.replace("\\n", "\n")
 
 
-KNOWN, FRESH = tuple(phrases("known.txt")), tuple(phrases("fresh.txt"))
+KNOWN, FRESH, SHORT = (tuple(phrases(file)) for file in ("known.txt", "fresh.txt", "short.txt"))
 SPOKEN = sorted({spoken for spoken, _, _ in KNOWN})
 
 
@@ -41,6 +41,32 @@ def test_few_replies_that_no_words_were_made_for_are_mistaken(kind: str, most: f
     mistaken = [(spoken, reply) for spoken, reply in said if is_abstention(reply) != (kind == "refusals")]
     assert len(mistaken) <= most * len(said), mistaken
     assert len({spoken for spoken, _ in said}) == 9
+
+
+@pytest.mark.parametrize(("kind", "most"), [("refusals", 0.03), ("answers", 0.06)])
+def test_few_short_replies_are_mistaken(kind: str, most: float) -> None:
+    said = [reply for _, of, reply in SHORT if of == kind]
+    mistaken = [reply for reply in said if is_abstention(reply) != (kind == "refusals")]
+    assert len(mistaken) <= most * len(said), mistaken
+
+
+@pytest.mark.parametrize(
+    ("answer", "abstention"),
+    [
+        ("404 when the item is missing", "The answer is missing."),
+        ("The file was not found", "The answer was not found."),
+        ("not included in the plan", "Not included in the document."),
+        ("Details are not logged", "Details are not given."),
+        ("Meals are not provided", "The price is not provided."),
+        ("The amount was not disclosed by either company", "The amount is not disclosed in the text."),
+        ("We have no office in Berlin", "We have no information about that."),
+        ("It gives no warranty", "It gives no date."),
+        ("The option is unknown", "The date is unknown."),
+    ],
+)
+def test_what_a_thing_lacks_is_an_answer_and_what_the_text_lacks_is_none(answer: str, abstention: str) -> None:
+    assert not is_abstention(answer)
+    assert is_abstention(abstention)
 
 
 def test_a_reply_that_says_nothing_at_all_abstains() -> None:

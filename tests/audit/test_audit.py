@@ -90,7 +90,7 @@ def test_a_robust_answer_may_quote() -> None:
     audit = audit_of()
     quoting = f"Two things agree: {ALPHA[:50]}, and: {BETA[:50]}."
     assert look(audit, f"Translate: {quoting}")
-    audit.release(quoting, 1)
+    audit.release(quoting, agreed=True)
     assert look(audit, f"Translate: {quoting}") == ()
     assert look(audit, f"Translate: {quoting} {ALPHA} {BETA}") == ("a.txt", "b.txt")
 
@@ -101,20 +101,20 @@ def kinds(audit: Audit, *texts: str, own: list[str] | None = None) -> list[str]:
     return [finding.kind for finding in audit.findings]
 
 
-def test_an_answer_without_a_radius_may_stand_in_no_other_prompt() -> None:
+def test_an_answer_of_one_source_may_stand_in_no_other_prompt() -> None:
     audit = audit_of()
     long = "The treaty was signed by nobody but a minister."
-    audit.release("Brezar", 0)
-    audit.release(long, 0)
+    audit.release("Brezar", agreed=False)
+    audit.release(long, agreed=False)
     for text in (
         " Brezar ",
         "Sub question: where?\nResponse: Brezar\n",
         "Write a line about Brezar.",
         '{"a": "Brezar"}',
     ):
-        assert kinds(audit, "Translate this.", text) == ["answer-without-radius"]
+        assert kinds(audit, "Translate this.", text) == ["one-source-answer"]
     assert kinds(audit, "Are Brezarians tall?") == []
-    assert kinds(audit, f"Translate: {long}") == ["answer-without-radius"]
+    assert kinds(audit, f"Translate: {long}") == ["one-source-answer"]
     assert kinds(audit, long, own=[long]) == []
 
 
@@ -122,9 +122,9 @@ def test_an_answer_without_a_radius_may_stand_in_no_other_prompt() -> None:
 def test_a_word_that_prompts_held_before_it_was_an_answer_counts_only_as_a_line_of_its_own(answer: str) -> None:
     audit = audit_of()
     assert kinds(audit, "Find 7 towns like brezar.") == []
-    audit.release(answer, 0)
+    audit.release(answer, agreed=False)
     assert kinds(audit, f"Is {answer} right?") == []
-    assert kinds(audit, f"Observation: {answer}\nThought:") == ["answer-without-radius"]
+    assert kinds(audit, f"Observation: {answer}\nThought:") == ["one-source-answer"]
 
 
 def test_a_canary_may_stand_among_the_pieces_of_a_prompt_of_ours_alone() -> None:

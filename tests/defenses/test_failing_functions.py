@@ -227,7 +227,7 @@ def test_equal_responses_are_read_once_per_question() -> None:
 
     defense = ConsensusAggregation(_model(), abstention=abstains)
     defense.answer("Where?", ["planted", *PASSAGES])
-    assert sorted(read) == ["Paris", "Where?", "evil Rome"]
+    assert sorted(read) == ["Paris", "evil Rome"]
 
 
 def test_a_vote_that_cannot_be_read_costs_its_group_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ def toy(monkeypatch: pytest.MonkeyPatch) -> Method:
 @pytest.mark.parametrize("method", [*METHODS.values(), BASELINES["vanilla"]], ids=lambda m: m.name)
 def test_a_class_takes_exactly_the_declared_settings(method: Method) -> None:
     model: Any = ScriptedDecodingModel(lambda text, prefix: []) if method.needs_probabilities else CallableModel(str)
-    assert method.build(model, **{s.name: s.default for s in method.settings if s.where is None})
+    assert method.build(model, **{s.name: s.default for s in method.settings})
     for name in {s.name for m in METHODS.values() for s in m.settings} - {s.name for s in method.settings}:
         with pytest.raises((TypeError, ValueError), match=rf"has no .*{name}"):
             method.build(model, **{name: 1})
@@ -44,15 +44,14 @@ def test_an_entry_of_a_baseline_names_exactly_the_settings_that_it_has(method: M
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
 def test_defaults_are_the_declared_ones(method: Method) -> None:
-    own = (s for s in method.settings if not s.threshold or s.name in method.in_force({}))
-    written = {s.name: s.default for s in own if s.default is not None}
+    written = {s.name: s.default for s in method.settings if s.default is not None}
     assert method.settings_of(written).as_dict() == method.settings_of({}).as_dict()
 
 
 @pytest.mark.parametrize("method", METHODS.values(), ids=lambda m: m.name)
 def test_docstrings_name_the_registrys_numbers(method: Method) -> None:
     shown = " ".join((method.load().__doc__ or "").split())
-    for setting in method.thresholds:
+    for setting in (s for s in method.thresholds if s.default is not None):
         about = shown.split(f" {setting.name}: ")[1]
         if setting.default is not None:
             assert format(setting.default, "g" if setting.is_number else "") in about[:280], setting.name

@@ -100,8 +100,7 @@ def test_the_number_of_passages_is_said_to_be_the_retrievers(file, caplog: pytes
 @pytest.mark.parametrize("method", METHODS)
 def test_what_is_written_is_what_is_read(method: str, tmp_path: Path) -> None:
     kept = [s for s in METHODS[method].settings if s.default is not None and s.kind is not object]
-    in_force = METHODS[method].in_force({})
-    plain = {s.name: s.default for s in kept if not s.where or s.name in in_force}
+    plain = {s.name: s.default for s in kept}
     path = tmp_path / "settings.yaml"
     saved = SavedSettings(
         str(path), method, {"task": METHODS[method].tasks[0], **plain}, {"group_by": "author: x"}, top_k=5
@@ -132,8 +131,20 @@ def test_what_is_written_is_what_is_read(method: str, tmp_path: Path) -> None:
         ("aggregation: keyword\nsettings: {beta: 2.5}", "settings.beta: beta=2.5 must be a whole number"),
         (
             "aggregation: keyword\nsettings: {extractor: 'os:system'}",
-            "settings.extractor: .*must be 'words' or 'spacy'",
+            "settings.extractor: .*'words' or 'spacy'",
         ),
+        (
+            "aggregation: keyword\nsettings: {extractor: runs}",
+            "settings.extractor: 'runs' .*; write 'words'",
+        ),
+        ("aggregation: keyword\nsettings: {final: auto}", "settings.final: 'auto' is there no more; write 'always'"),
+        ("aggregation: keyword\nsettings: {threshold: relative}", "settings.threshold: .*leave it out"),
+        ("aggregation: keyword\nsettings: {share: 0.5}", "settings.share: is no setting of keyword any more.*alpha"),
+        ("aggregation: consensus\nsettings: {share: 0.5}", "settings.share: .*'agreement: majority'"),
+        ("aggregation: keyword\nsettings: {min_support: 2}", "settings.min_support: .*write alpha and beta"),
+        ("aggregation: consensus\nsettings: {replies: text}", "settings.replies: .*leave it out; replies are text"),
+        ("aggregation: consensus\nsettings: {ungrounded: count}", "settings.ungrounded: .*leave it out"),
+        ("aggregation: consensus\nsettings: {extractor: spacy}", "settings.extractor: .*counts whole answers"),
         ("aggregation: keyword\nsettings: {abstention: [no]}", "settings.abstention: cannot stand in a file"),
         ("aggregation: keyword\nsettings: {cut_replies: maybe}", "settings.cut_replies: "),
         ("aggregation: keyword\nsettings: 3", "settings: must hold keys and values, got 3"),

@@ -23,7 +23,7 @@ QUESTION = "Who runs the mill?"
 
 
 def service(
-    model: TextModel | Callable[[str], str], *, limits: Limits | None = None, final: Any = "auto", **more: Any
+    model: TextModel | Callable[[str], str], *, limits: Limits | None = None, final: Any = "always", **more: Any
 ) -> Service:
     """Keyword aggregation, voting and vanilla over five pages that agree."""
     text = model if isinstance(model, TextModel) else CallableModel(model)

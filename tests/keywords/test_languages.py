@@ -7,7 +7,6 @@ from importlib import import_module
 import pytest
 from robustrag_integrations.keywords.tokens import Language, tokens_of
 
-from robustrag_integrations import CallableModel, ConsensusAggregation
 from robustrag_integrations.keywords.languages import _OF_SCRIPT, _PROFILES, _STOP_WORDS, language_of, stop_words
 
 SENTENCES = {
@@ -52,23 +51,3 @@ def test_stop_words_are_those_of_spacy(language: str) -> None:
     assert len({word.casefold() for word in theirs} - stop_words(language)) <= 10  # numbers alone are left out
     assert stop_words("no-such-language") < stop_words(language)
     assert stop_words("../stop_words/de") == stop_words("no-such-language")
-
-
-@pytest.mark.parametrize(
-    ("traditional", "simplified"),
-    [
-        ("臺灣", "台湾"),
-        ("他在中華民國。", "他在中华民国。"),
-        ("他後來住在臺北。", "他后来住在台北。"),
-        ("國立臺灣大學", "国立台湾大学"),
-    ],
-)
-def test_traditional_and_simplified_characters_meet(traditional: str, simplified: str) -> None:
-    chinese = Language.of("台湾的首都在哪里？")
-    old, new = ([token.key for token in tokens_of(text, chinese)] for text in (traditional, simplified))
-    assert old == new
-
-
-def test_an_answer_in_traditional_characters_is_shown_as_it_is_written() -> None:
-    defense = ConsensusAggregation(CallableModel(lambda prompt: "臺灣"))
-    assert defense.answer("哪裡？", ["臺灣"] * 5).text == "臺灣"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Annotated, Any
 
 import pytest
+from langchain_core.document_loaders import BaseLoader
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import BaseChatModel
@@ -26,6 +27,7 @@ from langchain_core.tools import (
 )
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langchain_core.vectorstores import InMemoryVectorStore
+from typing_extensions import NotRequired
 
 from langchain_robustrag import (
     UndefendedError,
@@ -40,7 +42,8 @@ from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truth
 
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
 pytest.importorskip("langchain_classic", reason="needs langchain-classic")
-from langchain.agents import create_agent
+from langchain.agents import AgentState, create_agent
+from langchain.agents.middleware import dynamic_prompt
 from langchain_classic.chains import RetrievalQA, create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langchain_classic.retrievers import EnsembleRetriever
@@ -162,6 +165,38 @@ def defended_researcher(task: str) -> str:
     return str(agent.invoke({"messages": [HumanMessage(task)]})["messages"][-1].content)
 
 
+class Pages(BaseLoader):
+    """A loader of the program's own."""
+
+    def lazy_load(self) -> Iterator[Document]:
+        yield from DOCUMENTS
+
+
+@dynamic_prompt
+def with_pages(request: Any) -> str:
+    """The tutorial's way: a search whose results stand in the system prompt."""
+    return joined(STORE.similarity_search(QUESTION))
+
+
+class Notes(AgentState):  # type: ignore[type-arg]
+    notes: NotRequired[str]
+
+
+@tool
+def storing(topic: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+    """Search, and write into the state."""
+    return Command(update={"messages": [ToolMessage("kept", tool_call_id=tool_call_id)], "notes": joined(DOCUMENTS)})
+
+
+@dynamic_prompt
+def with_notes(request: Any) -> str:
+    """Shows what tools left in the state."""
+    return str(request.state.get("notes"))
+
+
+with_notes.state_schema = Notes
+
+
 def own_graph(tools: list[BaseTool], wrap: Any = None) -> Any:
     model = LLM.bind_tools(tools)
     node = ToolNode(tools, wrap_tool_call=wrap)
@@ -226,6 +261,14 @@ LEAKING: dict[str, Callable[[], Any]] = {
     "stuff": lambda: create_retrieval_chain(RETRIEVER, STUFF),
     "classic": lambda: RetrievalQA.from_chain_type(LLM, retriever=RETRIEVER),
     "vector store": lambda: create_retrieval_chain(STORE.as_retriever(), STUFF),
+    "search of a store": lambda: RunnableLambda(lambda q: joined(STORE.similarity_search(q))) | LLM,
+    "scores of a store": lambda: RunnableLambda(lambda q: str(STORE.similarity_search_with_score(q)[-1])) | LLM,
+    "loader": lambda: RunnableLambda(lambda q: joined(Pages().load())) | LLM,
+    "lazy loader": lambda: RunnableLambda(lambda q: next(Pages().lazy_load()).page_content) | LLM,
+    "search in the system prompt": lambda: create_agent(
+        LLM, [create_robust_retriever_tool(RETRIEVER, Reader(), "search", "S.")], middleware=[with_pages]
+    ),
+    "documents in the state": lambda: create_agent(LLM, [storing], middleware=[*defence(), with_notes]),
     "ensemble": lambda: create_retrieval_chain(EnsembleRetriever(retrievers=[RETRIEVER, STORE.as_retriever()]), STUFF),
     "function": lambda: lambda question: LLM.invoke(joined(RETRIEVER.invoke(question))),
     "functional": lambda: functional,
@@ -333,6 +376,11 @@ async def test_a_tool_of_the_providers_is_found(asynchronously: bool) -> None:
     searching = Obedient().bind(tools=[{"type": "web_search_preview"}])
     with pytest.raises(UndefendedError, match="its provider runs web_search_preview"):
         await checked(ROBUST | itemgetter("answer") | searching, asynchronously)
+    found = await checked(ROBUST | itemgetter("answer") | searching, asynchronously, trusted=["web_search_preview"])
+    assert found.trusted == ("web_search_preview",)
+    searching = Obedient().bind(tools=[{"type": "web_search_20250305", "name": "web_search"}])
+    found = await checked(ROBUST | itemgetter("answer") | searching, asynchronously, trusted=["web_search"])
+    assert (found.trusted, found.not_vouched_for) == (("web_search",), ())
 
 
 @BOTH
@@ -359,7 +407,7 @@ async def test_errors_of_the_program_stay_its_own_and_the_patches_go(asynchronou
     def fail(question: str) -> Any:
         raise RuntimeError("the index is gone")
 
-    before = BaseTool.run, BaseTool.arun
+    before = BaseTool.run, BaseTool.arun, InMemoryVectorStore.similarity_search
     for app in (RunnableLambda(fail), fail):
         with pytest.raises(RuntimeError, match="the index is gone"):
             await checked(app, asynchronously)
@@ -369,7 +417,7 @@ async def test_errors_of_the_program_stay_its_own_and_the_patches_go(asynchronou
         await checked([ROBUST], asynchronously)
     with pytest.raises(ValueError, match="no tool is named 'ad' in trusted= or stubs="):
         await checked(ROBUST, asynchronously, trusted=["ad"])
-    assert (BaseTool.run, BaseTool.arun) == before
+    assert (BaseTool.run, BaseTool.arun, InMemoryVectorStore.similarity_search) == before
 
 
 def test_one_check_at_a_time() -> None:

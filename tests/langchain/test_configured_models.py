@@ -183,3 +183,12 @@ def test_a_chain_whose_model_the_config_chooses_can_be_looked_at() -> None:
     )
     assert chain.config_specs == []
     assert chain.get_input_jsonschema()["required"] == ["context", "input"]
+
+
+def test_a_model_that_the_config_chooses_is_refused_with_a_tool_that_its_provider_runs() -> None:
+    pytest.importorskip("langchain_openai")
+    chat_models = pytest.importorskip("langchain.chat_models")
+    llm = chat_models.init_chat_model(temperature=0, api_key="none").bind_tools([{"type": "web_search_preview"}])
+    chain = create_robust_documents_chain(llm, PROMPT)
+    with pytest.raises(ValueError, match="llm has a tool that its provider runs"):
+        chain.invoke(GIVEN, {"configurable": {"model": "m", "model_provider": "openai"}})

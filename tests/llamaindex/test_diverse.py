@@ -19,7 +19,7 @@ from llama_index.core.retrievers import (
 from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
 from llama_index.core.utils import globals_helper
 
-from llamaindex_robustrag import DiverseRetriever, RobustRAGQueryEngine, find_undefended
+from llamaindex_robustrag import DiverseRetriever, RobustRAGQueryEngine, assert_defended
 from llamaindex_robustrag.diverse import UnknownRetrieverError
 from tests.llamaindex.fakes import FactReader, WordEmbedding
 
@@ -164,7 +164,7 @@ def test_an_engine_with_postprocessors_behind_it_has_ten_groups_and_is_defended(
         llm=FactReader(),
         node_postprocessors=[SimilarityPostprocessor(similarity_cutoff=0.0)],
     )
-    assert find_undefended(engine) == []
+    assert assert_defended(engine, QUERY).planted == ("DiverseRetriever",)
     assert len(engine.query(QUERY).metadata["robustrag"]["groups"]) == 10
 
 

@@ -10,11 +10,15 @@ import pytest
 pytest.importorskip("torch", reason="the extra local is not installed")
 pytest.importorskip("llama_index.llms.huggingface", reason="llama-index-llms-huggingface is not installed")
 
+from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.llms.huggingface import HuggingFaceLLM
 
 from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, TextModelLLM, local_model_of
+from llamaindex_robustrag.model import LlamaIndexPerformer
 from robustrag_integrations import DecodingAggregation, LocalModel
-from robustrag_integrations.prompts import prompts_for
+from robustrag_integrations.plans.requests import Score
+from robustrag_integrations.prompts import Prompt, prompts_for
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 from tests.llamaindex.fakes import FactReader, nodes_of
 from tests.llamaindex.library import ASKED, FACTS, PLANTED
@@ -189,3 +193,17 @@ def test_both_ways_to_ask_the_reader_give_the_same_isolated_answers(
         .metadata["robustrag"]
     )
     assert [g["response"].strip() for g in report["groups"]] == ours
+
+
+async def test_a_model_of_the_core_scores_given_replies_behind_a_conversation_too() -> None:
+    model, texts = LocalModel(tiny_model("llama"), tiny_tokenizer()), ("Anna Lind", "Bo")
+    request = Score((Prompt("Who runs the mill?"), Prompt("Who?")), texts)
+    performer = LlamaIndexPerformer(TextModelLLM(model), CallOptions(), PromptHelper())
+    expected = model.score(request.prompts, texts)
+    assert performer(request) == expected
+    assert await performer.aperform(request) == expected
+    talked = LlamaIndexPerformer(
+        TextModelLLM(model), CallOptions(), PromptHelper(), prefix=[ChatMessage(role="user", content="Hello.")]
+    )
+    assert talked(request) not in (None, expected)
+    assert LlamaIndexPerformer(FactReader(), CallOptions(), PromptHelper())(request) is None

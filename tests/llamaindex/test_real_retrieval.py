@@ -43,7 +43,7 @@ async def test_a_planted_document_among_honest_ones_loses(local: LocalModel, ret
     engine = RobustRAGQueryEngine.from_args(
         retriever(), llm=local, aggregation=aggregation, calls=CallOptions(num_workers=1)
     )
-    assert_defended(engine)
+    assert assert_defended(engine, ASKED).planted == (type(engine.retriever).__name__,)
     response = engine.query(ASKED)
     report = response.metadata["robustrag"]
     assert PLANTED in [n.node.text for n in response.source_nodes]

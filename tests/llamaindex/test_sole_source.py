@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 from llama_index.core import Document, VectorStoreIndex
-from llama_index.core.tools import QueryEngineTool
 
 from llamaindex_robustrag import (
     RobustCondensePlusContextChatEngine,
     RobustContextChatEngine,
+    RobustQueryEngineTool,
     RobustRAGQueryEngine,
     RobustRAGSynthesizer,
     VoteRules,
@@ -40,26 +40,28 @@ def test_an_engine_for_prompts_withholds_it_and_the_same_engine_shows_it(
     shown = engine.query(QUESTION)
     assert str(shown) == "Paris"
     assert shown.metadata["robustrag"]["sole_source"] == "0.pdf"
-    told = engine.for_prompts().query(QUESTION)
+    told = engine.for_downstream_prompts().query(QUESTION)
     assert str(told) == "I don't know"
     assert "allow_sole_source=True" in told.metadata["robustrag"]["warnings"][-1]
 
 
 def test_so_does_any_engine_over_such_a_synthesizer(index: VectorStoreIndex, llm: FactReader) -> None:
-    told = RobustRAGSynthesizer(llm=llm).for_prompts()
+    told = RobustRAGSynthesizer(llm=llm).for_downstream_prompts()
     engine = index.as_query_engine(llm=llm, response_synthesizer=told, similarity_top_k=5)
     assert str(engine.query(QUESTION)) == "I don't know"
 
 
 async def test_so_it_does_without_blocking_the_loop(index: VectorStoreIndex, llm: FactReader) -> None:
-    assert str(await engine_of(index, llm).for_prompts().aquery(QUESTION)) == "I don't know"
+    assert str(await engine_of(index, llm).for_downstream_prompts().aquery(QUESTION)) == "I don't know"
 
 
-def test_a_tool_over_such_an_engine_tells_an_agent_nothing_of_it(index: VectorStoreIndex, llm: FactReader) -> None:
-    tool = QueryEngineTool.from_defaults(engine_of(index, llm).for_prompts(), name="facts", description="facts")
-    assert tool.call(QUESTION).content == "I don't know"
-    allowed = engine_of(index, llm, votes=VoteRules(allow_sole_source=True)).for_prompts()
-    assert QueryEngineTool.from_defaults(allowed, name="facts", description="facts").call(QUESTION).content == "Paris"
+def test_the_tool_tells_an_agent_nothing_of_it(index: VectorStoreIndex, llm: FactReader) -> None:
+    tool = RobustQueryEngineTool.from_defaults(engine_of(index, llm), name="facts", description="facts")
+    output = tool.call(QUESTION)
+    assert output.is_error
+    assert (str(output.raw_output), "withheld" in output.content) == ("I don't know", True)
+    allowed = engine_of(index, llm, votes=VoteRules(allow_sole_source=True))
+    assert RobustQueryEngineTool.from_defaults(allowed).call(QUESTION).content == "Paris"
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -102,16 +102,13 @@ request = _Proxy()
 
 
 def test_what_cannot_be_searched_for_secrets_is_passed_over() -> None:
-    def build() -> Any:
-        def ask(prompt: str) -> Any:
-            return request, client, unset
+    client = {"api_key": "quite-secret-17", "inner": request}
+    assert secrets_of({"headers": _Headers(authorization="x")}, client) == ("quite-secret-17", "")
 
-        client = {"api_key": "quite-secret-17"}
-        if not client:
-            unset = 1
-        return ask
 
-    assert secrets_of({"headers": _Headers(authorization="x")}, build()) == ("quite-secret-17", "")
+def test_what_functions_refer_to_is_not_searched() -> None:
+    client = {"api_key": "quite-secret-17"}
+    assert secrets_of(lambda prompt: (prompt, client)) == ()
 
 
 @pytest.mark.parametrize(
@@ -187,11 +184,8 @@ def test_secrets_are_found_in_attributes_headers_and_addresses_through_wrappers(
     )
     client.itself = client
 
-    def ask(prompt: str) -> object:
-        return client, prompt
-
     found = secrets_of(client)
-    assert secrets_of(ask) == secrets_of(functools.partial(ask, "x")) == found
+    assert secrets_of(functools.partial(print, client)) == found
     for number in ("one", "two", "three", "four", "five", "six", "seven"):
         assert f"{number}-secret" in found
     assert not {"gpt", "gpt2", "text/html"} & set(found)

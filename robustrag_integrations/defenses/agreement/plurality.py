@@ -139,8 +139,8 @@ class Count(Generic[Key]):
             rivals = [key for key in self.votes if key != self.winner]
             leads = np.array([own, *(own - self._says(key) for key in rivals)])
             preferred = np.array([0 * own, *(self._preferences(self.winner, key) for key in rivals)])
-            holds = (votes.leasts(above * leads + preferred, above * _REPLACED, most, pending) > _LOST_TIE).all(axis=0)
-            holds &= votes.leasts(own, 0, most, pending) >= self.rule.min_support
+            ahead = votes.leasts(above * leads + preferred, above * _REPLACED, most, pending) > _LOST_TIE
+            holds = np.asarray(ahead.all(axis=0)) & (votes.leasts(own, 0, most, pending) >= self.rule.min_support)
             if self.rule.agreement == "majority":
                 answering = np.array([key is not None for key in self.keys], np.int64)
                 holds &= votes.leasts(2 * own - answering, -1, most, pending) > 0

@@ -21,10 +21,11 @@ def variants_of(answer: str | None, keys: Iterable[str], question: str) -> froze
     if answer is None or language is None:
         return frozenset()
     small = stop_words(language)
-    return frozenset(key for key in keys if key != answer and _is_form(*sorted((answer, key), key=len), small))
+    return frozenset(key for key in keys if key != answer and _is_form(answer, key, small))
 
 
-def _is_form(short: str, long: str, small: frozenset[str]) -> bool:
+def _is_form(answer: str, key: str, small: frozenset[str]) -> bool:
+    short, long = sorted((answer, key), key=len)
     before, found, after = f" {long} ".partition(f" {short} ")
     rest = f"{before} {after}".split()
     return bool(found) and all(word.isalpha() and word.casefold() not in small for word in rest)

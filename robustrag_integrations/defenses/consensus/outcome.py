@@ -104,9 +104,9 @@ class Outcome:
             own.text if (own := self.said[place]) is not None and own.counts and own.key == self.count.winner else None
             for place in self.heard
         ]
-        own = np.array([form == self.text for form in written], np.int64)
+        shown = np.array([form == self.text for form in written], np.int64)
         others = [form for form in self._forms if form != self.text]
-        rows = np.array([own, *(own - np.array([form == other for form in written], np.int64) for other in others)])
+        rows = np.array([shown, *(shown - np.array([form == other for form in written], np.int64) for other in others)])
         wins_ties = np.array([False, *((len(self.text), self.text) < (len(other), other) for other in others)])
         holds: Holding = (votes.leasts(rows, -1, most, pending) + wins_ties[:, None] > 0).all(axis=0)
         holds[0] |= pending == 0

@@ -14,6 +14,7 @@ from robustrag_integrations.defenses.consensus.reading import AnswerReader
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords.questions import asks_yes_or_no
+from robustrag_integrations.models.base import SCORE_NOISE
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
 
@@ -60,7 +61,7 @@ class ConsensusSettings:
         if chosen_task == "long_form":
             return KeywordSettings.of_majority(given["min_support"], prompts, **shared)
         return cls(
-            Rule(given["min_support"], given["agreement"]),
+            Rule(given["min_support"], given["agreement"], SCORE_NOISE),
             AnswerReader.of(given),
             chosen_prompts(prompts, chosen_task),
             Quorum(given["quorum"]),

@@ -77,7 +77,8 @@ class LocalModel(TextModel, DecodingModel):
         share_prefixes: True if prefixes that prompts have in common are computed once, where the model's architecture
             allows it (see `why_not_shared`).
         prefix_cache_bytes: number of bytes of keys and values of such prefixes that are kept from one call to the next,
-            the most recently used ones; 0 shares within a call only.
+            the most recently used ones, and in what is left of the last isolated prompts, for `score`; 0 shares within
+            a call only.
         prefill_tokens: number of tokens that are read in one forward pass; more are read in several, which bounds the
             memory that activations take.
         fixed_shapes: True if decoding steps attend to as many columns as the settings allow, as suits accelerators;

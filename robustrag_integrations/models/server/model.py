@@ -28,7 +28,7 @@ from robustrag_integrations.replies.reply import Piece
 Api = Literal["chat", "completions"]
 Result = TypeVar("Result")
 
-_PROBE = "Reply with the word OK."
+PROBE = "Reply with the word OK."
 _REFUSING = (400, 422)  # statuses of an invalid request
 _NAMING = (*_REFUSING, 403)  # statuses of a refused parameter
 _OTHER_LIMIT = {"max_tokens": "max_completion_tokens", "max_completion_tokens": "max_tokens"}
@@ -188,7 +188,7 @@ class OpenAIModel(CalledModel):
             return False
         async with self._probing.here():
             while not self._has_probed:
-                request = self._without_refused(self._request(_PROBE, **self._asking_for_logprobs()))
+                request = self._without_refused(self._request(PROBE, **self._asking_for_logprobs()))
                 name = None
                 try:
                     await self._connection.reply(request, largest_reply(request), parsed)

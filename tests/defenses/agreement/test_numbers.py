@@ -42,9 +42,8 @@ def asked(texts: list[str], weights: list[int], **settings: object) -> RobustAns
     named = {f"s{i}.example": votes for i, votes in enumerate(weights)}
     model = CallableModel(lambda prompt: prompt.split("|")[0])
     passages = [Passage(text, source=f"s{i}.example") for i, text in enumerate(texts)]
-    return KeywordAggregation(model, extractor=split, prompts=BARE, weights=named, quorum=0, **settings).answer(
-        "Who", passages
-    )
+    made = KeywordAggregation(model, extractor=split, prompts=BARE, weights=named, quorum=0, **settings)
+    return made.answer("Who", passages)
 
 
 @pytest.mark.parametrize("share", FINE)

@@ -71,7 +71,7 @@ async def test_another_model_writes_the_final_answer(style: str) -> None:
 def test_a_certificate_asks_the_final_model_for_responses() -> None:
     reader = CallableModel(lambda prompt: "Paris", name="small")
     writer = CallableModel(lambda prompt: "It is Paris." if "Paris" in prompt else "no", name="large")
-    defense = KeywordAggregation(reader, final_model=writer, extractor=split)
+    defense = KeywordAggregation(reader, final_model=writer, extractor=split, alpha=0.5, beta=5)
     found = defense.certify("Wo?", ["a", "b", "c", "d"], "Paris", corruption_size=1)
     assert found.tau == 1
     assert "It is Paris." in {r.text for r in found.responses}

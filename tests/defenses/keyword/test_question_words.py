@@ -21,14 +21,14 @@ PASSAGES = [f"passage {i}." for i in range(len(REPLIES))]
 
 
 def test_keywords_of_the_question_are_not_counted() -> None:
-    answer = _defense().answer("Who won the Harbour Cup?", PASSAGES)
-    assert answer.text == "Karl Gross"
-    assert not {"harbour", "cup", "harbour cup"} & set(map(str.casefold, answer.evidence["counts"]))
+    answer = _defense(alpha=0.5).answer("Who won the Harbour Cup?", PASSAGES)
+    assert answer.evidence["retained"] == ["gross", "karl", "karl gross"]
+    assert not {"harbour", "cup", "harbour cup"} & answer.evidence["counts"].keys()
 
 
 def test_they_count_where_the_question_offers_its_answers() -> None:
     answer = _defense(alpha=0.3, beta=2).answer("Was it the Harbour Cup or the Tarn Cup?", PASSAGES)
-    assert "Harbour Cup" in answer.evidence["retained"]
+    assert {"harbour", "cup"} <= {*answer.evidence["retained"]}
 
 
 def test_a_response_of_nothing_but_the_question_keeps_its_words() -> None:

@@ -8,8 +8,8 @@ from math import comb
 from typing import Any
 
 import pytest
-from robustrag_integrations.defenses.voting.counting import tally_votes, vote_radius
 
+from robustrag_integrations.defenses.agreement.plurality import Count, Rule
 from robustrag_integrations.evaluation.score.expected import expected_accuracy
 from robustrag_integrations.evaluation.score.intervals import EMPTY, clopper_pearson
 from robustrag_integrations.evaluation.score.summary import summarise
@@ -100,8 +100,8 @@ def test_no_attacker_however_adaptive_gets_below_the_share_by_enumeration() -> N
         odds = [chances[i % 2] for i in range(voters)]
         bound, worst = Fraction(0), Fraction(2)
         for votes in itertools.product(range(3), repeat=voters):
-            tally = tally_votes(votes, 3)
-            if tally.winner == 0 and vote_radius(tally) >= size:
+            count = Count(tuple(votes), (1,) * len(votes), Rule(1))
+            if count.winner == 0 and count.radius() >= size:
                 bound += chance(odds, dict(enumerate(votes)))
         for places in itertools.combinations(range(voters), size):
             worst = min(worst, right_under_attack(odds, places))
@@ -115,7 +115,8 @@ def right_under_attack(odds: list[tuple[Fraction, ...]], places: tuple[int, ...]
     for votes in itertools.product(range(3), repeat=len(others)):
         said = dict(zip(others, votes, strict=True))
         lies = itertools.product([None, 0, 1, 2], repeat=len(places))
-        winners = {tally_votes([*said.values(), *lie], 3).winner for lie in lies}
+        said_by_all = ((*said.values(), *lie) for lie in lies)
+        winners = {Count(votes, (1,) * len(votes), Rule(1)).winner for votes in said_by_all}
         total += chance(odds, said) if winners == {0} else 0
     return total
 

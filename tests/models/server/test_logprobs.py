@@ -18,6 +18,7 @@ from robustrag_integrations.replies.structured import PROBE  # noqa: E402
 
 from robustrag_integrations import LocalModel, OpenAIModel  # noqa: E402
 from robustrag_integrations.models.server.decoding import RemoteDecodingModel  # noqa: E402
+from robustrag_integrations.models.server.model import PROBE  # noqa: E402
 from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
 from robustrag_integrations.replies.reading import counted  # noqa: E402
 from tests.helpers.logprob_server import LogprobServer  # noqa: E402

@@ -1,23 +1,24 @@
 """A program of a LlamaIndex user, for a type checker; it never runs."""
 
 from llama_index.core import Document, MockEmbedding, PromptTemplate, VectorStoreIndex
+from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.llms import MockLLM
 from llama_index.core.schema import NodeWithScore
-from llama_index.core.tools import QueryEngineTool
 from pydantic import BaseModel
 
 from llamaindex_robustrag import (
+    CheckedRun,
     DiverseRetriever,
     Finding,
     IsolationAudit,
     RobustCondensePlusContextChatEngine,
     RobustContextChatEngine,
+    RobustQueryEngineTool,
     RobustRAGQueryEngine,
     RobustRAGSynthesizer,
     TextModelLLM,
     assert_defended,
     audit_isolation,
-    find_undefended,
     robust_answer,
     supporting_nodes,
 )
@@ -54,12 +55,13 @@ if meta is not None:
 chat2 = RobustCondensePlusContextChatEngine.from_defaults(index.as_retriever(), response_synthesizer=synthesizer)
 for piece in chat2.stream_chat("hi").response_gen:
     print(piece)
-assert_defended(engine)
-found: list[Finding] = find_undefended([engine, chat])
-tool = QueryEngineTool.from_defaults(engine)
+checked: CheckedRun = assert_defended(engine, "x", trusted=["add"], stubs={"send_mail": "sent"})
+print(checked, checked.not_vouched_for)
+tool = RobustQueryEngineTool.from_defaults(own)
+asked = CondenseQuestionChatEngine.from_defaults(own.for_downstream_prompts())
 with audit_isolation() as audit:
     engine.query("x")
-assert not audit.findings
+found: list[Finding] = audit.findings
 IsolationAudit(on="raise").attach().detach()
 syn = RobustRAGSynthesizer(TextModelLLM(CallableModel(lambda p: "x")), output_cls=City)
 whole = syn.synthesize("q", [])
