@@ -1,4 +1,4 @@
-"""Algorithms 1 and 2 of the paper, and consensus, written down line by line and slowly, to compare the real ones with."""
+"""Algorithms 1 and 2 of the paper, and consensus, written down slowly, to compare the real ones with."""
 
 from __future__ import annotations
 

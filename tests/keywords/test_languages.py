@@ -5,7 +5,6 @@ from __future__ import annotations
 from importlib import import_module
 
 import pytest
-from robustrag_integrations.keywords.tokens import Language, tokens_of
 
 from robustrag_integrations.keywords.languages import _OF_SCRIPT, _PROFILES, _STOP_WORDS, language_of, stop_words
 
