@@ -50,6 +50,11 @@ class Outcome:
         keys = tuple(None if (own := said[place]) is None or not own.counts else own.key for place in heard)
         return cls(said, Count(keys, tuple(votes[place] for place in heard), rule), heard)
 
+    def given(self, place: int) -> frozenset[str]:
+        """The key of the answer that a group gives, if any."""
+        own = self.said[place]
+        return frozenset([own.key] if own is not None and own.counts else [])
+
     def scored(self, scores: Scores[str]) -> Outcome:
         """Return the outcome once some keys were scored by all groups."""
         own = {key: [row[place] for place in self.heard] for key, row in scores.items()}

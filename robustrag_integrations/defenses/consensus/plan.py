@@ -38,7 +38,7 @@ from robustrag_integrations.plans.asking import (
     votes_counted,
 )
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request, Score, scores_of
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.keys import scored_text
 from robustrag_integrations.replies.reading import reply_warnings
 
@@ -70,7 +70,7 @@ def consensus_plan(
     weights, pending = votes_counted(groups, readings)
     outcome = Outcome.of(readings, settings.rule, weights)
     if settings.runoff and not pending:
-        outcome = outcome.scored((yield from _scores(outcome, prompts, readings)))
+        outcome = outcome.scored((yield from _scores(outcome, groups, prompts, readings)))
     radius, verbatim = radii(readings, outcome, pending)
     answer = RobustAnswer(
         text=outcome.text or ABSTENTION,
@@ -123,18 +123,25 @@ def _worded(answer: RobustAnswer, settings: ConsensusSettings) -> Generator[Requ
 
 
 def _scores(
-    outcome: Outcome, prompts: Sequence[object], readings: Sequence[Reading[Said]]
+    outcome: Outcome, groups: Sequence[PassageGroup], prompts: Sequence[Prompt], readings: Sequence[Reading[Said]]
 ) -> Generator[Request, Reply, Scores[str]]:
-    """Have the answers scored that may decide a tie; nothing where no score matters, or the model gives none."""
+    """Have the answers scored that may decide a tie; nothing where no score matters, or the model gives none.
+
+    Groups are asked whose view can count: a group has none of a pair of which it gives one answer, nor has a group with
+    nothing to read.
+    """
     texts = {key: text for key in outcome.count.worth_scoring() if (text := scored_text(key)) is not None}
     if len(texts) < 2:
         return {}
-    request = Score(tuple(prompts), tuple(texts.values()))  # type: ignore[arg-type]
-    rows = [
-        row if row is not None and reading.response.text is not None and not reading.response.abstains else None
-        for row, reading in zip(scores_of((yield request), request), readings, strict=True)
+    places = [
+        place
+        for place, (group, reading) in enumerate(zip(groups, readings, strict=True))
+        if not group.is_empty and reading.response.text is not None and len(texts.keys() - outcome.given(place)) > 1
     ]
-    return {key: [None if row is None else row[place] for row in rows] for place, key in enumerate(texts)}
+    request = Score(tuple(prompts[place] for place in places), tuple(texts.values()))
+    found = dict(zip(places, scores_of((yield request), request), strict=True)) if places else {}
+    rows = [found.get(place) for place in range(len(prompts))]
+    return {key: [None if row is None else row[at] for row in rows] for at, key in enumerate(texts)}
 
 
 def _told(answer: RobustAnswer, outcome: Outcome) -> RobustAnswer:
