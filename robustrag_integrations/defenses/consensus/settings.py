@@ -66,7 +66,7 @@ class ConsensusSettings:
             chosen_prompts(prompts, chosen_task),
             Quorum(given["quorum"]),
             given["disagreement"],
-            given["runoff"],
+            given["runoff"] == "auto",
             given["wording"] == "model",
         )
 
@@ -90,7 +90,7 @@ class ConsensusSettings:
             "agreement": self.rule.agreement,
             "quorum": self.quorum.share,
             "disagreement": self.disagreement,
-            "runoff": self.runoff,
+            "runoff": "auto" if self.runoff else "never",
             "wording": "model" if self.words and self.prompts.wording is not None else "source",
             **self.reader.as_dict(),
         }
