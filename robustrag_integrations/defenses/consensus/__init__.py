@@ -29,8 +29,8 @@ class ConsensusOptions(AbstentionOptions, DisagreementOptions, QuorumOptions, Cu
         Agreement | None,
         Setting(
             "plurality",
-            "what wins: the answer of most sources, or only one of more than half of those that answer (majority), "
-            "which errs less and abstains more",
+            "what wins: the answer of most sources, if more than a quarter of those that answer give it, or only one "
+            "of more than half of them (majority), which errs less and abstains more",
             threshold=True,
         ),
     ]

@@ -146,10 +146,12 @@ def _scores(
 
 def _told(answer: RobustAnswer, outcome: Outcome) -> RobustAnswer:
     """Tell people who says what where there is no answer."""
-    if outcome.count.tied:
+    if len(outcome.count.tied) > 1:
         keys = {group.index: group.keywords for group in answer.groups}
         tied = [d for d in answer.dissent if keys[d.groups[0]][0] in outcome.count.tied]
         return answer.telling("Sources disagree", tied)
+    if outcome.count.tied:
+        return answer.telling("Sources disagree")
     if len(answer.dissent) == 1:
         return answer.telling("One source answers, and the model is unsure of it")
     least = outcome.count.rule.min_support
@@ -196,8 +198,9 @@ def _warnings(outcome: Outcome, answer: RobustAnswer) -> list[str]:
         return [*([runoff] if count.by_runoff else []), *dissent_warnings(answer.dissent, answering)]
     if not answering:
         return []
-    if count.tied and count.rule.agreement == "majority":
-        return [f"no answer is given by more than half of the {count_of(answering, 'source')} that answer"]
+    if len(count.tied) == 1:
+        share = "half" if count.rule.one_in == 2 else "a quarter"
+        return [f"no answer is given by more than {share} of the {count_of(answering, 'source')} that answer"]
     if count.tied:
         return [f"no answer: {len(count.tied)} answers have {count_of(count.votes[count.tied[0]], 'vote')} each"]
     return [

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.defenses.agreement.lists import ListSettings
 from robustrag_integrations.defenses.agreement.plurality import Rule
-from robustrag_integrations.defenses.agreement.rules import Disagreement
+from robustrag_integrations.defenses.agreement.rules import ONE_IN, Disagreement
 from robustrag_integrations.defenses.consensus import CONSENSUS, ConsensusOptions
 from robustrag_integrations.defenses.consensus.reading import AnswerReader
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
@@ -61,7 +61,7 @@ class ConsensusSettings:
         if chosen_task == "long_form":
             return KeywordSettings.of_majority(given["min_support"], prompts, **shared)
         return cls(
-            Rule(given["min_support"], given["agreement"], SCORE_NOISE),
+            Rule(given["min_support"], ONE_IN[given["agreement"]], SCORE_NOISE),
             AnswerReader.of(given),
             chosen_prompts(prompts, chosen_task),
             Quorum(given["quorum"]),
@@ -87,7 +87,7 @@ class ConsensusSettings:
         return {
             "task": "short_answer",
             "min_support": self.rule.min_support,
-            "agreement": self.rule.agreement,
+            "agreement": next(name for name, one_in in ONE_IN.items() if one_in == self.rule.one_in),
             "quorum": self.quorum.share,
             "disagreement": self.disagreement,
             "runoff": "auto" if self.runoff else "never",
