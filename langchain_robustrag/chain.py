@@ -71,7 +71,7 @@ def create_robust_documents_chain(
         prompt: asked about every group alone, and with keyword aggregation once more at the end, with the agreed
             keywords in the place of the documents; must name `context`. It is trusted, passages are only values in it.
             None for the project's own.
-        settings: a settings file (`robustrag tune` writes one), or what `load_settings` gives: method, settings and
+        settings: a settings file, or what `load_settings` gives: method, settings and
             vote rules, for what is not given here.
         aggregation: the method: `consensus` (any model, short answers from one round of calls), `keyword` (any model,
             long answers, too), `decoding` (needs next-token probabilities) or `voting` (multiple choice). None: the

@@ -95,7 +95,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     Args:
         llm: asked once per group and once at the end; a `StructuredLLM` gives structure to the final answer alone. A
             `LocalModel` of the core is accepted, too. None: `Settings.llm`.
-        settings: a settings file (`robustrag tune` writes one), or what `load_settings` gives: method, settings and
+        settings: a settings file, or what `load_settings` gives: method, settings and
             vote rules, for what is not given here.
         aggregation: `"consensus"`, `"keyword"`, `"decoding"`, or `"voting"`. None: the
             first of these that does the task and takes what is given here.

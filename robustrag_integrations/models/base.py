@@ -325,8 +325,8 @@ class Distributions:
     def __post_init__(self) -> None:
         if self.unlisted and not self.noise >= max(self.unlisted):
             raise ValueError(
-                f"noise={self.noise} must be at least max(unlisted)={max(self.unlisted)}: a token that is not listed may "
-                "have that probability"
+                f"noise={self.noise} must be at least max(unlisted)={max(self.unlisted)}: a token that is not listed "
+                "may have that probability"
             )
 
     @property

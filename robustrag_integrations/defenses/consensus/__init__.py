@@ -23,7 +23,7 @@ class ConsensusOptions(AbstentionOptions, DisagreementOptions, QuorumOptions, Cu
     """The settings of consensus aggregation."""
 
     min_support: Annotated[
-        int | None, Setting(2, "number of sources that must give an answer", least=1, threshold=True, tries=(1, 2, 3))
+        int | None, Setting(2, "number of sources that must give an answer", least=1, threshold=True)
     ]
     agreement: Annotated[
         Agreement | None,

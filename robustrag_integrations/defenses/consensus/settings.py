@@ -13,7 +13,7 @@ from robustrag_integrations.defenses.consensus import CONSENSUS, ConsensusOption
 from robustrag_integrations.defenses.consensus.reading import AnswerReader
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.keywords.questions import asks_yes_or_no
+from robustrag_integrations.languages.questions import asks_yes_or_no
 from robustrag_integrations.models.base import SCORE_NOISE
 from robustrag_integrations.plans.asking import Quorum
 from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
