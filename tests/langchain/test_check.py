@@ -398,8 +398,9 @@ async def test_an_answer_without_a_radius_is_found_in_another_prompt(asynchronou
     rag = create_robust_retrieval_chain(one, honest, PROMPT)
     with pytest.raises(UndefendedError, match="holds an answer of 5 characters without a radius"):
         await checked(rag | itemgetter("answer") | LLM, asynchronously)
-    rag = create_robust_retrieval_chain(one, honest, PROMPT, votes=VoteRules(min_radius=1))
-    assert (await checked(rag | itemgetter("answer") | LLM, asynchronously)).planted
+    for told in ({"votes": VoteRules(min_radius=1)}, {"reader": "model"}):
+        rag = create_robust_retrieval_chain(one, honest, PROMPT, **told)
+        assert (await checked(rag | itemgetter("answer") | LLM, asynchronously)).planted
 
 
 @BOTH

@@ -21,7 +21,7 @@ ALONE = [
     *(Document(f"Rain on day {n}.", metadata={"source": f"diary{n}.txt"}) for n in range(4)),
 ]
 CHUNKS = [Document("It has a river.", metadata={"source": "atlas.pdf"}), *ALONE]
-METHODS: list[dict[str, Any]] = [{"aggregation": "consensus"}, {"aggregation": "keyword"}]
+METHODS: list[dict[str, Any]] = [{"aggregation": "consensus"}, {"aggregation": "keyword", "final": "never"}]
 
 
 @pytest.mark.parametrize("options", METHODS)
