@@ -156,7 +156,7 @@ def test_text_models_are_told() -> None:
 def test_the_report_holds_the_answer_as_json() -> None:
     recorder = Recorder()
     chain = create_robust_documents_chain(
-        NativeModel(), PROMPT, output_schema=City, return_robustness=True, aggregation="keyword", final="always"
+        NativeModel(), PROMPT, output_schema=City, return_robustness=True, aggregation="keyword", alpha=0.5, beta=5
     )
     result = chain.invoke({**GIVEN, "context": truthful()}, {"callbacks": [recorder]})
     assert result["answer"] == PARIS
