@@ -1,8 +1,8 @@
 """The check of an object that an agreed answer was put into: one of its values says that answer.
 
-The model that fills in an object may write another answer, or turn it ("not Anna Lind"). So a text has to be the answer,
-by the key that votes are counted by, or to say it and nothing else (`says_only`); a number has to be the only one of the answer, whose other
-words are the question's or the field's ("30 days" in `days`).
+The model that fills in an object may write another answer, or turn it ("not Anna Lind"). So a text has to be the
+answer, by the key that votes are counted by, or to say it and nothing else (`says_only`). A number has to be the only
+one of the answer, whose other words are the question's or the field's ("30 days" in `days`).
 """
 
 from __future__ import annotations

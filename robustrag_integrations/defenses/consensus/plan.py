@@ -128,8 +128,8 @@ def _worded(answer: RobustAnswer, settings: ConsensusSettings) -> Generator[Requ
         return agreed.changed(warnings=(*answer.warnings, why))
     if settings.objects and not object_holds(text, answer.text, answer.query):
         return agreed.withheld(
-            f"abstained: no value of the object holds the agreed answer, {printable(answer.text, 200)}; a field of type "
-            "str can hold every answer"
+            f"abstained: no value of the object holds the agreed answer, {printable(answer.text, 200)}; a field of "
+            "type str can hold every answer"
         )
     return agreed.changed(text=text) if settings.objects or says_only(text, answer.text, answer.query) else agreed
 
