@@ -38,7 +38,7 @@ async def test_reasoning_in_the_text_neither_counts_nor_shows(style: str, tag: s
         style,
         GIVEN,
     )
-    assert (answer.choice, answer.radius) == (0, 4)
+    assert (answer.choice, answer.radius) == (0, 3)
 
 
 @pytest.fixture

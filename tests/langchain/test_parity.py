@@ -292,8 +292,8 @@ def test_settings_of_another_method_are_refused() -> None:
     chosen = chain.configurable_fields(aggregation=ConfigurableField(id="aggregation"))
     given = {**INPUT, "context": truthful()}
     assert chosen.invoke(given) == chain.invoke(given)
-    with pytest.raises(ValueError, match=r"'consensus' needs ConsensusSettings, got .*configurable_alternatives"):
-        chosen.with_config(configurable={"aggregation": "consensus"}).invoke(given)
+    with pytest.raises(ValueError, match=r"'voting' needs VotingSettings, got .*configurable_alternatives"):
+        chosen.with_config(configurable={"aggregation": "voting"}).invoke(given)
 
 
 def test_the_cap_on_calls_cannot_be_changed_without_effect() -> None:
