@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser
@@ -25,8 +25,8 @@ from robustrag_integrations.prompts import PromptSet
 _OF_OBJECTS = {
     **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions)},
 }
-READERS = ("people", "model")
-AnswerReader = Literal["people", "model"]
+Reader = Literal["people", "model"]
+READERS: tuple[Reader, ...] = get_args(Reader)
 EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and their required fields
 
 
@@ -39,7 +39,7 @@ class RobustOptions(MethodOptions, total=False):
     votes: VoteRules | None
     calls: CallOptions | None
     citation_markers: bool
-    reader: AnswerReader
+    reader: Reader
     choices: Sequence[str]
     question: Question
     keyword_prompt: BasePromptTemplate[Any]

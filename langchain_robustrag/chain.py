@@ -13,7 +13,7 @@ from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import (
     READERS,
-    AnswerReader,
+    Reader,
     RobustOptions,
     checked_settings,
     extra_prompt,
@@ -49,7 +49,7 @@ def create_robust_documents_chain(
     votes: VoteRules | None = None,
     calls: CallOptions | None = None,
     citation_markers: bool = False,
-    reader: AnswerReader = "people",
+    reader: Reader = "people",
     choices: Sequence[str] | None = None,
     question: Question | None = None,
     keyword_prompt: BasePromptTemplate[Any] | None = None,

@@ -27,7 +27,7 @@ from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 
-from langchain_robustrag.aggregations import AnswerReader
+from langchain_robustrag.aggregations import Reader
 from langchain_robustrag.base import OneRun, child_config
 from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
 from langchain_robustrag.calls import CallOptions, CallPerformer, ModelCalls, RunManager
@@ -100,7 +100,7 @@ class RobustDocuments(OneRun[Any]):
     rules: SkipValidation[VoteRules] = Field(default_factory=VoteRules)
     calls: SkipValidation[CallOptions] = Field(default_factory=CallOptions, frozen=True)
     citation_markers: bool = False
-    reader: AnswerReader = "people"
+    reader: Reader = "people"
     choice_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     keyword_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     no_retrieval_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
