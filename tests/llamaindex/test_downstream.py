@@ -1,7 +1,7 @@
 """A robust engine behind agents, routers, sub-questions, chats and workflows: no prompt holds what one document says.
 
 Every model here obeys whatever it reads. Each program is built once with LlamaIndex's own tools around the robust
-engine, and once with `RobustQueryEngineTool` and `for_downstream_prompts()`.
+engine, and once with `RobustQueryEngineTool` and `reader="model"`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Program:
         kind = RobustQueryEngineTool if robust else QueryEngineTool
         return self.build(
             lambda name: kind.from_defaults(engine, name=name, description=f"knows {name}"),
-            engine.for_downstream_prompts() if robust else engine,
+            engine_of(index, reader="model") if robust else engine,
         )
 
 
@@ -204,7 +204,7 @@ def test_steps_whose_answers_differ_are_no_documents() -> None:
     from llama_index.core.indices.query.query_transform.base import StepDecomposeQueryTransform
 
     engine = MultiStepQueryEngine(
-        engine_of(HONEST).for_downstream_prompts(),
+        engine_of(HONEST, reader="model"),
         StepDecomposeQueryTransform(llm=Steps()),
         get_response_synthesizer(llm=Obeying()),
         num_steps=3,
@@ -243,7 +243,7 @@ async def test_the_tool_takes_robust_engines_and_reads_streams_itself(streaming:
     ids=["stock", "transform", "router"],
 )
 def test_the_tool_refuses_other_engines(engine: Any) -> None:
-    with pytest.raises(TypeError, match=r"must be a RobustRAGQueryEngine.*for_downstream_prompts\(\)"):
+    with pytest.raises(TypeError, match=r"must be a RobustRAGQueryEngine.*reader='model'"):
         RobustQueryEngineTool.from_defaults(engine)
 
 

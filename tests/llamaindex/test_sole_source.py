@@ -40,19 +40,19 @@ def test_an_engine_for_prompts_withholds_it_and_the_same_engine_shows_it(
     shown = engine.query(QUESTION)
     assert str(shown) == "Paris"
     assert shown.metadata["robustrag"]["sole_source"] == "0.pdf"
-    told = engine.for_downstream_prompts().query(QUESTION)
+    told = engine_of(index, llm, streaming=streaming, reader="model").query(QUESTION)
     assert str(told) == "I don't know"
     assert "allow_sole_source=True" in told.metadata["robustrag"]["warnings"][-1]
 
 
 def test_so_does_any_engine_over_such_a_synthesizer(index: VectorStoreIndex, llm: FactReader) -> None:
-    told = RobustRAGSynthesizer(llm=llm).for_downstream_prompts()
+    told = RobustRAGSynthesizer(llm=llm, reader="model")
     engine = index.as_query_engine(llm=llm, response_synthesizer=told, similarity_top_k=5)
     assert str(engine.query(QUESTION)) == "I don't know"
 
 
 async def test_so_it_does_without_blocking_the_loop(index: VectorStoreIndex, llm: FactReader) -> None:
-    assert str(await engine_of(index, llm).for_downstream_prompts().aquery(QUESTION)) == "I don't know"
+    assert str(await engine_of(index, llm, reader="model").aquery(QUESTION)) == "I don't know"
 
 
 def test_the_tool_tells_an_agent_nothing_of_it(index: VectorStoreIndex, llm: FactReader) -> None:

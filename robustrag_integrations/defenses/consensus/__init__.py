@@ -72,5 +72,6 @@ CONSENSUS = register(
         needs="text",
         defense="robustrag_integrations.defenses.consensus.defense:ConsensusAggregation",
         options=ConsensusOptions,
+        prompts=("choice", "wording"),
     )
 )

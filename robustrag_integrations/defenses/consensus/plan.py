@@ -5,6 +5,7 @@ count                                                 `agreement/plurality.py`
 have the tied answers scored, where a model can       `Score`
 show the answer, or tell who says what                `outcome.py`
 with a prompt of the user's, have it worded           `answers/wording.py`
+with a class of the user's, have it put into an object `answers/objects.py`
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Generator, Sequence
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.objects import object_holds
 from robustrag_integrations.answers.wording import says_only
 from robustrag_integrations.defenses.agreement.plurality import Scores
 from robustrag_integrations.defenses.agreement.reports import dissent_warnings, variants_of
@@ -99,7 +101,7 @@ def consensus_plan(
     answer = answer.changed(warnings=warnings)
     if answer.abstained:
         answer = _told(answer, outcome) if settings.disagreement == "tell" else answer
-    elif outcome.count.winner is not None:
+    elif settings.objects or outcome.count.winner is not None:
         answer = yield from _worded(answer, settings)
     yield Emit(answer.text)
     return answer
@@ -107,6 +109,8 @@ def consensus_plan(
 
 def _worded(answer: RobustAnswer, settings: ConsensusSettings) -> Generator[Request, Reply, RobustAnswer]:
     """Have the user's prompt word an agreed answer; it stays as it is where the text says anything else.
+
+    An object that does not hold the agreed answer is an abstention: nothing else fits in its place.
 
     The prompt holds the question and the agreed answer, and nothing else that a passage can reach.
     """
@@ -117,9 +121,17 @@ def _worded(answer: RobustAnswer, settings: ConsensusSettings) -> Generator[Requ
     try:
         text = (yield from ask_final(prompt, settings.reader.cut_replies, shown=False)).text or ""
     except ModelError as error:
-        why = f"the answer is shown as a source writes it: the call that words it failed ({printable(str(error), 200)})"
+        failed = f"failed ({printable(str(error), 200)})"
+        if settings.objects:
+            return agreed.withheld(f"abstained: the call that puts the agreed answer into an object {failed}")
+        why = f"the answer is shown as a source writes it: the call that words it {failed}"
         return agreed.changed(warnings=(*answer.warnings, why))
-    return agreed.changed(text=text) if says_only(text, answer.text, answer.query) else agreed
+    if settings.objects and not object_holds(text, answer.text, answer.query):
+        return agreed.withheld(
+            f"abstained: no value of the object holds the agreed answer, {printable(answer.text, 200)}; a field of "
+            "type str can hold every answer"
+        )
+    return agreed.changed(text=text) if settings.objects or says_only(text, answer.text, answer.query) else agreed
 
 
 def _scores(

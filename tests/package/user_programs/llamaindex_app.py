@@ -58,7 +58,9 @@ for piece in chat2.stream_chat("hi").response_gen:
 checked: CheckedRun = assert_defended(engine, "x", trusted=["add"], stubs={"send_mail": "sent"})
 print(checked, checked.not_vouched_for)
 tool = RobustQueryEngineTool.from_defaults(own)
-asked = CondenseQuestionChatEngine.from_defaults(own.for_downstream_prompts())
+asked = CondenseQuestionChatEngine.from_defaults(
+    RobustRAGQueryEngine.from_args(index.as_retriever(), llm=llm, reader="model")
+)
 with audit_isolation() as audit:
     engine.query("x")
 found: list[Finding] = audit.findings
