@@ -50,7 +50,7 @@ def pickled(thing: Any) -> Any:
     ids=["plain", "streaming", "structured", "own prompt", "two models"],
 )
 def test_a_synthesizer_answers_as_before(copied: Callable[[Any], Any], arguments: dict[str, Any]) -> None:
-    first = RobustRAGSynthesizer(Says(), **{"aggregation": "keyword", "final": "always", **arguments})
+    first = RobustRAGSynthesizer(Says(), **arguments)
     nodes = nodes_of(truthful(3))
     before = first.synthesize(QUESTION, nodes)
     second = copied(first)

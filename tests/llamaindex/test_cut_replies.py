@@ -38,7 +38,7 @@ class ThinkingAloud(AsyncFactReader):
 @pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])
 async def test_reasoning_in_the_text_neither_counts_nor_shows(style: str, chat_model: bool) -> None:
     answer = await report(
-        RobustRAGSynthesizer(llm=ThinkingAloud(chat_model=chat_model), aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=ThinkingAloud(chat_model=chat_model)),
         style,
         TEXTS,
     )
@@ -77,7 +77,7 @@ async def test_a_cut_reply_of_a_group_abstains(style: str, finish: str, client: 
     def cut(prompt: str) -> str | Reply:
         return Reply("Hans Wolf", finish=finish) if "Note 1:" in prompt else winner(prompt)
 
-    answer = await report(RobustRAGSynthesizer(llm=client(cut), aggregation="keyword", final="always"), style, TEXTS)
+    answer = await report(RobustRAGSynthesizer(llm=client(cut)), style, TEXTS)
     assert answer["text"] == "Karl Gross"
     assert [g["status"] for g in answer["groups"]] == ["supports", "abstained", *["supports"] * 7, "differs"]
 
@@ -89,4 +89,4 @@ async def test_a_cut_final_answer_is_an_error(style: str, finish: str, client: A
         return Reply("Karl Gro", finish=finish) if _is_final(prompt) else winner(prompt)
 
     with pytest.raises(ModelError, match="no complete answer"):
-        await report(RobustRAGSynthesizer(llm=client(cut), aggregation="keyword", final="always"), style, TEXTS)
+        await report(RobustRAGSynthesizer(llm=client(cut)), style, TEXTS)

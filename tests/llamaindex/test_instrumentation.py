@@ -57,7 +57,7 @@ async def test_the_events_of_a_synthesis_are_those_of_the_base_class(
     found = []
     for synthesizer in (
         get_response_synthesizer(llm=llm_class(), response_mode="compact"),
-        RobustRAGSynthesizer(llm=llm_class(), aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=llm_class()),
     ):
         events.found.clear()
         given = getattr(synthesizer, style)(QUESTION, nodes_of(truthful(4)))
@@ -79,9 +79,7 @@ async def test_every_call_is_a_child_of_the_one_synthesis_span(
     traced: tuple[Events, SimpleSpanHandler], style: str, llm_class: type[FactReader]
 ) -> None:
     _, spans = traced
-    given = getattr(RobustRAGSynthesizer(llm=llm_class(), aggregation="keyword", final="always"), style)(
-        QUESTION, nodes_of(truthful(4))
-    )
+    given = getattr(RobustRAGSynthesizer(llm=llm_class()), style)(QUESTION, nodes_of(truthful(4)))
     if style == "asynthesize":
         await given
     names = named(spans)
@@ -95,9 +93,7 @@ async def test_every_call_is_a_child_of_the_one_synthesis_span(
 @pytest.mark.parametrize("count", [0, 4])
 def test_a_stream_ends_its_synthesis_event_too(traced: tuple[Events, SimpleSpanHandler], count: int) -> None:
     events, _ = traced
-    RobustRAGSynthesizer(llm=FactReader(), streaming=True, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful(count))
-    )
+    RobustRAGSynthesizer(llm=FactReader(), streaming=True).synthesize(QUESTION, nodes_of(truthful(count)))
     assert events.counted()["SynthesizeEndEvent"] == 1
 
 
@@ -106,9 +102,7 @@ async def test_callbacks_of_the_synthesis_and_of_each_call_are_made(style: str) 
     debug = LlamaDebugHandler(print_trace_on_end=False)
     manager = CallbackManager([debug])
     llm = FactReader(callback_manager=manager)
-    given = getattr(
-        RobustRAGSynthesizer(llm=llm, callback_manager=manager, aggregation="keyword", final="always"), style
-    )(QUESTION, nodes_of(truthful(4)))
+    given = getattr(RobustRAGSynthesizer(llm=llm, callback_manager=manager), style)(QUESTION, nodes_of(truthful(4)))
     response = await given if style == "asynthesize" else given
     [(start, end)] = debug.get_event_pairs(CBEventType.SYNTHESIZE)
     assert start.payload["query_str"] == QUESTION
@@ -119,8 +113,6 @@ async def test_callbacks_of_the_synthesis_and_of_each_call_are_made(style: str) 
 def test_a_failed_call_ends_its_callback_with_the_exception() -> None:
     debug = LlamaDebugHandler(print_trace_on_end=False)
     llm = FactReader(callback_manager=CallbackManager([debug]), fails_on="number 0")
-    RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1), aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful(4))
-    )
+    RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1)).synthesize(QUESTION, nodes_of(truthful(4)))
     starts, ends = len(debug.get_events(CBEventType.LLM)), len(debug.get_event_pairs(CBEventType.LLM))
     assert (starts, ends) == (10, 5)

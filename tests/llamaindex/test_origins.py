@@ -15,8 +15,6 @@ from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, FactReader, index_of
 
 
 def report(nodes: list[NodeWithScore], **options: Any) -> dict[str, Any]:
-    if "aggregation" not in options:
-        options = {"aggregation": "keyword", "final": "always", **options}
     return RobustRAGSynthesizer(FactReader(), **options).synthesize(QUESTION, nodes).metadata["robustrag"]
 
 

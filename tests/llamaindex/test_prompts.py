@@ -39,7 +39,7 @@ def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
     template = PromptTemplate(
         "{tone}: {documents} ? {query_str}", template_var_mappings={"context_str": "documents"}, tone="Dry {x}"
     )
-    synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=llm)
     synthesizer.update_prompts({"text_qa_template": template})
     synthesizer.synthesize(QUESTION, nodes_of(["Rain."]))
     assert llm.seen[0] == f"Dry {{x}}: Rain. ? {QUESTION}"
@@ -47,6 +47,4 @@ def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
 
 def test_unknown_prompts_are_named(llm: FactReader) -> None:
     with pytest.raises(ValueError, match="unknown prompts refine_template; known here: text_qa_template, keyword_pro"):
-        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").update_prompts(
-            {"refine_template": PromptTemplate("{query_str}")}
-        )
+        RobustRAGSynthesizer(llm=llm).update_prompts({"refine_template": PromptTemplate("{query_str}")})

@@ -188,9 +188,7 @@ class Blocks(FactReader):
 
 @pytest.mark.parametrize("style", STYLES)
 async def test_nine_that_think_outvote_one_liar(style: str) -> None:
-    answer = await report(
-        RobustRAGSynthesizer(llm=Blocks(said_by=winner), aggregation="keyword", final="always"), style, TEXTS
-    )
+    answer = await report(RobustRAGSynthesizer(llm=Blocks(said_by=winner)), style, TEXTS)
     assert answer["text"] == "Karl Gross"
     assert answer["radius"] == 3
     assert [g["status"] for g in answer["groups"]] == ["supports"] * 9 + ["differs"]

@@ -33,9 +33,7 @@ async def text_of(response: object) -> str:
 async def test_metadata_is_the_base_classes_with_a_report_beside_it(style: str, llm: FactReader) -> None:
     nodes = nodes_of([*truthful(), EVIL])
     nodes[0].node.metadata["page"] = 3
-    response = await synthesize(
-        style, RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"), QUESTION, nodes
-    )
+    response = await synthesize(style, RobustRAGSynthesizer(llm=llm), QUESTION, nodes)
     assert set(response.metadata) == {n.node.node_id for n in nodes}
     assert response.metadata["node-0"] == {"page": 3}
     report = response.metadata["robustrag"]
@@ -48,7 +46,7 @@ def test_a_node_named_robustrag_cannot_stand_in_for_the_report(llm: FactReader) 
     nodes = nodes_of(truthful())
     nodes[0].node.id_ = "robustrag"
     nodes[0].node.metadata = {"radius": 99}
-    metadata = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").synthesize(QUESTION, nodes).metadata
+    metadata = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes).metadata
     assert metadata["robustrag"]["schema"] == SCHEMA
     for copied in (dict(metadata), {**metadata}, json.loads(json.dumps(metadata))):
         assert set(copied) == {f"node-{i}" for i in range(1, 6)}
@@ -57,9 +55,7 @@ def test_a_node_named_robustrag_cannot_stand_in_for_the_report(llm: FactReader) 
 @pytest.mark.parametrize("style", STYLES)
 async def test_nodes_that_can_be_read_once_are_answered_from_and_listed(style: str, llm: FactReader) -> None:
     nodes = nodes_of(truthful())
-    response = await synthesize(
-        style, RobustRAGSynthesizer(llm, aggregation="keyword", final="always"), QUESTION, (node for node in nodes)
-    )  # type: ignore[arg-type]
+    response = await synthesize(style, RobustRAGSynthesizer(llm), QUESTION, (node for node in nodes))  # type: ignore[arg-type]
     assert response.source_nodes == nodes
 
 
@@ -79,16 +75,14 @@ async def test_nodes_that_can_be_read_once_are_answered_from_and_listed(style: s
 )
 async def test_what_are_no_nodes_is_refused_with_the_fix(style: str, nodes: Any, message: str, llm: FactReader) -> None:
     with pytest.raises(TypeError, match=message):
-        await synthesize(style, RobustRAGSynthesizer(llm, aggregation="keyword", final="always"), QUESTION, nodes)
+        await synthesize(style, RobustRAGSynthesizer(llm), QUESTION, nodes)
 
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("query", [None, 3])
 async def test_what_is_no_question_is_refused(style: str, query: Any, llm: FactReader) -> None:
     with pytest.raises(TypeError, match=f"query must be a str or a QueryBundle, got {query}"):
-        await synthesize(
-            style, RobustRAGSynthesizer(llm, aggregation="keyword", final="always"), query, nodes_of(truthful())
-        )
+        await synthesize(style, RobustRAGSynthesizer(llm), query, nodes_of(truthful()))
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -99,7 +93,7 @@ async def test_sources_and_additional_sources_come_back_and_the_latter_are_not_r
     nodes, [extra] = nodes_of(truthful()), nodes_of(["an additional source"])
     response = await synthesize(
         style,
-        RobustRAGSynthesizer(llm=llm, streaming=streaming, aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=llm, streaming=streaming),
         QUESTION,
         nodes,
         [extra],
@@ -112,9 +106,7 @@ async def test_sources_and_additional_sources_come_back_and_the_latter_are_not_r
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("style", STYLES)
 async def test_no_nodes_give_words_and_a_report(style: str, streaming: bool, llm: FactReader) -> None:
-    response = await synthesize(
-        style, RobustRAGSynthesizer(llm=llm, streaming=streaming, aggregation="keyword", final="always"), QUESTION, []
-    )
+    response = await synthesize(style, RobustRAGSynthesizer(llm=llm, streaming=streaming), QUESTION, [])
     assert await text_of(response) == ABSTENTION
     report = response.metadata["robustrag"]
     assert report["abstained"]
@@ -129,7 +121,7 @@ async def test_an_abstention_has_words_and_a_report(style: str, streaming: bool,
     nodes = nodes_of(["Nothing to see.", "Cats sleep.", "Rain falls."])
     response = await synthesize(
         style,
-        RobustRAGSynthesizer(llm=llm, streaming=streaming, aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=llm, streaming=streaming),
         QUESTION,
         nodes,
     )
@@ -139,9 +131,7 @@ async def test_an_abstention_has_words_and_a_report(style: str, streaming: bool,
 
 
 def test_a_streamed_response_has_its_report_when_the_last_piece_is_out(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, streaming=True, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful())
-    )
+    response = RobustRAGSynthesizer(llm=llm, streaming=True).synthesize(QUESTION, nodes_of(truthful()))
     assert isinstance(response, StreamingResponse)
     assert response.metadata["robustrag"] == {"schema": SCHEMA, "pending": True}
     assert next(response.response_gen) == "Pa"
@@ -152,16 +142,12 @@ def test_a_streamed_response_has_its_report_when_the_last_piece_is_out(llm: Fact
 
 
 def test_a_stream_shows_no_isolated_response(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, streaming=True, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of([EVIL, *truthful()])
-    )
+    response = RobustRAGSynthesizer(llm=llm, streaming=True).synthesize(QUESTION, nodes_of([EVIL, *truthful()]))
     assert "Berlin" not in "".join(response.response_gen)
 
 
 def test_a_closed_stream_stops_and_stays_without_a_report(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, streaming=True, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful())
-    )
+    response = RobustRAGSynthesizer(llm=llm, streaming=True).synthesize(QUESTION, nodes_of(truthful()))
     next(response.response_gen)
     response.response_gen.close()
     assert list(response.response_gen) == []
@@ -174,9 +160,9 @@ def test_a_closed_stream_stops_and_stays_without_a_report(llm: FactReader) -> No
 async def test_the_final_call_alone_is_structured(llm_class: type[FactReader], style: str, wrap: bool) -> None:
     llm = llm_class()
     synthesizer = (
-        RobustRAGSynthesizer(llm=llm.as_structured_llm(Capital), aggregation="keyword", final="always")
+        RobustRAGSynthesizer(llm=llm.as_structured_llm(Capital))
         if wrap
-        else RobustRAGSynthesizer(llm=llm, output_cls=Capital, aggregation="keyword", final="always")
+        else RobustRAGSynthesizer(llm=llm, output_cls=Capital)
     )
     response = await synthesize(style, synthesizer, QUESTION, nodes_of([EVIL, *truthful()]))
     assert isinstance(response, PydanticResponse)
@@ -187,9 +173,7 @@ async def test_the_final_call_alone_is_structured(llm_class: type[FactReader], s
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_a_structured_abstention_has_a_form_of_its_own(llm: FactReader, streaming: bool) -> None:
-    synthesizer = RobustRAGSynthesizer(
-        llm=llm, output_cls=Capital, streaming=streaming, aggregation="keyword", final="always"
-    )
+    synthesizer = RobustRAGSynthesizer(llm=llm, output_cls=Capital, streaming=streaming)
     nodes = nodes_of(["Rain falls."])
     for response in (synthesizer.synthesize(QUESTION, nodes), await synthesizer.asynthesize(QUESTION, nodes)):
         if not streaming:
@@ -206,25 +190,21 @@ async def test_a_structured_abstention_has_a_form_of_its_own(llm: FactReader, st
 def test_braces_in_retained_keywords_are_not_read_as_a_template(llm: FactReader) -> None:
     """With a fixed extractor, so that the braces survive."""
     hostile = "{text} {message_0} {output_cls}"
-    synthesizer = RobustRAGSynthesizer(
-        llm=llm, output_cls=Capital, extractor=lambda text: {hostile}, aggregation="keyword", final="always"
-    )
+    synthesizer = RobustRAGSynthesizer(llm=llm, output_cls=Capital, extractor=lambda text: {hostile})
     synthesizer.synthesize(QUESTION, nodes_of(truthful()))
     assert f"Keywords: {hostile}\n" in llm.seen[-1]
 
 
 @pytest.mark.parametrize("style", ["get_response", "aget_response"])
 async def test_bare_texts_are_groups_of_their_own(style: str, llm: FactReader) -> None:
-    method = getattr(RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"), style)
+    method = getattr(RobustRAGSynthesizer(llm=llm), style)
     given = method(QUESTION, [*truthful(), EVIL])
     assert (given if style == "get_response" else await given) == "Paris"
     assert len(llm.seen) == 8
 
 
 def test_a_query_bundle_is_a_question(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").synthesize(
-        QueryBundle(QUESTION), nodes_of(truthful())
-    )
+    response = RobustRAGSynthesizer(llm=llm).synthesize(QueryBundle(QUESTION), nodes_of(truthful()))
     assert response.metadata["robustrag"]["query"] == QUESTION
 
 
@@ -259,9 +239,9 @@ def test_too_many_failures_raise_before_a_stream_begins(llm: FactReader) -> None
     llm.fails_on = "Source"
     for streaming in (False, True):
         with pytest.raises(QuorumError, match="content filter"):
-            RobustRAGSynthesizer(
-                llm=llm, streaming=streaming, calls=CallOptions(attempts=1), aggregation="keyword", final="always"
-            ).synthesize(QUESTION, nodes_of(truthful()))
+            RobustRAGSynthesizer(llm=llm, streaming=streaming, calls=CallOptions(attempts=1)).synthesize(
+                QUESTION, nodes_of(truthful())
+            )
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -269,7 +249,7 @@ async def test_a_failed_group_abstains_and_says_why(style: str, llm: FactReader)
     llm.fails_on = "right answer"
     response = await synthesize(
         style,
-        RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1), aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1)),
         QUESTION,
         nodes_of([EVIL, *truthful()]),
     )
@@ -284,7 +264,7 @@ async def test_a_failed_final_call_is_an_error(style: str, llm: FactReader) -> N
     with pytest.raises(ModelError, match="the final call failed: ConnectionError"):
         await synthesize(
             style,
-            RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1), aggregation="keyword", final="always"),
+            RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1)),
             QUESTION,
             nodes_of(truthful()),
         )

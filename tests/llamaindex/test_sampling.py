@@ -21,9 +21,7 @@ class Warm(FactReader):
 
 
 def report(llm: Any, **settings: Any) -> dict[str, Any]:
-    response = RobustRAGSynthesizer(llm=llm, **{"aggregation": "keyword", "final": "always", **settings}).synthesize(
-        ASKED, NODES
-    )
+    response = RobustRAGSynthesizer(llm=llm, **settings).synthesize(ASKED, NODES)
     if settings.get("streaming"):
         list(response.response_gen)
     return response.metadata["robustrag"]
