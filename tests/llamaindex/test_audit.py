@@ -174,7 +174,7 @@ DEFENDED: dict[str, Callable[[], Any]] = {
     "completion model": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM).query(QUESTION),
     "consensus": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM, aggregation="consensus").query(QUESTION),
     "structured": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM, output_cls=Capital).query(QUESTION),
-    "sites": lambda: RobustRAGSynthesizer(llm=LLM, group_by="lang").synthesize(QUESTION, nodes=nodes_of(truthful())),
+    "sites": lambda: RobustRAGSynthesizer(llm=LLM, group_by="site").synthesize(QUESTION, nodes=nodes_of(truthful())),
     "texts": lambda: RobustRAGSynthesizer(llm=LLM).get_response(QUESTION, truthful()),
     "chat engine": lambda: chatting(RobustContextChatEngine),
     "condensing": lambda: chatting(RobustCondensePlusContextChatEngine),

@@ -78,7 +78,7 @@ async def test_a_429_is_tried_again(style: str, chat_model: bool) -> None:
     answer = await report(RobustRAGSynthesizer(llm=llm), style)
     assert answer["text"] == "Paris"
     assert [g["status"] for g in answer["groups"]] == ["supports"] * 5
-    assert len(llm.seen) == 12
+    assert len(llm.seen) == 10
 
 
 async def test_the_tries_of_a_client_are_not_multiplied_and_a_group_that_gave_up_says_so() -> None:

@@ -47,7 +47,7 @@ async def test_trap_call_settings_reach_the_model_which_predict_takes_for_templa
         synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(llm_kwargs={"temperature": 0.0}))
         synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
         await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3)))
-        assert [kwargs["temperature"] for kwargs in llm.kwargs] == [0.0] * 8
+        assert [kwargs["temperature"] for kwargs in llm.kwargs] == [0.0] * 6
 
 
 def test_custom_llms_are_known_to_block_and_others_not() -> None:
@@ -231,7 +231,7 @@ async def test_the_llms_rate_limiter_is_asked_for_every_request(style: str) -> N
         synthesizer.synthesize(QUESTION, nodes_of(truthful(4)))
     else:
         await synthesizer.asynthesize(QUESTION, nodes_of(truthful(4)))
-    assert limiter.asked == 5
+    assert limiter.asked == 4
 
 
 def test_trap_a_callback_manager_is_not_put_into_the_llm_that_others_share(llm: FactReader) -> None:
@@ -268,7 +268,7 @@ def test_something_else_as_llm_is_refused() -> None:
     ("arguments", "error", "words"),
     [
         ({"aggregation": "average"}, ValueError, "aggregation='average' is unknown; use one of 'keyword', 'decoding'"),
-        ({"gamma": 0.9}, TypeError, "unknown arguments gamma; keyword aggregation takes threshold, share"),
+        ({"gamma": 0.9}, TypeError, "unknown arguments gamma; keyword aggregation takes alpha, beta"),
         ({"alhpa": 0.9}, TypeError, "unknown arguments alhpa; did you mean alpha"),
         ({"alpha": 2}, ValueError, "alpha=2 must lie in"),
         ({"num_workers": 2}, TypeError, r"pass calls=CallOptions\(num_workers=...\)"),

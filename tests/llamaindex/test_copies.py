@@ -45,7 +45,7 @@ def pickled(thing: Any) -> Any:
             "text_qa_template": PromptTemplate("{context_str} {query_str}"),
             "calls": CallOptions(num_workers=3, timeout=5.0),
         },
-        {"final_llm": Says()},
+        {"final_llm": Says(), "output_cls": Capital},
     ],
     ids=["plain", "streaming", "structured", "own prompt", "two models"],
 )

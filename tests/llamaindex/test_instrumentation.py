@@ -70,7 +70,7 @@ async def test_the_events_of_a_synthesis_are_those_of_the_base_class(
         counted = events.counted()
         found.append((counted["SynthesizeStartEvent"], counted["SynthesizeEndEvent"]))
     assert found[0] == found[1] == (1, 1)
-    assert counted["LLMCompletionStartEvent"] == counted["LLMCompletionEndEvent"] == 5
+    assert counted["LLMCompletionStartEvent"] == counted["LLMCompletionEndEvent"] == 4
 
 
 @pytest.mark.parametrize("llm_class", [FactReader, AsyncFactReader])
@@ -86,7 +86,7 @@ async def test_every_call_is_a_child_of_the_one_synthesis_span(
     [root] = [i for i, name in names.items() if name == f"RobustRAGSynthesizer.{style}"]
     calls = [s for s in spans.completed_spans if names[s.id_].split(".")[-1] in ("complete", "acomplete")]
     tops = [s for s in calls if names.get(s.parent_id, "").split(".")[-1] not in ("complete", "acomplete")]
-    assert len(tops) == 5
+    assert len(tops) == 4
     assert {s.parent_id for s in tops} == {root}
 
 
@@ -107,7 +107,7 @@ async def test_callbacks_of_the_synthesis_and_of_each_call_are_made(style: str) 
     [(start, end)] = debug.get_event_pairs(CBEventType.SYNTHESIZE)
     assert start.payload["query_str"] == QUESTION
     assert end.payload["response"] is response
-    assert len(debug.get_event_pairs(CBEventType.LLM)) == 5
+    assert len(debug.get_event_pairs(CBEventType.LLM)) == 4
 
 
 def test_a_failed_call_ends_its_callback_with_the_exception() -> None:
@@ -115,4 +115,4 @@ def test_a_failed_call_ends_its_callback_with_the_exception() -> None:
     llm = FactReader(callback_manager=CallbackManager([debug]), fails_on="number 0")
     RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1)).synthesize(QUESTION, nodes_of(truthful(4)))
     starts, ends = len(debug.get_events(CBEventType.LLM)), len(debug.get_event_pairs(CBEventType.LLM))
-    assert (starts, ends) == (10, 5)
+    assert (starts, ends) == (8, 4)

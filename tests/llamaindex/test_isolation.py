@@ -8,6 +8,7 @@ import pytest
 from llama_index.core import Document, VectorStoreIndex
 from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.node_parser import HierarchicalNodeParser, SentenceWindowNodeParser, TokenTextSplitter
+from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore
@@ -35,11 +36,9 @@ def test_trap_stock_synthesizers_show_the_model_planted_and_honest_texts_togethe
 
 def test_no_prompt_ever_holds_two_documents(llm: FactReader) -> None:
     texts = [*truthful(), EVIL]
-    RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes_of(texts))
-    assert len(isolated(llm)) == len(texts)
-    for prompt in llm.seen:
-        assert sum(text in prompt for text in texts) <= 1
-    assert EVIL not in llm.seen[-1]
+    template = PromptTemplate("{context_str} {query_str}")
+    RobustRAGSynthesizer(llm=llm, text_qa_template=template).synthesize(QUESTION, nodes_of(texts))
+    assert [sum(text in prompt for text in texts) for prompt in llm.seen] == [1] * len(texts) + [0]
 
 
 def test_trap_accumulate_gives_one_long_document_many_votes_and_we_give_it_one(llm: FactReader) -> None:
@@ -96,7 +95,7 @@ def test_the_nodes_of_one_document_share_one_group_wherever_they_rank(llm: FactR
     assert str(response) == "Paris"
     ids, dissent = report["warnings"]
     assert ids.startswith("5 groups are told apart by document ids alone")
-    assert dissent.startswith("1 of 5 answering groups says otherwise: 'Berlin' (evil)")
+    assert dissent.startswith("1 of 5 answering sources says otherwise: 'Berlin' (evil)")
 
 
 def test_nodes_without_a_source_share_a_group_when_others_have_one() -> None:

@@ -100,12 +100,12 @@ def test_decoding_aggregation_takes_a_local_model(loaded: tuple[Any, Any]) -> No
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_a_local_model_is_an_llm_for_keywords_too(loaded: tuple[Any, Any], style: str) -> None:
+async def test_a_local_model_is_an_llm_too(loaded: tuple[Any, Any], style: str) -> None:
     local = LocalModel(*loaded, max_new_tokens=16, max_context_tokens=48)
     synthesizer = RobustRAGSynthesizer(llm=local, streaming="stream" in style, calls=CallOptions(num_workers=1))
     text, report = await answer(synthesizer, style)
     assert "tarsk" in text.casefold()
-    assert report["model_calls"] == 7
+    assert report["model_calls"] == 6
     assert local_model_of(TextModelLLM(local)) is local
 
 

@@ -295,6 +295,7 @@ async def test_an_answer_that_does_not_parse_is_sent_and_carried(sent: list[Any]
     synthesizer = RobustRAGSynthesizer(
         Mumbles(),
         output_cls=Capital,
+        aggregation="keyword",
         calls=CallOptions(attempts=1),
         streaming=streaming,
     )
@@ -310,6 +311,7 @@ async def test_an_answer_that_does_not_parse_is_sent_and_carried(sent: list[Any]
 def test_a_final_call_that_fails_while_it_streams_carries_the_report(sent: list[Any]) -> None:
     synthesizer = RobustRAGSynthesizer(
         FactReader(fails_on="Keywords:"),
+        aggregation="keyword",
         calls=CallOptions(attempts=1),
         streaming=True,
     )
@@ -329,7 +331,7 @@ class Breaks(FactReader):
 
 async def test_a_stream_that_breaks_is_sent_and_carried(sent: list[Any]) -> None:
     llm = Breaks(fails_on="Keywords:")  # the call that makes up for it fails, too
-    synthesizer = RobustRAGSynthesizer(llm, calls=CallOptions(attempts=1), streaming=True)
+    synthesizer = RobustRAGSynthesizer(llm, aggregation="keyword", calls=CallOptions(attempts=1), streaming=True)
     pieces = synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).response_gen
     assert next(pieces) == "Par"
     with pytest.raises(ModelError):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.response.schema import PydanticResponse, StreamingResponse
+from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.schema import QueryBundle, TextNode
 
 from llamaindex_robustrag import Abstained, CallOptions, RobustRAGSynthesizer
@@ -131,7 +132,8 @@ async def test_an_abstention_has_words_and_a_report(style: str, streaming: bool,
 
 
 def test_a_streamed_response_has_its_report_when_the_last_piece_is_out(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, streaming=True).synthesize(QUESTION, nodes_of(truthful()))
+    synthesizer = RobustRAGSynthesizer(llm=llm, streaming=True, aggregation="keyword")
+    response = synthesizer.synthesize(QUESTION, nodes_of(truthful()))
     assert isinstance(response, StreamingResponse)
     assert response.metadata["robustrag"] == {"schema": SCHEMA, "pending": True}
     assert next(response.response_gen) == "Pa"
@@ -200,7 +202,7 @@ async def test_bare_texts_are_groups_of_their_own(style: str, llm: FactReader) -
     method = getattr(RobustRAGSynthesizer(llm=llm), style)
     given = method(QUESTION, [*truthful(), EVIL])
     assert (given if style == "get_response" else await given) == "Paris"
-    assert len(llm.seen) == 8
+    assert len(llm.seen) == 7
 
 
 def test_a_query_bundle_is_a_question(llm: FactReader) -> None:
@@ -208,12 +210,79 @@ def test_a_query_bundle_is_a_question(llm: FactReader) -> None:
     assert response.metadata["robustrag"]["query"] == QUESTION
 
 
-@pytest.mark.parametrize("aggregation", ["consensus", "voting"])
+@pytest.mark.parametrize("options", [{"aggregation": "voting"}, {"task": "list"}], ids=["voting", "list"])
 @pytest.mark.parametrize("name", ["output_cls", "final_llm"])
-def test_what_is_of_a_final_call_is_refused_where_there_is_none(llm: FactReader, aggregation: str, name: str) -> None:
+def test_what_is_of_a_final_call_is_refused_where_there_is_none(
+    llm: FactReader, options: dict[str, Any], name: str
+) -> None:
     given = {"output_cls": Capital, "final_llm": FactReader()}[name]
-    with pytest.raises(ValueError, match=f"{aggregation} aggregation has no final call.* leave out {name}"):
-        RobustRAGSynthesizer(llm=llm, aggregation=aggregation, **{name: given})
+    with pytest.raises(ValueError, match=f"has no final call.* leave out {name}"):
+        RobustRAGSynthesizer(llm=llm, **options, **{name: given})
+
+
+class Fills(FactReader):
+    """Puts into an object what it is told to."""
+
+    filled: str
+
+    def _said(self, prompt: str) -> str:
+        return self.filled if "schema" in prompt else super()._said(prompt)
+
+
+class Facts(BaseModel):
+    """What is known."""
+
+    city: str | None = None
+    said: str | None = None
+    certain: bool | None = None
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    ("filled", "holds"),
+    [
+        ('{"city": "Paris", "certain": true}', True),
+        ('{"said": "The capital of France is Paris."}', True),
+        ('{"city": "Lyon"}', False),
+        ('{"said": "The capital of France is not Paris."}', False),
+        ('{"certain": true}', False),
+        ("no JSON", False),
+    ],
+)
+async def test_an_object_holds_the_agreed_answer_or_is_an_abstention(filled: str, holds: bool, streaming: bool) -> None:
+    synthesizer = RobustRAGSynthesizer(
+        Fills(filled=filled), output_cls=Facts, streaming=streaming, calls=CallOptions(attempts=1)
+    )
+    nodes = nodes_of(truthful(3))
+    for response in (synthesizer.synthesize(QUESTION, nodes), await synthesizer.asynthesize(QUESTION, nodes)):
+        if streaming:
+            pieces = response.response_gen
+            [text] = [p async for p in pieces] if hasattr(pieces, "__aiter__") else list(pieces)
+            found: Any = (Facts if holds else Abstained).model_validate_json(text)
+        else:
+            found = response.response
+        report = response.metadata["robustrag"]
+        assert (report["abstained"], report["evidence"]["agreed"]) == (not holds, "Paris")
+        if holds:
+            assert found == Facts.model_validate_json(filled)
+        else:
+            assert (found.abstained, found.text) == (True, ABSTENTION)
+            assert report["warnings"][-1].startswith("abstained: ")
+
+
+def test_what_sources_say_that_disagree_is_no_object_and_a_sole_source_is_one_for_people_alone() -> None:
+    tied = nodes_of(["The capital of France is Paris.", "The capital of France is Lyon."])
+    sole = nodes_of(["The capital of France is Paris.", "Rain falls.", "Snow falls."])
+    llm = FactReader()
+    told = RobustRAGSynthesizer(llm, output_cls=Capital).synthesize(QUESTION, tied)
+    assert isinstance(told.response, Abstained)
+    assert str(told).startswith("No two sources agree: ")
+    assert not any("schema" in prompt for prompt in llm.seen)
+    assert RobustRAGSynthesizer(llm, output_cls=Capital).synthesize(QUESTION, sole).response == Capital(name="Paris")
+    for nodes in (tied, sole):
+        withheld = RobustRAGSynthesizer(llm, output_cls=Capital, reader="model").synthesize(QUESTION, nodes)
+        assert isinstance(withheld.response, Abstained)
+        assert str(withheld) == ABSTENTION
 
 
 def test_a_structured_abstention_is_false() -> None:
@@ -264,7 +333,7 @@ async def test_a_failed_final_call_is_an_error(style: str, llm: FactReader) -> N
     with pytest.raises(ModelError, match="the final call failed: ConnectionError"):
         await synthesize(
             style,
-            RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1)),
+            RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1), aggregation="keyword"),
             QUESTION,
             nodes_of(truthful()),
         )
