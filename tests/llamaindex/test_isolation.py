@@ -19,10 +19,6 @@ from tests.helpers.hostile_keys import HOSTILE_KEYS
 from tests.llamaindex.fakes import EVIL, QUESTION, FactReader, WordEmbedding, nodes_of, truthful
 
 
-def isolated(llm: FactReader) -> list[str]:
-    return [p for p in llm.seen if not p.startswith("Several sources were asked")]
-
-
 def warnings_of(nodes: list[NodeWithScore], **arguments: object) -> list[str]:
     synthesizer = RobustRAGSynthesizer(llm=FactReader(), **arguments)
     return synthesizer.synthesize(QUESTION, nodes).metadata["robustrag"]["warnings"]
@@ -47,7 +43,7 @@ def test_trap_accumulate_gives_one_long_document_many_votes_and_we_give_it_one(l
     get_response_synthesizer(llm=stock, response_mode="accumulate").synthesize(QUESTION, nodes)
     assert sum(EVIL in prompt for prompt in stock.seen) > 1
     response = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes)
-    assert sum(EVIL in prompt for prompt in isolated(llm)) == 1
+    assert sum(EVIL in prompt for prompt in llm.seen) == 1
     assert str(response) == "Paris"
     report = response.metadata["robustrag"]
     assert [g["truncated"] for g in report["groups"]] == [False] * 6 + [True]
@@ -60,7 +56,7 @@ def test_a_group_is_cut_at_its_end_and_the_others_are_left_alone(llm: FactReader
     RobustRAGSynthesizer(llm=llm, prompt_helper=helper, calls=CallOptions(num_workers=1)).synthesize(
         QUESTION, nodes_of(texts)
     )
-    short, same, long = isolated(llm)
+    short, same, long = llm.seen
     assert texts[0] in short
     assert texts[1] in same
     assert "start filler" in long
