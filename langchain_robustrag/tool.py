@@ -69,9 +69,10 @@ def create_robust_retriever_tool(
 
     Returns:
         A tool with the argument `query`. Its content is the answer, its artifact a dict with `documents` and
-        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. An answer with radius 0 is withheld,
-        since one source may have decided it, and documents that cannot be read (the model fails, say) are not answered
-        from: both are a tool error, which names no text of theirs. The retriever's own errors are raised.
+        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. What a sole source says is withheld,
+        and documents that cannot be read (the model fails, say) are not answered from: both are a tool error, which
+        names no text of theirs. Where sources agree on nothing, the content is an abstention. The retriever's own
+        errors are raised.
 
     Raises:
         TypeError, ValueError: no retriever, or an invalid option.

@@ -1,6 +1,7 @@
 """The long run of attacks on radii: `python -m tests.certification.radius_long --help`.
 
-A million attacks by default on the threshold of keyword aggregation. Fails at the first violation.
+A million attacks by default on each of the threshold of keyword aggregation and consensus. Fails at the first
+violation.
 """
 
 from __future__ import annotations

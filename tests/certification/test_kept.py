@@ -51,7 +51,7 @@ def text_defenses(**rules: Any) -> list[tuple[Any, list[str] | None]]:
     model = lambda: ScriptedModel(said, lambda prompt: "paris" if "paris" in prompt else "rome")  # noqa: E731
     return [
         (KeywordAggregation(model(), extractor=split, prompts=BARE, alpha=0.3, beta=3, **rules), None),
-        (ConsensusAggregation(model(), extractor=split, prompts=BARE, **rules), None),
+        (ConsensusAggregation(model(), prompts=BARE, **rules), None),
         (MajorityVoting(model(), prompts=BARE_CHOICES, **rules), CHOICES),
     ]
 
@@ -149,7 +149,7 @@ def test_a_model_that_changed_since_is_refused() -> None:
 
 def test_failures_and_groups_that_were_not_waited_for_are_asked_again() -> None:
     down = True
-    defense = keyword_defense(lambda text: None if down and text == "b" else "paris", group_by="passage")
+    defense = keyword_defense(lambda text: None if down and text == "b" else "paris", alpha=0.4, group_by="passage")
     answer = defense.answer("q", ["a", "b", "c", "d"], keep=True)
     assert [g.status for g in answer.groups][1] == "failed"
     down = False

@@ -22,7 +22,7 @@ from tests.helpers.worlds import (
         (keyword_world, 360, 48_000),
         (voting_world, 320, 36_000),
         (decoding_world, 60, 17_000),
-        (consensus_world, 170, 6_000),
+        (consensus_world, 240, 6_000),
         (list_world, 120, 6_000),
     ],
 )

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from robustrag_integrations.certification import findings
-from robustrag_integrations.defenses.agreement import list_certificate
+from robustrag_integrations.defenses.agreement import list_certificate, plurality
 from robustrag_integrations.defenses.agreement.lists import CountedList
 from robustrag_integrations.defenses.agreement.plurality import Count
 from robustrag_integrations.defenses.consensus import certificate as consensus
@@ -33,7 +33,7 @@ from tests.helpers.worlds import (
 
 def violations(attack: Callable[[random.Random, Tally], None]) -> int:
     tally = Tally()
-    for seed in range(150):
+    for seed in range(300):
         attack(random.Random(f"mutant/{seed}"), tally)
         if tally.violations:
             break
@@ -68,6 +68,13 @@ def a_vote_less(monkeypatch) -> None:
     real = voting.possible_winners
     monkeypatch.setattr(
         voting, "possible_winners", lambda votes, rule, m, known: real(votes, rule, max(0, m - 1), known)
+    )
+
+
+def ties_are_never_reached(monkeypatch) -> None:
+    real = voting.possible_winners
+    monkeypatch.setattr(
+        voting, "possible_winners", lambda *a: (lambda found: (found[0], not found[0], found[2]))(real(*a))
     )
 
 
@@ -107,13 +114,34 @@ def items_are_never_contested(monkeypatch) -> None:
 
 def a_consensus_form_is_never_contested(monkeypatch) -> None:
     real = consensus._forms
-    monkeypatch.setattr(consensus, "_forms", lambda key, outcome, corrupted: real(key, outcome, 0))
+    monkeypatch.setattr(consensus, "_forms", lambda key, outcome, m: {min(real(key, outcome, 0))})
+
+
+def a_corrupted_vote_less(monkeypatch) -> None:
+    real = consensus.possible_winners
+    monkeypatch.setattr(consensus, "possible_winners", lambda keys, rule, m: real(keys, rule, m - 1))
+
+
+def nobody_is_heard_alone(monkeypatch) -> None:
+    real = consensus.possible_texts
+
+    def mistaken(readings, corrupted, settings):
+        try:
+            return real(readings, corrupted, settings)
+        except consensus.Unbounded as why:
+            if str(why) != consensus.ANY_SOLE:
+                raise
+            return {consensus.ABSTENTION}
+
+    monkeypatch.setattr(consensus, "possible_texts", mistaken)
 
 
 @pytest.mark.parametrize(
     ("make", "plant"),
     [
         (consensus_world, a_consensus_form_is_never_contested),
+        (consensus_world, a_corrupted_vote_less),
+        (consensus_world, nobody_is_heard_alone),
         (list_world, wordings_are_never_contested),
         (list_world, items_are_never_contested),
         (keyword_world, attackers_alone_do_not_count),
@@ -121,6 +149,7 @@ def a_consensus_form_is_never_contested(monkeypatch) -> None:
         (keyword_world, nobody_fails_on_purpose),
         (keyword_world, only_the_first_case_is_looked_at),
         (voting_world, a_vote_less),
+        (voting_world, ties_are_never_reached),
         (decoding_world, attackers_weigh_less_than_a_group),
         (decoding_world, the_no_retrieval_token_is_forgotten),
     ],
@@ -135,12 +164,20 @@ def a_keyword_radius_too_many(monkeypatch) -> None:
     monkeypatch.setattr(threshold.Tally, "radius", lambda *a: real(*a) + 1)
 
 
-def forms_do_not_enter_the_radius(monkeypatch) -> None:
+def keys_do_not_enter_the_radius(monkeypatch) -> None:
+    monkeypatch.setattr(Count, "holding", lambda self, votes, most, pending=0: np.ones(most + 1, bool))
+
+
+def wordings_do_not_enter_the_radius(monkeypatch) -> None:
     monkeypatch.setattr(Outcome, "_wording_holds", lambda self, votes, most, pending: np.ones(most + 1, bool))
 
 
-def keys_do_not_enter_the_radius(monkeypatch) -> None:
-    monkeypatch.setattr(Count, "holding", lambda self, votes, most, pending=0: np.ones(most + 1, bool))
+def ties_are_taken_for_wins(monkeypatch) -> None:
+    monkeypatch.setattr(plurality, "_LOST_TIE", -1)
+
+
+def replaced_votes_add_nothing(monkeypatch) -> None:
+    monkeypatch.setattr(plurality, "_REPLACED", 0)
 
 
 def other_keywords_are_not_looked_at(monkeypatch) -> None:
@@ -169,7 +206,7 @@ def groups_never_fail_on_purpose(monkeypatch) -> None:
     monkeypatch.setattr(Quorum, "radius", lambda *a: 99)
 
 
-def a_voting_radius_too_many(monkeypatch) -> None:
+def a_vote_too_many(monkeypatch) -> None:
     real = Count.radius
     monkeypatch.setattr(Count, "radius", lambda *a: real(*a) + 1)
 
@@ -188,14 +225,18 @@ def replaced_groups_take_nothing_away(monkeypatch) -> None:
     ("make", "plant"),
     [
         (keyword_world, a_keyword_radius_too_many),
-        (consensus_world, forms_do_not_enter_the_radius),
         (consensus_world, keys_do_not_enter_the_radius),
+        (consensus_world, wordings_do_not_enter_the_radius),
+        (consensus_world, ties_are_taken_for_wins),
+        (consensus_world, replaced_votes_add_nothing),
         (keyword_world, other_keywords_are_not_looked_at),
         (keyword_world, kept_keywords_are_not_looked_at),
         (list_world, items_need_only_stay),
         (list_world, items_always_stay),
         (keyword_world, groups_never_fail_on_purpose),
-        (voting_world, a_voting_radius_too_many),
+        (voting_world, a_vote_too_many),
+        (voting_world, ties_are_taken_for_wins),
+        (voting_world, replaced_votes_add_nothing),
         (voting_world, groups_never_fail_on_purpose),
         (decoding_world, a_decoding_radius_too_many),
         (decoding_world, replaced_groups_take_nothing_away),

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.cli import main, output
-from tests.helpers import structured_replies
 from tests.helpers.documents import write_pdf
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
@@ -403,19 +402,6 @@ def test_what_a_baseline_would_ignore_is_refused(ask, docs: Path, defense: str, 
     result = ask(QUESTION, "--docs", docs, "--defense", defense, *flag)
     assert result.code == 2
     assert f"{flag[0]} does nothing for --defense {defense}" in result.err
-
-
-def test_structured_replies_are_asked_for_by_an_option_or_a_settings_file(command, docs: Path, tmp_path: Path) -> None:
-    settings = tmp_path / "robustrag.yaml"
-    settings.write_text("schema: robustrag/settings/1\naggregation: consensus\nsettings: {replies: structured}\n")
-    for options in (("--replies", "structured"), ("--settings", settings)):
-        with structured_replies.server("json_schema") as server:
-            told = command(
-                *("ask", "What is the capital of France?", "--docs", docs),
-                *("--model", "openai:m", "--base-url", server.url, "--json", *options),
-            )
-        assert told.data["answer"]["settings"]["replies"] == "structured"
-        assert all("response_format" in request for request in server.requests)
 
 
 def test_a_list_is_asked_for_and_shown_claim_by_claim(ask, docs: Path) -> None:

@@ -148,15 +148,13 @@ def test_vote_rules_group_sizes_and_numbers_of_passages_are_swept(tune) -> None:
 def test_a_grid_that_is_not_given_is_the_registrys_for_every_method_of_the_task(command, data: Path) -> None:
     result = command("tune", "--data", data, "--model", "python:tests.cli.test_tune:counting", "--estimate")
     assert result.code == 0, result.err
-    assert "robustrag: 34 settings on 5 questions" in result.err  # 4 x 4 and 3 x 3 of keyword, 3 x 3 of consensus
+    assert "robustrag: 19 settings on 5 questions" in result.err  # 4 x 4 of keyword, 3 of consensus
 
 
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
         (("--gamma", 0.9), "--gamma does nothing here; it is a setting of --defense decoding"),
-        (("--threshold", "absolute", "--share", 0.5), "--share does nothing here"),
-        (("--threshold", "relative", "--alpha", 0.5), "--alpha does nothing here; it goes with --threshold absolute"),
         (("--alpha", 3), "alpha=3.0 must lie in [0, 1]"),
         (("--corruption", 9), "'9' is not a whole number from 1 to 5"),
         (("--limit", 3), "3 questions are too few to choose settings with"),

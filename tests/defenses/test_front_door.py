@@ -52,7 +52,7 @@ def uniform(text, prefix):
         ({"min_words": 0}, "min_words=0"),
         ({"quorum": 2}, "quorum=2"),
         ({"extractor": {"a"}}, "extractor must be a function"),
-        ({"threshold": "relative", "min_support": 10**400}, "min_support=1000"),
+        ({"beta": 10**400}, "beta=1000"),
         ({"group_size": 10**400}, "group_size=1000.* and at most 2..53"),
         (
             {"prompts": PromptTemplate("p", "{context} {query}", ("context", "query"))},

@@ -7,12 +7,14 @@ import random
 import numpy as np
 import pytest
 
-from robustrag_integrations import KeywordAggregation
+from robustrag_integrations import ConsensusAggregation, KeywordAggregation
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 from tests.helpers.naive_algorithms import (
     UNKNOWN,
+    enumerated_consensus_radius,
     enumerated_keyword_radius,
+    naive_consensus,
     naive_decoding_aggregation,
     naive_keyword_aggregation,
 )
@@ -77,3 +79,20 @@ def test_a_threshold_of_three_tenths_of_ten_is_three_and_loses_no_keyword() -> N
         needed = round(alpha * n)
         sets = [{"w"}] * needed + [{"x"}] * (n - needed)
         assert "w" in Tally.of(sets, Threshold.of(alpha, 10**6)).kept
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_consensus_is_the_count_of_whole_answers(seed: int) -> None:
+    rng = random.Random(seed)
+    least, majority = rng.choice([1, 2, 2, 3]), rng.random() < 0.4
+    replies = [rng.choice(["oslo", "oslo", "oslo", "bern", "rome", None]) for _ in range(rng.randint(1, 6))]
+    model = ScriptedModel(lambda text: {"none": UNKNOWN}.get(text, text))
+    defense = ConsensusAggregation(
+        model, min_support=least, agreement="majority" if majority else "plurality", prompts=BARE, quorum=0
+    )
+    answer = defense.answer("q", [reply or "none" for reply in replies])
+    expected = naive_consensus(replies, least, majority=majority)
+    if answer.sole_source is not None and answer.evidence["support"] < least:  # for people alone
+        answer = answer.for_prompt()
+    assert (None if answer.abstained else answer.text) == expected
+    assert answer.radius == enumerated_consensus_radius(replies, least, majority=majority)

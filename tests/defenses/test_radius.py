@@ -6,9 +6,10 @@ import random
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting
+from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, Passage
 from robustrag_integrations.errors import QuorumError
 from tests.helpers.brute_force import Tally, attack_radius
+from tests.helpers.radii import attack
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, split
 from tests.helpers.worlds import (
     consensus_world,
@@ -23,9 +24,9 @@ from tests.helpers.worlds import (
     ("make", "worlds", "largest", "most", "least", "tight"),
     [
         (keyword_world, 120, 2, 6000, 11_000, 0.99),
-        (voting_world, 110, 3, 7000, 72_000, 0.99),
+        (voting_world, 110, 3, 7000, 50_000, 0.99),
         (decoding_world, 100, 2, 500, 13_000, 0.8),
-        (consensus_world, 300, 3, 1500, 100_000, 0.9),
+        (consensus_world, 70, 3, 250, 10_000, 0.9),
         (list_world, 60, 2, 2000, 10_000, 0.9),
     ],
 )
@@ -52,14 +53,41 @@ def test_the_quorum_bounds_the_radius_since_attackers_can_fail_on_purpose() -> N
         strict.answer("q", ["!fails", *texts[1:]])
 
 
-def test_a_vote_won_by_the_tie_break_has_radius_zero() -> None:
+def test_no_attack_within_the_radius_changes_a_consensus_of_groups_with_several_votes(capsys) -> None:
+    found = attack("consensus", 100_000, "ci")
+    with capsys.disabled():
+        print(f"\n  radius, consensus: {found}")
+    assert found.violations == ()
+    assert found.reached > 0.9 * found.limited  # each is looked for by some random attacks
+
+
+def test_a_tie_of_options_is_no_answer_and_is_told() -> None:
     voting = MajorityVoting(CallableModel(lambda p: p[0]), prompts=BARE_CHOICES)
-    tied = voting.answer("q", ["B", "A"], choices=["x", "y"])
-    assert (tied.text, tied.radius) == ("x", 0)
-    said = "a tie of 1 votes: 'x', 'y'; the option that comes first in the question wins"
-    assert said in tied.warnings
-    assert not any("tie" in w for w in voting.answer("q", ["B", "B", "A"], choices=["x", "y"]).warnings)
-    ahead = voting.answer("q", ["A", "A", "A", "B"], choices=["x", "y"])
-    assert (ahead.text, ahead.radius) == ("x", 1)  # 2 against 2 is still won by the first option
-    behind = voting.answer("q", ["B", "B", "B", "A"], choices=["x", "y"])
-    assert (behind.text, behind.radius) == ("y", 0)
+    passages = [Passage(letter, source=f"{place}.md") for place, letter in enumerate("BACA")]
+    tied = voting.answer("q", passages[:2], choices=["x", "y"])
+    assert (tied.text, tied.abstained, tied.choice, tied.radius) == (
+        "Sources disagree: y (0.md); x (1.md)",
+        True,
+        None,
+        0,
+    )
+    assert "no answer: 2 options have 1 vote each" in tied.warnings
+    bare = MajorityVoting(CallableModel(lambda p: p[0]), prompts=BARE_CHOICES, disagreement="abstain")
+    assert bare.answer("q", passages[:2], choices=["x", "y"]).text == "I don't know"
+    assert tied.for_prompt().text == "I don't know"
+    for letters, told in [
+        ("AAABBBC", "x (0.md, 1.md, 2.md); y (3.md, 4.md, 5.md)"),
+        ("ABC", "x (0.md); y (1.md); z (2.md)"),
+    ]:
+        sources = [Passage(letter, source=f"{place}.md") for place, letter in enumerate(letters)]
+        assert voting.answer("q", sources, choices=["x", "y", "z"]).text == f"Sources disagree: {told}"
+
+
+@pytest.mark.parametrize(
+    ("letters", "won", "radius"), [("AAAB", "x", 0), ("AAAAB", "x", 1), ("BBB", "y", 1), ("B", "y", 0)]
+)
+def test_an_option_wins_while_it_stays_ahead(letters: str, won: str, radius: int) -> None:
+    voting = MajorityVoting(CallableModel(lambda p: p[0]), prompts=BARE_CHOICES, quorum=0)
+    answer = voting.answer("q", list(letters), choices=["x", "y"])
+    assert (answer.text, answer.radius) == (won, radius)
+    assert not any("no answer" in warning for warning in answer.warnings)

@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from math import comb
 
 from robustrag_integrations.grouping.passages import Passage, PassageGroup, isolate
-from tests.helpers.worlds import Memo, World
+from robustrag_integrations.replies.keys import key_of
+from tests.helpers.worlds import Memo, World, shown
 
 EVIL = "EVIL"
 
@@ -149,6 +150,7 @@ def attack_radius(world: World, rng: random.Random, tally: Tally, largest: int, 
     seen = world.answer(groups, {})
     if seen is None:
         return
+    clean = shown(seen)
     tally.worlds += 1
     for r in range(1, min(seen.radius + 1, largest, len(groups)) + 1):
         count = tally.cells.setdefault((seen.defense, "substitution", world.kind, r), Count())
@@ -157,23 +159,19 @@ def attack_radius(world: World, rng: random.Random, tally: Tally, largest: int, 
         if r > seen.radius:
             count.bounded += 1
             wider = itertools.chain(in_unison(groups, r, world.moves), attempts)
-            count.reached += any(not same(world.text(groups, said), seen.text) for said in wider)
+            count.reached += any(not same(world.text(groups, said), clean) for said in wider)
             continue
         count.positive += 1
         for said in attempts:
             count.attacks += 1
             text = world.text(groups, said)
-            if not same(text, seen.text) or (r <= seen.radius_verbatim and text != seen.text):
-                tally.violations.append(f"{seen.defense} radius {seen.radius}: {said} -> {text!r}, not {seen.text!r}")
+            if not same(text, clean) or (r <= seen.radius_verbatim and text != clean):
+                tally.violations.append(f"{seen.defense} radius {seen.radius}: {said} -> {text!r}, not {clean!r}")
 
 
 def same(text: str | None, other: str) -> bool:
-    """Whether two texts are the same answer up to case, spacing and the punctuation at the ends of what they list."""
-    return text is not None and _plain(text) == _plain(other)
-
-
-def _plain(text: str) -> list[str]:
-    return [" ".join(part.casefold().split()).strip(".!?;:'\"*") for part in text.split(", ")]
+    """Whether two texts are the same answer, in one wording or two."""
+    return text is not None and (text == other or key_of(text) == key_of(other))
 
 
 def in_unison(groups: Sequence[PassageGroup], r: int, moves: Sequence[object]) -> Iterator[dict[str, object]]:

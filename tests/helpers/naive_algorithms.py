@@ -1,10 +1,10 @@
-"""Algorithms 1 and 2 of the paper, written down line by line and slowly, to compare the real ones with."""
+"""Algorithms 1 and 2 of the paper, and consensus, written down slowly, to compare the real ones with."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 
 UNKNOWN = "I don't know"
 
@@ -82,3 +82,27 @@ def enumerated_keyword_radius(keyword_sets: Sequence[set[str] | None], alpha: st
                 if (benign < threshold) if w in retained else (benign + r >= threshold):
                     return r - 1
     return m
+
+
+def naive_consensus(replies: Sequence[str | None], min_support: int, *, majority: bool) -> str | None:
+    """The answer that most groups give, a reply being an answer as it is; None where there is none, or a tie."""
+    votes = {reply: replies.count(reply) for reply in replies if reply is not None}
+    leading = [reply for reply, count in votes.items() if count == max(votes.values())]
+    if len(leading) != 1 or votes[leading[0]] < min_support:
+        return None
+    return leading[0] if not majority or 2 * votes[leading[0]] > sum(votes.values()) else None
+
+
+def enumerated_consensus_radius(replies: Sequence[str | None], min_support: int, *, majority: bool) -> int:
+    """The radius by trying every reply of every set of groups."""
+    answer, options = naive_consensus(replies, min_support, majority=majority), {*replies, "new", None}
+    if answer is None:
+        return 0
+    for r in range(1, len(replies) + 1):
+        for places in combinations(range(len(replies)), r):
+            for said in product(options, repeat=r):
+                new = dict(zip(places, said, strict=True))
+                attacked = [new.get(i, reply) for i, reply in enumerate(replies)]
+                if naive_consensus(attacked, min_support, majority=majority) != answer:
+                    return r - 1
+    return len(replies)

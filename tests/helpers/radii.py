@@ -1,19 +1,29 @@
 """Attacks on radii by the million, without the plan around what is counted: `tests/defenses/test_radius.py` has that.
 
-Thresholds are attacked by arrays of replies, held against the definition. Groups have one vote, or several.
+Thresholds are attacked by arrays of replies, held against the definition; a consensus by the code that makes its text.
+Groups have one vote, or several.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
+from robustrag_integrations.defenses.agreement.plurality import Rule
+from robustrag_integrations.defenses.consensus.outcome import Outcome
+from robustrag_integrations.defenses.consensus.reading import Said
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.threshold import Tally
+from robustrag_integrations.plans.asking import Reading
+from tests.helpers.brute_force import same
+from tests.helpers.scripted import BARE
 from tests.helpers.small_tallies import WORDS, SmallTally, places_of
+from tests.helpers.worlds import CONSENSUS_MOVES, WORDINGS, Move
 
 
 @dataclass
@@ -63,8 +73,65 @@ def attack_threshold(found: Radii, rng: random.Random, draws: np.random.Generato
         found.reached += any((world.kept(replies) != clean).any() for replies in beyond)
 
 
+@cache
+def _reading(counts: str, move: Move) -> Reading[Said]:
+    settings = ConsensusSettings.of(unsure=counts, prompts=BARE)  # type: ignore[arg-type]
+    assert isinstance(settings, ConsensusSettings)
+    return settings.reader.for_question("q").read(move.response)
+
+
+def _outcome(moves: Sequence[Move], rule: Rule, counts: str, weights: Sequence[int], *, in_full: bool) -> Outcome:
+    """What the plan makes of these moves; with `in_full` also the scores that matter to nothing but the radius."""
+    outcome = Outcome.of([_reading(counts, move) for move in moves], rule, weights)
+    if not (in_full or outcome.count.tied):
+        return outcome
+    keys = outcome.count.worth_scoring()
+    return outcome.scored({key: [move.scores([key])[0] for move in moves] for key in keys})
+
+
+def attack_consensus(found: Radii, rng: random.Random, draws: np.random.Generator, most: int = 500) -> None:
+    """One consensus of groups with one vote or several, in half of the worlds with a runoff, likewise."""
+    rule = Rule(rng.choice([1, 2, 2, 3]), rng.choice(["plurality", "plurality", "majority"]))
+    counts, runoff = rng.choice(["count", "count", "abstain"]), rng.random() < 0.5
+    usual, likeliest = rng.choice(WORDINGS), rng.choice(["xylo", "yoke"])
+    says = [usual] * 16 + [*WORDINGS] * 4 + ["Yoke"] * 6 + ["Zulu", "yoke.", "Xylo Yoke", "I don't know", None, ""]
+    clean = [
+        Move(rng.choice(says), is_sure=rng.random() < 0.8, favours=likeliest if rng.random() < 0.7 else "yoke")
+        for _ in range(rng.randint(3, 9))
+    ]
+    weights = [rng.choice([1, 1, 2, 3]) if rng.random() < 0.5 else 1 for _ in clean]
+
+    def consensus(moves: Sequence[Move]) -> Outcome:
+        if not runoff:
+            return Outcome.of([_reading(counts, move) for move in moves], rule, weights)
+        return _outcome(moves, rule, counts, weights, in_full=moves is clean)
+
+    seen = consensus(clean)
+    radius, verbatim, text = seen.radius(), min(seen.radius(), seen.radius(verbatim=True)), seen.text
+    found.worlds += 1
+
+    def attacked(places: tuple[int, ...]) -> list[Move]:
+        new = dict(zip(places, rng.choices(CONSENSUS_MOVES, k=len(places)), strict=True))
+        return [new.get(place, move) for place, move in enumerate(clean)]
+
+    for places in places_of(weights, radius, draws, 6):
+        for _ in range(min(most, 2 * len(CONSENSUS_MOVES) ** len(places)) // 4):
+            found.attacks += 1
+            changed = consensus(given := attacked(places)).text
+            to_the_letter = sum(weights[place] for place in places) <= verbatim
+            if not same(changed, text) or (to_the_letter and changed != text):
+                found.violations += ((rule, clean, weights, radius, given),)
+    if radius < sum(weights):
+        found.limited += 1
+        beyond = places_of(weights, radius + 1, draws, 12)
+        found.reached += any(
+            not same(consensus(attacked(places)).text, text) for places in beyond for _ in range(found.tries)
+        )
+
+
 ATTACKS: dict[str, Callable[[Radii, random.Random, np.random.Generator], None]] = {
     "threshold": attack_threshold,
+    "consensus": attack_consensus,
 }
 
 

@@ -37,10 +37,11 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer
-from robustrag_integrations.models.base import Distributions, Opening, Response
+from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Scores
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Plan, Reply, Request
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Plan, Reply, Request, Score
+from robustrag_integrations.prompts import ABSTENTION, Prompt
+from robustrag_integrations.replies.keys import key_of
 from tests.helpers.scripted import (
     BARE,
     BARE_CHOICES,
@@ -76,7 +77,7 @@ class World:
     references: tuple[str, ...]
     certify: Callable[[], tuple[Certification, ...]]
     answer: Callable[[Sequence[PassageGroup], dict[str, object]], RobustAnswer | None]
-    moves: list[object]
+    moves: Sequence[object]
     first: Callable[[Sequence[PassageGroup], dict[str, object]], str | None] | None = None
 
     @property
@@ -85,14 +86,19 @@ class World:
         return "source" if self.group_by == "source" else str(self.group_size)
 
     def text(self, groups: Sequence[PassageGroup], said: dict[str, object]) -> str | None:
-        """The text that the inference gives; None for none."""
+        """The text that the inference gives, the abstention where it abstains; None for none."""
         if self.first is not None:
             return self.first(groups, said)
         answer = self.answer(groups, said)
-        return None if answer is None else answer.text
+        return None if answer is None else shown(answer)
 
     def score(self, text: str | None) -> float:
         return 0.0 if text is None else float(self.metric(text, self.references))
+
+
+def shown(answer: RobustAnswer) -> str:
+    """The answer; of an abstention, whatever it tells, the abstention's words."""
+    return ABSTENTION if answer.abstained else answer.text
 
 
 def _setting(rng: random.Random, agreeing: bool) -> dict:
@@ -296,78 +302,113 @@ def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
     return World(**setting, references=references, certify=certify, answer=answer, moves=LIST_MOVES, first=first)
 
 
+WORDINGS = ("Xylo", "xylo", "The Xylo", "Xylo.")  # of one key
+
+
+@dataclass(frozen=True)
+class Move:
+    """What a group does: its reply, how sure the model is of it, and the answer that it finds likeliest."""
+
+    reply: str | None
+    is_sure: bool = True
+    favours: str = "xylo"
+
+    @property
+    def response(self) -> Response:
+        """As the model gives it."""
+        logprobs = (-0.01,) if self.is_sure else (-3.0,)
+        return Response(self.reply, error="failed on purpose" if self.reply is None else None, logprobs=logprobs)
+
+    def scores(self, texts: Sequence[str]) -> list[float]:
+        """How likely it finds each text."""
+        return [-1.0 if key_of(text) == self.favours else -5.0 for text in texts]
+
+
+REPLIES = (*WORDINGS, "Yoke", "yoke.", "Zulu", "right", "Xylo Yoke", "not Xylo", "q", "I don't know", "")
 CONSENSUS_MOVES = [
-    "x",
-    "y",
-    "x y",
-    "y x",
-    "x z y",
-    "X",
-    "w",
-    "z",
-    "x z",
-    "z x",
-    "y w z",
-    "q",
-    "3 years",
-    "three years",
-    "Three years",
+    *(Move(reply, favours=favours) for reply in REPLIES for favours in ("xylo", "yoke")),
+    *(Move(reply, is_sure=False) for reply in (*WORDINGS, "Yoke", "Zulu")),
+    Move(None),
 ]
-CONSENSUS_MOVES += ["I don't know", "", None]  # type: ignore[list-item]
+
+
+class ConsensusModel(ScriptedModel):
+    """Makes a scripted move about each passage, and can score where `can_score` says so."""
+
+    def __init__(self, moves: Callable[[str], Move], *, can_score: bool = True) -> None:
+        super().__init__(lambda text: moves(text).reply)
+        self._moves, self._can_score = moves, can_score
+
+    @property
+    def can_score(self) -> bool:
+        return self._can_score
+
+    def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
+        assert role == "isolated"
+        return [self._moves(context_of(prompt)).response for prompt in prompts]
+
+    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        return [self._moves(context_of(prompt)).scores(texts) for prompt in prompts]
 
 
 def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
-    """Consensus; `agreeing`: most groups say the same."""
+    """Consensus over answers in several wordings; `agreeing`: most groups say the same.
+
+    Replaced groups choose their reply, the confidence in it, and whom they prefer in a runoff.
+    """
     setting = _setting(rng, agreeing)
-    replies = [rng.choice(["x y", "x y", "X", "three years"])] * (50 if agreeing else 9) + ["x"] * 3
-    replies += [
-        "y x",
-        "x z y",
-        "X",
-        "y",
-        "w",
-        "y w",
-        "right",
-        "q",
-        "3 years",
-        "three years",
-        "Three years",
-        "THREE years",
-        "I don't know",
-        None,
-        "",
-    ]
-    said = Memo(lambda _: rng.choice(replies))
+    many = [rng.choice(WORDINGS)] * 3 + [*WORDINGS]
+    replies = many * (7 if agreeing else 4) + ["Yoke", "Yoke", "yoke.", "Zulu", "right", "Xylo Yoke", "q"]
+    replies += ["I don't know", "I don't know", None, ""]
+    likeliest = rng.choice(["xylo", "yoke"])
+    said = Memo(
+        lambda _: Move(
+            rng.choice(replies),
+            is_sure=rng.random() < 0.8,
+            favours=likeliest if rng.random() < 0.7 else rng.choice(["xylo", "yoke", "zulu"]),
+        )
+    )
     settings = ConsensusSettings.of(
-        min_support=rng.choice([1, 2, 2, 3]),
+        min_support=rng.choice([1, 2, 2, 3, 3]),
         agreement=rng.choice(["plurality", "plurality", "majority"]),
-        disagreement="abstain",
+        unsure=rng.choice(["count", "count", "abstain"]),
+        disagreement=rng.choice(["tell", "abstain"]),
+        runoff=rng.choice(["auto", "auto", "auto", "never"]),
         prompts=BARE,
         quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
     )
+    can_score = rng.random() < 0.8
     quick: Any = _Quick(settings)
     quick.reader = _QuickReader(settings.reader)
-    references = ("x",)
+    references = ("Xylo",)
 
     def certify() -> tuple[Certification, ...]:
-        model = ScriptedModel(said.__getitem__)
+        model = ConsensusModel(said.__getitem__, can_score=can_score)
         question = _question(setting, references)
         plan = consensus_certification_plan(question, settings, same_batches=rng.random() < 0.3)
         return text_run("consensus", question, plan, model, setting["metric"], {}).run()
 
     def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
+        def move(prompt: Prompt) -> Move:
+            text = context_of(prompt)
+            return evil[text] if text in evil else said[text]  # type: ignore[return-value]
+
+        def perform(request: Request) -> Reply:
+            if isinstance(request, Ask):
+                return [MADE[move(prompt)] for prompt in request.prompts]
+            if isinstance(request, Score) and can_score:
+                return [move(prompt).scores(request.texts) for prompt in request.prompts]
+            return None
+
         try:
-            return driven(consensus_plan("q", groups, quick, rules=VoteRules()), text_performer(evil, said, {}))
+            return driven(consensus_plan("q", groups, quick, rules=VoteRules()), perform)
         except ModelError:
             return None
 
-    def first(groups: Sequence[PassageGroup], evil: dict[str, object]) -> str | None:
-        try:
-            return first_text(consensus_plan("q", groups, quick, rules=VoteRules()), text_performer(evil, said, {}))
-        except ModelError:
-            return None
+    return World(**setting, references=references, certify=certify, answer=answer, moves=CONSENSUS_MOVES)
 
-    return World(**setting, references=references, certify=certify, answer=answer, moves=CONSENSUS_MOVES, first=first)
+
+MADE = Memo(lambda move: move.response)
 
 
 CHOICES = ["right", "left", "up"]
@@ -378,7 +419,9 @@ def voting_world(rng: random.Random, *, agreeing: bool = False) -> World:
     """Majority voting; `agreeing`: most groups vote for the same option."""
     setting = _setting(rng, agreeing)
     said = Memo(lambda _: rng.choice(["A"] * (12 if agreeing else 7) + ["B", "B", "C", "I don't know", None]))
-    settings = VotingSettings.of(prompts=BARE_CHOICES, quorum=rng.choice([0.0, 0.3, 0.5, 0.7]))
+    settings = VotingSettings.of(
+        prompts=BARE_CHOICES, quorum=rng.choice([0.0, 0.3, 0.5, 0.7]), disagreement=rng.choice(["tell", "abstain"])
+    )
     quick: Any = _Quick(settings, vote_of=settings.vote_of)
     order = tuple(rng.sample(CHOICES, 3))
     references = ("right",)

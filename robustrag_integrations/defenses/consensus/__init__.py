@@ -15,6 +15,7 @@ from robustrag_integrations.defenses.shared_options import (
 )
 
 Unsure = Literal["count", "abstain"]
+Runoff = Literal["auto", "never"]
 Wording = Literal["model", "source"]
 
 
@@ -46,9 +47,9 @@ class ConsensusOptions(AbstentionOptions, DisagreementOptions, QuorumOptions, Cu
         Setting(0.5, "confidence from which the model is sure of a reply (replies/confidence.py)", least=0, most=1),
     ]
     runoff: Annotated[
-        bool | None,
+        Runoff | None,
         Setting(
-            True,
+            "auto",
             "a tie goes to the answer that more of the other sources find likelier, where the model can tell "
             "(LocalModel, servers with prompt_logprobs)",
         ),

@@ -106,7 +106,7 @@ class Outcome:
     def _wording_holds(self, votes: Votes, most: int, pending: int) -> Holding:
         """The shown wording stays ahead of the others, or level where it comes first; of a new one nothing is known."""
         written = [
-            own.text if (own := self.said[place]) is not None and own.key == self.count.winner else None
+            own.text if (own := self.said[place]) is not None and own.counts and own.key == self.count.winner else None
             for place in self.heard
         ]
         shown = np.array([form == self.text for form in written], np.int64)

@@ -159,7 +159,8 @@ def _scores(
 def _told(answer: RobustAnswer, outcome: Outcome) -> RobustAnswer:
     """Tell people who says what where there is no answer."""
     if outcome.count.tied:
-        tied = [d for d in answer.dissent if answer.groups[d.groups[0]].keywords[0] in outcome.count.tied]
+        keys = {group.index: group.keywords for group in answer.groups}
+        tied = [d for d in answer.dissent if keys[d.groups[0]][0] in outcome.count.tied]
         return answer.telling("Sources disagree", tied)
     if len(answer.dissent) == 1:
         return answer.telling("One source answers, and the model is unsure of it")

@@ -71,7 +71,7 @@ class ConsensusSettings:
             chosen_prompts(prompts, chosen_task),
             Quorum(given["quorum"]),
             given["disagreement"],
-            given["runoff"],
+            given["runoff"] == "auto",
             given["wording"] == "model",
         )
 
@@ -100,7 +100,7 @@ class ConsensusSettings:
             "agreement": self.rule.agreement,
             "quorum": self.quorum.share,
             "disagreement": self.disagreement,
-            "runoff": self.runoff,
+            "runoff": "auto" if self.runoff else "never",
             "wording": "model" if self.objects or (self.words and self.prompts.wording is not None) else "source",
             **self.reader.as_dict(),
         }

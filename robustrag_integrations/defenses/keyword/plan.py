@@ -78,7 +78,7 @@ def keyword_plan(
             return tally, -(pending > 0)
         return tally, min(tally.radius(pending), quorum.radius([r.response for r in readings], votes))
 
-    early = Early.of(rules, lambda readings: counted(readings)[1])
+    early: Early[frozenset[str]] | None = Early.of(rules, lambda readings: counted(readings)[1])
     prompts = settings.isolated_prompts(query, groups)
     readings = yield from ask_groups(groups, prompts, quorum, reader.read, early)
     responses = [reading.response for reading in readings]

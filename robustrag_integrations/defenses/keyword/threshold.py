@@ -90,22 +90,26 @@ class Threshold:
 
     def _stay(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> Holding:
         """Tell for each r whether all of these kept keywords stay."""
+        import numpy as np
+
         p, q = self._share(votes, pending)
         reached = votes.leasts(q * rows - p * answering, -p, most, pending) >= self.is_strict
         count = votes.leasts(rows, 0, most, pending)
         if self.beta is not None:
             reached |= count >= self.beta
-        holds: Holding = (reached & (count >= self.least)).all(axis=0)
+        holds: Holding = np.all(reached & (count >= self.least), axis=0)
         return holds
 
     def _stay_away(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> Holding:
         """Tell for each r whether all of these other keywords stay away."""
+        import numpy as np
+
         p, q = self._share(votes, pending)
         missed = votes.leasts(p * answering - q * rows, p - q, most, pending) >= (not self.is_strict)
         count = -votes.leasts(-rows, -1, most, pending)
         if self.beta is not None:
             missed &= count < self.beta
-        holds: Holding = (missed | (count < self.least)).all(axis=0)
+        holds: Holding = np.all(missed | (count < self.least), axis=0)
         return holds
 
     def _share(self, votes: Votes, pending: int) -> tuple[int, int]:

@@ -94,7 +94,8 @@ def voting_plan(
         reasoning_chars=sum(r.reasoning_chars for r in responses),
     )
     if settings.disagreement == "tell":
-        tied = [d for d in answer.dissent if answer.groups[d.groups[0]].choice in count.tied]
+        chosen = {group.index: group.choice for group in answer.groups}
+        tied = [d for d in answer.dissent if chosen[d.groups[0]] in count.tied]
         answer = answer.telling("Sources disagree", tied)
     yield Emit(answer.text)
     return answer

@@ -157,7 +157,9 @@ def test_budgets_of_tiers_hold() -> None:
             if not stays:
                 continue
             for places in itertools.combinations(range(len(tiers)), sum(budget.values())):
-                if all(sum(tiers[p] == tier for p in places) <= most for tier, most in budget.items()) and places:
+                if places and all(
+                    sum(tiers[p] == tier for p in places) == budget.get(tier, 0) for tier in ("in", "out")
+                ):
                     for moves in moves_of(world, len(places)):
                         assert world.attacked(places, moves).winner == count.winner
 

@@ -10,19 +10,27 @@ from typing import Any
 from robustrag_integrations import ConsensusAggregation, Passage
 from robustrag_integrations.answers.answer import RobustAnswer
 from tests.helpers.brute_force import same
-from tests.helpers.scripted import BARE, ScriptedModel
+from tests.helpers.scripted import BARE
+from tests.helpers.worlds import ConsensusModel, Move, shown
 
-# A capital letter is a copy of the small one that the model reads another way: in other words, or in another order.
-REPLIES = {"a": "x y", "A": "y x", "b": "X y", "B": "x Y", "d": "x y", "D": "", "e": "x y", "f": "x y z", "g": "z"}
-TEXTS = [*REPLIES]
+# A capital letter is a copy of the small one that the model words another way, or is unsure of.
+MOVES = {
+    "a": Move("Xylo"),
+    "A": Move("xylo."),
+    "b": Move("the Xylo"),
+    "B": Move("the Xylo", is_sure=False),
+    "d": Move("xylo"),
+    "D": Move(""),
+    "e": Move("Xylo"),
+    "f": Move("Xylo Yew"),
+    "g": Move("Zulu", favours="zulu"),
+}
+TEXTS = [*MOVES]
 AGREEING = [8, 1, 1, 1, 8, 0, 8, 1, 1]
 
 
 def ask(texts: Sequence[str], **rules: Any) -> RobustAnswer:
-    model = ScriptedModel(REPLIES)
-    made = ConsensusAggregation(
-        model, extractor=lambda text: set(text.lower().split()), prompts=BARE, quorum=0, **rules
-    )
+    made = ConsensusAggregation(ConsensusModel(MOVES.__getitem__), prompts=BARE, quorum=0, **rules)
     return made.answer("q", [Passage(text, source=f"s{i}") for i, text in enumerate(texts)])
 
 
@@ -38,32 +46,34 @@ def replaced(texts: Sequence[str], new: dict[int, str]) -> list[str]:
     return [new.get(place, text) for place, text in enumerate(texts)]
 
 
-def stays(seen: RobustAnswer, replaced: int, text: str) -> bool:
-    """Whether the answer is the promised one after so many votes were replaced: to the letter, or up to case."""
-    return text == seen.text if replaced <= seen.radius_verbatim else same(text, seen.text)
+def stays(seen: RobustAnswer, replaced: int, answer: RobustAnswer) -> bool:
+    """Whether the answer is the promised one after so many votes were replaced: to the letter, or by its key."""
+    return shown(answer) == seen.text if replaced <= (seen.radius_verbatim or 0) else same(shown(answer), seen.text)
 
 
 def test_a_copy_that_the_model_words_another_way_silences_nobody() -> None:
     clean = ["e", "e", "d", "a"]
-    assert (ask(clean, copies="one_vote").text, ask(clean, copies="one_vote").radius) == ("x, y", 1)
+    seen = ask(clean, copies="one_vote")
+    assert (seen.text, seen.radius) == ("Xylo", 1)
     attacked = ask(replaced(clean, {2: "A"}), copies="one_vote")
-    assert attacked.text == "x, y"
     assert [g.status for g in attacked.groups] == ["supports", "copy", "supports", "supports"]
 
 
 def test_no_attack_within_the_radius_changes_a_consensus_whose_copies_have_one_vote() -> None:
     rng, worlds = random.Random(1), 0
-    while worlds < 100:
+    for unsure in ["count", "abstain"] * 30:
         clean = rng.choices(TEXTS, AGREEING, k=rng.randint(6, 8))
-        seen = ask(clean, copies="one_vote")
+        seen = ask(clean, copies="one_vote", unsure=unsure)
         worlds += seen.radius > 0
         for new in attacks([1] * len(clean), seen.radius, 30, rng):
-            assert stays(seen, len(new), ask(replaced(clean, new), copies="one_vote").text), (clean, new)
+            answer = ask(replaced(clean, new), copies="one_vote", unsure=unsure)
+            assert stays(seen, len(new), answer), (clean, new)
+    assert worlds > 10
 
 
 def test_no_attack_within_the_radius_changes_a_consensus_of_weighted_groups() -> None:
     rng, worlds = random.Random(2), 0
-    while worlds < 100:
+    for _ in range(60):
         clean = rng.choices(TEXTS, AGREEING, k=rng.randint(4, 7))
         weights = {f"s{i}": rng.choice([1, 1, 2, 3, 5]) for i in range(len(clean))}
         seen = ask(clean, weights=weights)
@@ -71,9 +81,10 @@ def test_no_attack_within_the_radius_changes_a_consensus_of_weighted_groups() ->
         worlds += seen.radius > 0
         for new in attacks([*weights.values()], seen.radius, 20, rng):
             votes = sum(weights[f"s{place}"] for place in new)
-            assert stays(seen, votes, ask(replaced(clean, new), weights=weights).text), (clean, weights, new)
+            assert stays(seen, votes, ask(replaced(clean, new), weights=weights)), (clean, weights, new)
+    assert worlds > 20
 
 
 def test_a_groups_votes_are_replaced_together_or_not_at_all() -> None:
     trusted = ask(["d", "g", "g"], weights={"s0": 9}, min_support=1)
-    assert (trusted.text, trusted.radius) == ("x, y", 8)
+    assert (trusted.text, trusted.radius) == ("xylo", 8)

@@ -14,12 +14,12 @@ import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, RobustAnswer
 from robustrag_integrations.metrics import contains_answer
+from tests.helpers.brute_force import same
 
 PASSAGES = 10
 METHODS: dict[str, tuple[type[ConsensusAggregation] | type[KeywordAggregation], dict[str, Any]]] = {
     "consensus": (ConsensusAggregation, {}),
     "keyword": (KeywordAggregation, {"final": "never"}),
-    "relative": (KeywordAggregation, {"final": "never", "threshold": "relative"}),
 }
 
 
@@ -39,12 +39,10 @@ class Scores(NamedTuple):
 
 # At least so many, but of lies at most.
 FLOORS = {
-    ("0.5b", "consensus"): Scores(15, 10, 4, 14, 2, 0),
-    ("0.5b", "keyword"): Scores(10, 7, 4, 9, 0, 0),
-    ("0.5b", "relative"): Scores(17, 7, 3, 17, 2, 0),
-    ("1.5b", "consensus"): Scores(18, 13, 6, 17, 1, 3),
-    ("1.5b", "keyword"): Scores(16, 10, 6, 13, 4, 3),
-    ("1.5b", "relative"): Scores(19, 8, 2, 19, 1, 3),
+    ("0.5b", "consensus"): Scores(15, 8, 5, 13, 0, 0),
+    ("0.5b", "keyword"): Scores(17, 4, 0, 16, 3, 0),
+    ("1.5b", "consensus"): Scores(18, 11, 6, 16, 0, 3),
+    ("1.5b", "keyword"): Scores(25, 4, 0, 21, 10, 3),
 }
 
 
@@ -82,7 +80,7 @@ def test_recorded_replies_hold_their_floors(model: str, method: str) -> None:
             lies, sole_lies = lies + (planted.sole_source is None), sole_lies + (planted.sole_source is not None)
         if clean.radius >= 1 and not clean.abstained:  # and the radius holds: this is one of its attacks
             swapped = answer(method, row["question"], [row["planted"], *row["replies"][1:]])
-            assert swapped.text.casefold().strip(" .") == clean.text.casefold().strip(" .")
+            assert same(swapped.text, clean.text)
     found, floor = Scores(right, certified, certified_3, attacked, lies, sole_lies), FLOORS[model, method]
     assert all(have >= least for have, least in zip(found[:-2], floor[:-2], strict=True)), found
     assert found.lies <= floor.lies, found

@@ -31,7 +31,7 @@ def test_tune_chooses_on_half_of_the_recorded_questions_and_reports_on_the_rest(
     data.write_text("".join(json.dumps(question) + "\n" for question in listed))
     monkeypatch.chdir(tmp_path)
     model = f"python:{Path(replay.__file__)}:reply"
-    tried = ["--threshold", "relative", "--share", "0.5", "--min-support", "1"]
+    tried = ["--alpha", "0.3", "--beta", "3", "--min-support", "1"]
     arguments = ["--data", str(data), "--model", model, "--defense", "keyword", "consensus", *tried, "--final", "never"]
     assert main(["tune", *arguments, "--no-cache"]) == 0
     assert "30 questions that had no say" in capsys.readouterr().out

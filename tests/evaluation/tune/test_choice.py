@@ -51,8 +51,7 @@ def test_ties_go_to_fewer_calls_then_the_larger_radius_then_the_defaults() -> No
     assert choose([slow, quick], "certified") is quick
     wide = candidate(40, 20, radius=2.0)
     assert choose([quick, wide], "certified") is wide
-    name, value = next((n, v) for n, v in METHODS["keyword"].in_force({}).items() if not isinstance(v, str))
-    other = candidate(40, 20, **{name: value + 1})
+    other = candidate(40, 20, beta=7)
     assert choose([other, quick], "certified") is quick
     assert choose([quick, other], "certified") is quick
 

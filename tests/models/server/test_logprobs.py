@@ -14,6 +14,7 @@ import pytest
 pytest.importorskip("openai", reason="needs the extra openai")
 torch = pytest.importorskip("torch", reason="needs the extra local")
 
+
 from robustrag_integrations import LocalModel, OpenAIModel  # noqa: E402
 from robustrag_integrations.models.server.decoding import RemoteDecodingModel  # noqa: E402
 from robustrag_integrations.models.server.model import PROBE  # noqa: E402

@@ -1,0 +1,181 @@
+"""Every attack on small worlds of groups that are silent, sure or unsure: sole sources, runoffs and certificates."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.certification import Certification
+from robustrag_integrations.certification.certify import text_run
+from robustrag_integrations.certification.findings import Question
+from robustrag_integrations.defenses.consensus import certificate, outcome
+from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
+from robustrag_integrations.defenses.consensus.plan import consensus_plan
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.grouping.passages import Passage, PassageGroup
+from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.plans.requests import Ask, Reply, Request, Score
+from tests.helpers.brute_force import same
+from tests.helpers.scripted import BARE, context_of
+from tests.helpers.worlds import ConsensusModel, Move, driven, shown
+
+QUESTION = "Who q?"  # "q" is an echo
+LINK = "[Z](https://z.example)"
+SAYS = ("Xylo", "xylo.", "Yew", "Zulu", "q", LINK, "I don't know", None)
+MOVES = [*(Move(reply) for reply in SAYS), Move("Xylo", is_sure=False), Move("Yew", is_sure=False, favours="yew")]
+CLEAN = [*MOVES, Move("Xylo"), *[Move("I don't know")] * 8, Move("Yew", favours="yew")]
+METHODS = [
+    ConsensusSettings.of(prompts=BARE, quorum=0.0, min_support=least, agreement=agreement, unsure=counts)  # type: ignore[arg-type]
+    for least, agreement, counts in [
+        (1, "plurality", "count"),
+        (2, "plurality", "count"),
+        (2, "plurality", "abstain"),
+        (3, "majority", "count"),
+    ]
+]
+
+
+class Worlds:
+    """Groups that mostly keep silent, and what an attacker may have them say."""
+
+    def __init__(self, settings: Any, seed: str, *, weighted: bool = False) -> None:
+        self.rng, self.settings = random.Random(seed), settings
+        self.moves = [self.rng.choice(CLEAN) for _ in range(self.rng.randint(1, 4))]
+        weights = [self.rng.choice([1, 2, 3]) if weighted else 1 for _ in self.moves]
+        self.groups = [_group(number, weight) for number, weight in enumerate(weights)]
+
+    def answer(self, moves: Sequence[Move], groups: Sequence[PassageGroup]) -> RobustAnswer | None:
+        """The answer; None where all groups failed."""
+        made = {group.text: move for group, move in zip(groups, moves, strict=True)}
+
+        def perform(request: Request) -> Reply:
+            if isinstance(request, Ask):
+                return [made[context_of(prompt)].response for prompt in request.prompts]
+            if isinstance(request, Score):
+                return [made[context_of(prompt)].scores(request.texts) for prompt in request.prompts]
+            return None
+
+        try:
+            return driven(consensus_plan(QUESTION, groups, self.settings, rules=VoteRules()), perform)
+        except ModelError:
+            return None
+
+    def text(self, moves: Sequence[Move], groups: Sequence[PassageGroup]) -> str | None:
+        answer = self.answer(moves, groups)
+        return None if answer is None else shown(answer)
+
+    def attacks(self, radius: int) -> Iterator[list[Move]]:
+        """What all groups do after groups with so many votes in all were replaced."""
+        for size in range(1, len(self.groups) + 1):
+            for chosen in itertools.combinations(range(len(self.groups)), size):
+                if sum(self.groups[place].weight for place in chosen) <= radius:
+                    for new in itertools.product(MOVES, repeat=size):
+                        moves = list(self.moves)
+                        for place, move in zip(chosen, new, strict=True):
+                            moves[place] = move
+                        yield moves
+
+    def certificates(self, corrupted: int) -> Certification:
+        """Of the groups as they are, beside which so many passages are put."""
+        made = {group.text: move for group, move in zip(self.groups, self.moves, strict=True)}
+        question = Question.of(
+            QUESTION,
+            [group.passages[0] for group in self.groups],
+            ("Xylo",),
+            "metric",
+            [corrupted],
+            group_by="passage",
+            top_k=len(self.groups) + corrupted,
+        )
+        plan = consensus_certification_plan(question, self.settings)
+        return text_run("method", question, plan, ConsensusModel(made.__getitem__), lambda *_: 1.0, {}).run()[0]
+
+
+def _group(number: int, weight: int = 1) -> PassageGroup:
+    return PassageGroup(number, (Passage(f"p{number}", id=f"p{number}", source=f"s{number}"),), weight=weight)
+
+
+def radius_violations(settings: Any, worlds: int, *, weighted: bool) -> tuple[list[Any], int, int]:
+    """Attacks within the radius that change the answer; how many there were; and how many answers were sole ones."""
+    broken, tried, alone = [], 0, 0
+    for seed in range(worlds):
+        world = Worlds(settings, f"{settings.as_dict()}/{weighted}/{seed}", weighted=weighted)
+        clean = world.answer(world.moves, world.groups)
+        if clean is None:
+            continue
+        alone += clean.sole_source is not None
+        for moves in world.attacks(clean.radius):
+            tried += 1
+            text = world.text(moves, world.groups)
+            if text is None or not same(text, clean.text):
+                broken.append((settings.as_dict(), world.moves, clean.radius, moves, clean.text, text))
+    return broken, tried, alone
+
+
+def certificate_violations(settings: Any, worlds: int) -> tuple[list[Any], int, int]:
+    """Attacks outside R; how many there were; and how many certificates are bounded."""
+    broken, tried, bounded = [], 0, 0
+    for seed in range(worlds):
+        world = Worlds(settings, f"{settings.as_dict()}/{seed}")
+        for corrupted in (0, 1, 2):
+            found = world.certificates(corrupted)
+            if not found.complete:
+                continue
+            bounded += corrupted > 0
+            texts = {response.text for response in found.responses}
+            for new in itertools.product(MOVES, repeat=corrupted):
+                tried += 1
+                added = [_group(9 + number) for number in range(corrupted)]
+                text = world.text([*world.moves, *new], [*world.groups, *added])
+                if text not in texts:
+                    broken.append((settings.as_dict(), world.moves, new, texts, text))
+    return broken, tried, bounded
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_no_attack_within_the_radius_changes_an_answer(weighted: bool) -> None:
+    found = [radius_violations(settings, 60 if weighted else 250, weighted=weighted) for settings in METHODS]
+    assert [broken for broken, _, _ in found if broken] == []
+    assert sum(tried for _, tried, _ in found) > 150
+    assert sum(alone for _, _, alone in found) > 40
+
+
+def test_no_attack_causes_a_text_outside_the_certificate() -> None:
+    found = [certificate_violations(settings, 200) for settings in METHODS]
+    assert [broken for broken, _, _ in found if broken] == []
+    assert sum(tried for _, tried, _ in found) > 300
+    assert sum(bounded for _, _, bounded in found) > 10
+
+
+def test_a_sole_source_that_is_taken_for_an_agreed_answer_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outcome.Outcome, "radius", lambda self, pending=0, verbatim=False: 1 if self.text else 0)
+    assert any(radius_violations(settings, 40, weighted=False)[0] for settings in METHODS)
+
+
+def test_a_certificate_that_forgets_the_only_source_heard_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = certificate.possible_texts
+
+    def mistaken(readings: Any, corrupted: int, settings: Any) -> set[str]:
+        try:
+            return real(readings, corrupted, settings)
+        except certificate.Unbounded:
+            return {certificate.ABSTENTION}
+
+    monkeypatch.setattr(certificate, "possible_texts", mistaken)
+    assert any(certificate_violations(settings, 20)[0] for settings in METHODS)
+
+
+def test_a_certificate_that_forgets_the_runoff_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificate, "possible_winners", lambda *_: (set(), True, False))
+    real = ConsensusSettings.of(prompts=BARE, quorum=0.0)
+    world = Worlds(real, "runoff")
+    world.moves = [Move("Xylo"), Move("Xylo"), Move("Yew", favours="yew"), Move("Yew", favours="yew"), Move("Zulu")]
+    world.groups = [_group(number) for number in range(5)]
+    assert world.text(world.moves, world.groups) == "Xylo"
+    assert {response.text for response in world.certificates(0).responses} == {"I don't know", "Xylo", "Yew"}

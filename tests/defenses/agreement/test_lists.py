@@ -1,0 +1,110 @@
+"""Lists: which lines are items, which items are shown, and how long they stay."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import CallableModel, ConsensusAggregation, Passage
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.defenses.agreement.lists import CountedList, Items, items_of
+
+
+def ask(replies: Sequence[str], **settings: Any) -> RobustAnswer:
+    def model(prompt: str) -> str:
+        return next(reply for i, reply in enumerate(replies) if f"passage {i}." in prompt)
+
+    passages = [Passage(f"passage {i}.", source=f"{i}.example") for i in range(len(replies))]
+    defense = ConsensusAggregation(CallableModel(model, samples=False), task="list", **settings)
+    return defense.answer("Which towns lie on the Lenn?", passages)
+
+
+@pytest.mark.parametrize(
+    ("reply", "items"),
+    [
+        ("- Kelford\n* Ashby\n3. Marrow\n(4) Dunholt", ["Kelford", "Ashby", "Marrow", "Dunholt"]),
+        ("These are the towns:\n\nKelford\nkelford.", ["Kelford"]),
+        ("<think>Ashby?</think>\nKelford", ["Kelford"]),
+        ("3.5 mg\n5 mg\n5 g", ["3.5 mg", "5 mg", "5 g"]),
+        ("-\n***\n", []),
+        ("x" * 501, []),
+    ],
+)
+def test_each_line_is_an_item_once(reply: str, items: list[str]) -> None:
+    assert [form for _, form in items_of(reply)] == items
+
+
+def test_an_item_is_shown_where_more_than_half_of_those_that_list_anything_give_it() -> None:
+    replies = ["Kelford\nAshby", "Kelford\nAshby", "kelford\nMarrow", "Kelford", "I don't know", "Dunholt"]
+    answer = ask(replies)
+    assert (answer.text, answer.radius) == ("Kelford", 0)  # one group more brings Ashby in
+    [claim] = answer.claims
+    assert (claim.support, claim.radius, claim.groups) == (4, 1, (0, 1, 2, 3))
+    assert claim.origins == ("0.example", "1.example", "2.example", "3.example")
+    assert [(c["text"], c["support"], c["radius"]) for c in answer.evidence["left_out"]] == [
+        ("Ashby", 2, None),
+        ("Dunholt", 1, None),
+        ("Marrow", 1, None),
+    ]
+    assert [g.status for g in answer.groups] == ["supports"] * 4 + ["abstained", "differs"]
+    assert RobustAnswer.from_dict(answer.to_dict()) == answer
+
+
+def test_the_commonest_wording_is_shown() -> None:
+    answer = ask(["kelford", "Kelford", "Kelford", "KELFORD"])
+    assert answer.text == "Kelford"
+    assert answer.radius_verbatim <= answer.radius  # type: ignore[operator]
+
+
+def test_what_no_two_give_is_no_answer_and_people_are_told() -> None:
+    answer = ask(["Kelford", "Ashby"])
+    assert (answer.abstained, answer.radius) == (True, 0)
+    assert answer.text == "Sources agree on no item: Kelford (0.example); Ashby (1.example)"
+    assert answer.for_prompt().text == "I don't know"
+    assert ask(["Kelford", "Ashby"], disagreement="abstain").text == "I don't know"
+    assert ask(["Kelford", "I don't know"]).abstained
+    assert ask(["Kelford", "I don't know"], min_support=1).text == "Kelford"
+
+
+def test_votes_copies_and_early_decisions_count_items_too() -> None:
+    weighed = ask(["Kelford", "Ashby", "Ashby"], weights={"0.example": 3})
+    assert (weighed.text, weighed.claims[0].support) == ("Kelford", 3)
+    early = ask(["Kelford"] * 6, stop_when_decided=True, wave_size=1)
+    assert (early.text, early.evidence["decided_after"]) == ("Kelford", 4)
+
+
+MOVES: list[Items | None] = [
+    None,
+    *(tuple((key, key) for key in keys) for keys in ("a", "b", "z", "ab", "az", "abz")),
+]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_radius_is_exact_against_every_attack(weighted: bool) -> None:
+    rng, attacks, promised = random.Random(7), 0, 0
+    for _ in range(80):
+        said = [rng.choice([*MOVES[:5], MOVES[1], MOVES[1], MOVES[4]]) for _ in range(rng.randint(1, 5))]
+        weights = [rng.choice([1, 2, 3]) if weighted else 1 for _ in said]
+        made = CountedList(tuple(said), tuple(weights), rng.choice([1, 2, 2, 3]))
+        broken = sum(weights) + 1
+        for size in range(1, min(len(said), 3) + 1):
+            for chosen in itertools.combinations(range(len(said)), size):
+                for moves in itertools.product(MOVES, repeat=size):
+                    attacks += 1
+                    new = dict(zip(chosen, moves, strict=True))
+                    other = CountedList(
+                        tuple(new.get(i, own) for i, own in enumerate(said)), made.weights, made.min_support
+                    )
+                    if [*other.shown] != [*made.shown]:
+                        broken = min(broken, sum(weights[i] for i in chosen))
+        radius = made.radius()
+        assert radius < broken, (said, weights, made.min_support)
+        if not weighted and broken <= 3:
+            assert radius == broken - 1, (said, made.min_support)
+        promised += radius > 0
+    assert attacks > 10_000
+    assert promised > 5

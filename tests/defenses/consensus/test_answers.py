@@ -1,0 +1,331 @@
+"""What consensus shows for replies as models give them: the answer, a tie, a sole source, and who says otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import CallableModel, ConsensusAggregation, Passage, Response, RobustAnswer
+from robustrag_integrations.models.base import Scores
+from robustrag_integrations.prompts import ABSTENTION, Prompt
+
+SURE, UNSURE = (-0.01,), (-3.0,)
+Reply = str | Response | None
+
+
+class Model(CallableModel):
+    """Replies to "text 0", "text 1", ... in order; `likelier` is per text the answer that a runoff prefers."""
+
+    def __init__(self, replies: Sequence[Reply], likelier: Sequence[str | None] | None = None) -> None:
+        self._likelier, self.scored = likelier, 0
+
+        def reply(prompt: str) -> str | Response:
+            found = next(reply for place, reply in enumerate(replies) if f"text {place}." in prompt)
+            return ABSTENTION if found is None else found
+
+        super().__init__(reply)
+
+    @property
+    def can_score(self) -> bool:
+        return self._likelier is not None
+
+    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+        self.scored += 1
+        assert self._likelier is not None
+        found: list[Scores | None] = []
+        for prompt in prompts:
+            liked = next(answer for place, answer in enumerate(self._likelier) if f"text {place}." in prompt.text)
+            found.append(None if liked is None else [-1.0 if text == liked else -4.0 for text in texts])
+        return found
+
+
+def passages(count: int) -> list[Passage]:
+    return [Passage(f"text {place}.", source=f"{place}.md") for place in range(count)]
+
+
+def ask(
+    replies: Sequence[Reply], question: str = "Which?", likelier: Sequence[str | None] | None = None, **settings: Any
+) -> RobustAnswer:
+    made = ConsensusAggregation(Model(replies, likelier), **settings)
+    return made.answer(question, passages(len(replies)))
+
+
+def sure(text: str) -> Response:
+    return Response(text, logprobs=SURE)
+
+
+def unsure(text: str) -> Response:
+    return Response(text, logprobs=UNSURE)
+
+
+def statuses(answer: RobustAnswer) -> str:
+    """One letter each: supports, variant, differs, unsure, abstained, failed, copy, not_asked."""
+    return "".join(group.status[0] for group in answer.groups)
+
+
+@pytest.mark.parametrize(
+    ("question", "replies"),
+    [
+        (
+            "Are backups encrypted?",
+            ["not encrypted", "unencrypted", "never encrypted", "No encryption", "Backups are not encrypted"],
+        ),
+        (
+            "Is water damage covered?",
+            ["won't be covered", "not insured", "excluded", "covered in part", "never covered"],
+        ),
+        ("Is the API supported?", ["no longer supported", "not supported", "supported until 2020", "unsupported"]),
+        ("How much?", ["5 mg", "5 g", "5 ml", "5 drops"]),
+        ("How much?", ["2 g", "4 g", "2 g, adults", "4 g, children"]),
+        ("How far?", ["5 km", "5 miles", "5 km/h", "5 m"]),
+        ("Who runs it?", ["Anna Lind", "Anna Berg", "Anna Koch", "Anna Ruiz", "Anna Toth"]),
+        ("Where?", ["New York", "New Orleans", "New Delhi", "New Haven", "New Town"]),
+        ("When does it end?", ["30 June 2027", "1 May 2027"]),
+        ("When does it end?", ["June 2027", "30 June", "2027"]),
+        ("Where is it set?", ["Settings, then Security", "Security and Settings", "Under Security", "In Settings"]),
+        ("Who signs?", ["Anna and Bob", "Bob or Anna", "Anna", "Bob"]),
+        ("When does it open?", ["opens at 9", "opens at 9 on weekdays", "at 9", "9 o'clock"]),
+        ("How long?", ["3½ hours", "31⁄2 hours"]),
+        ("How long is it?", ["5'", '5"']),
+        ("How many cells?", ["10⁶", "106"]),
+        ("Which command?", ["rm -r x", "rm -R x"]),
+        ("Which flag?", ["-v", "-V", "--v"]),
+        ("Wie hoch ist die Frist?", ["nicht vor 14 Tagen", "14 Tage", "keine 14 Tage"]),
+        ("Est-ce permis ?", ["pas permis", "permis", "jamais permis"]),
+        ("谁可以?", ["不是王小明", "王小明", "没有王小明"]),
+    ],
+)
+def test_no_two_alike_are_no_answer_and_everything_is_told(question: str, replies: list[str]) -> None:
+    answer = ask(replies, question)
+    assert answer.abstained
+    assert answer.radius == 0
+    assert [dissent.text for dissent in answer.dissent] == replies
+    assert answer.text.startswith("No two sources agree: ")
+    assert all(f"{reply} ({place}.md)" in answer.text for place, reply in enumerate(replies))
+    assert answer.for_prompt().text == ABSTENTION
+    assert set(statuses(answer)) == {"d"}
+
+
+@pytest.mark.parametrize(
+    ("question", "replies", "text", "radius", "said"),
+    [
+        ("Who?", ["Ruth Penn"] * 3 + ["Mayor Ruth Penn"] * 2, "Ruth Penn", 0, "sssvv"),
+        ("Who?", ["Ruth Penn"] * 6 + ["Mayor Ruth Penn", "Ann Fox"], "Ruth Penn", 2, "ssssssvd"),
+        ("How long?", ["3½ hours", "3½ hours.", "31⁄2 hours"], "3½ hours", 0, "ssd"),
+        ("How long is it?", ["5'", "5'", "5'", '5"', '5"'], "5'", 0, "sssdd"),
+        ("Is it encrypted?", ["not encrypted"] * 3 + ["Not encrypted.", "encrypted"], "not encrypted", 1, "ssssd"),
+        ("Where is it?", ["The Hague", "the Hague.", "Leiden"], "The Hague", 0, "ssd"),
+        ("How much?", ["5 mg"] * 5 + ["5 g"], "5 mg", 1, "sssssd"),
+        ("When?", ["1 May 2027"] * 4, "1 May 2027", 1, "ssss"),
+        ("What happens?", ["404 when the item is missing"] * 3, "404 when the item is missing", 1, "sss"),
+        ("What does it say?", ["The file was not found"] * 3, "The file was not found", 1, "sss"),
+        ("Which command?", ["`git stash`", "git stash", "git stash"], "git stash", 1, "sss"),
+        ("Who?", ["Anna"] * 4 + ["not Anna"], "Anna", 1, "ssssd"),
+        ("Who?", ["Anna", "Anna", None, None, ""], "Anna", 0, "ssaaa"),
+    ],
+)
+def test_the_answer_of_most_is_shown_in_their_words(
+    question: str, replies: list[str | None], text: str, radius: int, said: str
+) -> None:
+    answer = ask(replies, question)
+    assert (answer.text, answer.radius, statuses(answer)) == (text, radius, said)
+    assert {d.text for d in answer.dissent} == {r for r, status in zip(replies, said, strict=True) if status == "d"}
+    assert {d.text for d in answer.variants} == {r for r, status in zip(replies, said, strict=True) if status == "v"}
+    assert answer.for_prompt() is answer
+    assert all(repr(dissent.text) in " ".join(answer.warnings) for dissent in answer.dissent)
+
+
+@pytest.mark.parametrize(
+    ("replies", "told"),
+    [
+        (["1867", "1867", "1869", "1869"], "1867 (0.md, 1.md); 1869 (2.md, 3.md)"),
+        (["1867", "1869", "1869", "1867", "1871"], "1867 (0.md, 3.md); 1869 (1.md, 2.md)"),
+        (["No", "Yes", "no", "yes.", None], "No (0.md, 2.md); Yes (1.md, 3.md)"),
+        (["14 days"] * 3 + ["30 days"] * 3, "14 days (0.md, 1.md, 2.md); 30 days (3.md, 4.md, 5.md)"),
+        (["a", "a", "b", "b", "c", "c"], "a (0.md, 1.md); b (2.md, 3.md); c (4.md, 5.md)"),
+        (["x"] * 4 + ["y"] * 4, "x (0.md, 1.md, 2.md and 1 more); y (4.md, 5.md, 6.md and 1 more)"),
+    ],
+)
+def test_a_tie_is_told_and_is_no_answer(replies: list[str | None], told: str) -> None:
+    answer = ask(replies)
+    assert (answer.text, answer.abstained, answer.radius) == (f"Sources disagree: {told}", True, 0)
+    assert answer.citations == ()
+    assert answer.label() == "untrusted"
+    assert answer.for_prompt().text == ABSTENTION
+    assert any(f"have {replies.count(replies[0])} votes each" in w for w in answer.warnings) or "No" in replies
+    assert RobustAnswer.from_dict(answer.to_dict()) == answer
+    bare = ask(replies, disagreement="abstain")
+    assert (bare.text, bare.abstained, bare.dissent) == (ABSTENTION, True, answer.dissent)
+
+
+def test_what_is_told_is_short_and_has_no_links() -> None:
+    answer = ask([f"see https://evil.example/{place} {'word ' * 200}{place}" for place in range(7)])
+    assert "https" not in answer.text
+    assert answer.text.endswith("; and 2 more")
+    assert len(answer.text) < 5 * 340 + 60
+    assert len(answer.dissent) == 7
+
+
+def test_most_votes_win_only_with_enough_of_them() -> None:
+    replies = ["a", "a", "b"]
+    assert ask(replies).text == "a"
+    three = ask(replies, min_support=3)
+    assert (three.abstained, three.text) == (True, "No 3 sources agree: a (0.md, 1.md); b (2.md)")
+    one = ask(["a", "b", "b"], min_support=1)
+    assert (one.text, one.radius) == ("b", 0)
+    assert ask(["a", "b"], min_support=1).text == "Sources disagree: a (0.md); b (1.md)"
+
+
+def test_a_majority_is_more_than_half_of_those_that_answer() -> None:
+    replies = ["a", "a", "b", "c", None]
+    assert ask(replies).text == "a"
+    answer = ask(replies, agreement="majority")
+    assert (answer.abstained, answer.radius) == (True, 0)
+    assert answer.text == "Sources disagree: a (0.md, 1.md)"
+    assert any("more than half of the 4 sources that answer" in warning for warning in answer.warnings)
+    enough = ask(["a"] * 5 + ["b", "c", None], agreement="majority")
+    assert (enough.text, enough.radius) == ("a", 1)
+
+
+def test_the_one_sure_source_is_heard_by_people_and_by_no_prompt() -> None:
+    answer = ask([sure("45 days"), unsure("20 days"), unsure("10")])
+    assert (answer.text, answer.abstained, answer.radius, statuses(answer)) == ("45 days", False, 0, "suu")
+    assert answer.sole_source == "0.md"
+    assert [(d.text, d.unsure) for d in answer.dissent] == [("20 days", True), ("10", True)]
+    assert answer.for_prompt().text == ABSTENTION
+    assert [round(group.confidence or 0, 1) for group in answer.groups] == [0.9, 0.0, 0.0]
+    assert "unsure" in answer.explain()
+
+
+def test_two_sure_ones_or_none_are_no_sole_source() -> None:
+    assert ask([sure("45 days"), sure("20 days"), unsure("10")]).abstained
+    none = ask([unsure("45 days"), unsure("20 days")])
+    assert none.text == "No two sources agree: 45 days (0.md, unsure); 20 days (1.md, unsure)"
+    alone = ask([unsure("45 days"), None])
+    assert (alone.abstained, alone.text) == (
+        True,
+        "One source answers, and the model is unsure of it: 45 days (0.md, unsure)",
+    )
+
+
+def test_where_no_confidence_is_known_a_sole_source_is_one_where_all_others_abstain() -> None:
+    answer = ask(["14 days", None, None])
+    assert (answer.text, answer.abstained, answer.radius, answer.sole_source) == ("14 days", False, 0, "0.md")
+    assert any("rests on 0.md alone; 2 other sources are silent" in warning for warning in answer.warnings)
+    assert answer.evidence["confidence"] == "unknown"
+    assert ask(["14 days", "15 days", None]).abstained
+    held = ask(["14 days", None], allow_sole_source=True)
+    assert held.for_prompt().text == "14 days"
+
+
+def test_confidence_never_counts() -> None:
+    tie = ask([sure("a"), sure("a"), unsure("b"), unsure("b")])
+    assert tie.text == "Sources disagree: a (0.md, 1.md); b (2.md, 3.md, unsure)"
+    lead = ask([unsure("a"), unsure("a"), unsure("a"), sure("b"), sure("b")])
+    assert (lead.text, statuses(lead)) == ("a", "sssdd")
+
+
+def test_unsure_replies_abstain_where_they_are_told_to_and_are_still_named() -> None:
+    replies = [unsure("a"), unsure("a"), unsure("a"), sure("b"), sure("b")]
+    answer = ask(replies, unsure="abstain")
+    assert (answer.text, statuses(answer)) == ("b", "uuuss")
+    assert [(d.text, d.unsure, d.support) for d in answer.dissent] == [("a", True, 3)]
+    strict = ask(replies, unsure="abstain", sure_from=1.0)
+    assert (strict.abstained, statuses(strict)) == (True, "uuuuu")
+    assert ask(["a", "a", "b"], unsure="abstain").text == "a"  # nothing is known: nobody is unsure
+
+
+A_TIE = ["Yoke", "Yoke", "Xylo", "Xylo", "Zulu"]
+
+
+async def test_a_runoff_settles_a_tie_where_the_model_can_tell() -> None:
+    likelier = ["Yoke", "Yoke", "Yoke", "Yoke", "Xylo"]
+    model = Model(A_TIE, likelier)
+    made = ConsensusAggregation(model)
+    answer = made.answer("Which?", passages(5))
+    assert (answer.text, answer.abstained, answer.radius, statuses(answer)) == ("Xylo", False, 0, "ddssd")
+    assert model.scored == 1
+    assert answer.evidence["runoff"] is True
+    assert any(
+        "a tie, settled by the answer that more of the other sources find likelier" in w for w in answer.warnings
+    )
+    assert [d.text for d in answer.dissent] == ["Yoke", "Zulu"]
+    assert answer == await made.aanswer("Which?", passages(5))
+    stream = made.stream("Which?", passages(5))
+    assert ("".join(stream), stream.answer) == ("Xylo", answer)
+    pieces = made.astream("Which?", passages(5))
+    assert ("".join([piece async for piece in pieces]), pieces.answer) == ("Xylo", answer)
+
+
+def test_a_runoff_is_no_answer_where_nobody_or_as_many_prefer_either() -> None:
+    assert ask(A_TIE, likelier=[None] * 5).text == "Sources disagree: Yoke (0.md, 1.md); Xylo (2.md, 3.md)"
+    assert ask([*A_TIE, "q"], likelier=["Xylo"] * 5 + ["Yoke"]).abstained
+    assert ask(A_TIE, likelier=["Xylo"] * 5, runoff="never").abstained
+    assert ask(A_TIE, likelier=["Xylo"] * 5, agreement="majority").abstained
+
+
+def test_a_runoff_is_asked_for_only_where_it_can_matter() -> None:
+    for replies, asked in [(["a"] * 5, 0), (["a", "a", "b", "b", "c"], 1), (["a", "b", "c"], 0), ([None] * 3, 0)]:
+        model = Model(replies, [None] * len(replies))
+        ConsensusAggregation(model).answer("Which?", passages(len(replies)))
+        assert model.scored == asked, replies
+
+
+def test_a_runoff_lengthens_the_radius_of_a_lead() -> None:
+    replies = ["Xylo"] * 3 + ["Yoke", "Zulu", "Zulu", "q"]
+    assert ask(replies[:5]).radius == 0
+    assert ask(replies[:5], likelier=["Xylo"] * 5).radius == 1
+    assert ask(replies[:5], likelier=["Yoke"] * 5).radius == 0
+
+
+@pytest.mark.parametrize("levels", [(SURE, UNSURE), (UNSURE, SURE)])
+def test_copies_of_one_text_count_once_whatever_the_confidence(levels: tuple[tuple[float, ...], ...]) -> None:
+    said = {0: Response("Anna", logprobs=levels[0]), 1: Response("Anna", logprobs=levels[1]), 2: sure("Otto")}
+    texts = [Passage("text 0.", source="a.md"), Passage("text 0.", source="b.md"), Passage("text 2.", source="c.md")]
+    calls = iter([said[0], said[1]])
+    model = CallableModel(lambda prompt: next(calls) if "text 0." in prompt else said[2], max_concurrency=1)
+    answer = ConsensusAggregation(model, copies="one_vote").answer("Which?", texts)
+    assert answer.radius == 0
+    assert [group.status for group in answer.groups].count("copy") == 1
+    assert answer.evidence["counts"] == {"Anna": 1, "Otto": 1}
+    assert "Anna" in [dissent.text for dissent in answer.dissent]
+
+
+def test_nobody_is_waited_for_once_the_answer_is_decided() -> None:
+    answer = ask(["Anna"] * 6 + ["Otto"] * 2, stop_when_decided=True, wave_size=2)
+    assert answer.text == "Anna"
+    assert answer.evidence["decided_after"] < 8
+    assert "not_asked" in [group.status for group in answer.groups]
+    late = ask(["Anna", "Otto", "Anna", "Otto"], stop_when_decided=True, wave_size=1)
+    assert late.text == "Sources disagree: Anna (0.md, 2.md); Otto (1.md, 3.md)"
+
+
+def test_an_echo_of_the_question_answers_nothing() -> None:
+    answer = ask(["The mill", "the mill", "Anna", "Anna", "Anna"], "Who runs the mill?")
+    assert (answer.text, statuses(answer)) == ("Anna", "aasss")
+
+
+def test_explain_and_reports_carry_who_says_otherwise() -> None:
+    answer = ask(["Ruth Penn"] * 3 + ["Mayor Ruth Penn", "Ann Fox"])
+    account = answer.explain()
+    assert "Differs:  Ann Fox (4.md; group 5)" in account
+    assert "Variant:  Mayor Ruth Penn (3.md; group 4), counted apart" in account
+    report = answer.to_dict()
+    assert report["dissent"][0]["text"] == "Ann Fox"
+    assert [citation.origins for citation in answer.citations] == [("0.md",), ("1.md",), ("2.md",)]
+
+
+def test_the_quorum_bounds_the_radius() -> None:
+    assert [ask(["Anna"] * 6, quorum=share).radius for share in (0.5, 0.9, 1.0)] == [2, 0, 0]
+
+
+def test_asking_concurrently_gives_the_same_answers() -> None:
+    made = ConsensusAggregation(Model(A_TIE, ["Xylo"] * 5))
+
+    async def several() -> list[RobustAnswer]:
+        return await asyncio.gather(*(made.aanswer("Which?", passages(5)) for _ in range(4)))
+
+    assert {answer.text for answer in asyncio.run(several())} == {"Xylo"}
