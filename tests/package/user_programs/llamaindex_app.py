@@ -32,7 +32,7 @@ class City(BaseModel):
 llm = MockLLM()
 index = VectorStoreIndex.from_documents([Document(text="Paris")], embed_model=MockEmbedding(embed_dim=8))
 synthesizer = RobustRAGSynthesizer(
-    llm=llm, aggregation="keyword", threshold="absolute", alpha=0.3, beta=3, group_by=lambda node: node.node.node_id
+    llm=llm, aggregation="keyword", alpha=0.3, beta=3, group_by=lambda node: node.node.node_id
 )
 engine = index.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=10)
 response = engine.query("Who won?")
