@@ -60,7 +60,7 @@ class HopWorld:
             [
                 lambda: ConsensusAggregation(model, min_support=rng.choice([1, 2]), **rules),
                 lambda: KeywordAggregation(model, alpha=rng.choice([0.3, 0.5]), beta=rng.choice([2, 4]), **rules),
-                lambda: KeywordAggregation(model, share=0.5, final=rng.choice(["auto", "never"]), **rules),
+                lambda: KeywordAggregation(model, alpha=0.5, beta=9, final="never", **rules),
             ]
         )()
         names: list[Origin] = [*"abcdef"[: rng.choice([3, 4, 5, 6])], *rng.choice([[], [], [None]])]
