@@ -91,6 +91,15 @@ def test_a_hop_that_abstains_ends_the_run_and_says_why() -> None:
     assert run({"Which company makes Tarsk?": ["x"] * 2}, min_radius=1).abstained
 
 
+def test_a_tie_ends_a_hop_and_is_told_of_the_last_one() -> None:
+    tie = ["Brezar Works", "Brezar Works", "Kilon Mills", "Kilon Mills"]
+    first = run({"Which company makes Tarsk?": tie})
+    assert (first.text, first.abstained, len(first.hops)) == ("I don't know", True, 1)
+    assert "hop 1: no answer: 2 answers have 2 votes each" in first.warnings
+    last = run({**TOLD, "Who founded Brezar Works?": ["Ada Lind", "Ada Lind", "Eve Moor", "Eve Moor"]})
+    assert (last.text, last.abstained) == ("Sources disagree: Ada Lind (a, b); Eve Moor (c, d)", True)
+
+
 def test_the_words_of_a_single_source_do_not_go_on_unless_allowed() -> None:
     told = {"q": ["Brezar Works", "I don't know", "I don't know"], "about Brezar Works": ["x", "I don't know"]}
     held = MultiHop(lambda q: answered(told[q], q), ["q", "about {1}"]).answer("q")
