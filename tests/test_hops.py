@@ -235,7 +235,7 @@ def test_keys_hold_every_agreed_word_and_final_replies_to_the_letter() -> None:
     assert answer_key(agreed.answer("q", passages)) == "brezar, kilon, kilon pemel, pemel"
     assert answer_key(RobustAnswer("The Star, of Kinas.", 1, False, "q", "decoding")) == "star, of kinas"
     listed = ConsensusAggregation(CallableModel(lambda p: "Kilon\nBrezar"), task="list")
-    assert answer_key(listed.answer("Which?", passages)) == "kilon, brezar"
+    assert answer_key(listed.answer("Which?", passages)) == "brezar, kilon"
     assert as_name("star of kinas, 5 mw") == "Star of Kinas, 5 mw"
 
 
