@@ -18,7 +18,7 @@ from robustrag_integrations.hops import MultiHop, MultiHopAnswer, answer_key
 from tests.helpers.scripted import BARE, ScriptedModel
 from tests.helpers.worlds import Memo
 
-MOVES = ["x", "Y", "y x", "z", "I don't know", "fail"]
+MOVES = ["xylo", "Yoke", "yoke xylo", "zulu", "I don't know", "fail"]
 TEMPLATES = (("q", "about {1}"), ("q", "Who is {1}?"), ("q", "about {1}", "of {2} by {1}"), ("q", "about {0} and {1}"))
 MOST_ATTACKS = 300  # of one world; more are drawn among
 
@@ -42,9 +42,13 @@ class HopWorld:
 
     def __post_init__(self) -> None:
         rng = self.rng
-        truth = Memo(lambda question: rng.choice(["x", "y", "x y"]))
-        spelled = {"x": ["x", "X", "x.", "x"], "y": ["Y", "y"], "x y": ["X Y", "x y", "x  y!"]}
-        other = ["x", "y", "z", "y x", "I don't know", "fail", ""]
+        truth = Memo(lambda question: rng.choice(["xylo", "yoke", "xylo yoke"]))
+        spelled = {
+            "xylo": ["xylo", "Xylo", "xylo.", "xylo"],
+            "yoke": ["Yoke", "yoke"],
+            "xylo yoke": ["Xylo Yoke", "xylo yoke", "the xylo  yoke."],
+        }
+        other = ["xylo", "yoke", "zulu", "yoke xylo", "I don't know", "fail", ""]
         self.told = Memo(
             lambda place: rng.choice(spelled[truth[place[1]]]) if rng.random() < 0.85 else rng.choice(other)
         )
