@@ -58,7 +58,7 @@ Ask: TypeAlias = Callable[[str], Report | Awaitable[Report]]
 Decompose: TypeAlias = Callable[[str], Iterable[str]]
 
 _SLOT = re.compile(r"\{(\d{1,3})\}")
-_LOWER = frozenset(("a", "an", "and", "at", "by", "de", "for", "in", "la", "of", "on", "or", "the", "to", "van", "von"))
+_LONGEST_KEPT = 3  # letters of a word whose case a key keeps, but for the first word's first letter
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class MultiHop:
             `decomposed_by(model)`. `{1}` stands for the answer to the first, `{0}` for the user's question. The
             function must not look at passages.
         written: the way in which a key is written into a question; any function of the key alone. The default gives
-            plain words capitals, since keys have no letter case of their own.
+            names capitals again, since keys fold case in most words.
 
     Examples:
         >>> hops = MultiHop(ask, ["Which company makes Tarsk?", "Who founded {1}?"])
@@ -219,9 +219,16 @@ def answer_key(answer: RobustAnswer) -> str:
 
 
 def as_name(key: str) -> str:
-    """Return a key with capitals at its plain words, as names are written; a function of the key alone."""
-    words = key.split(" ")
-    return " ".join(w if w in _LOWER or not w.rstrip(",").isalpha() else w[:1].upper() + w[1:] for w in words)
+    """Return a key with the capitals that names have and keys fold (`key_of`); a function of the key alone.
+
+    Nothing else changes: of short words and of code, case may be all.
+    """
+    words = [
+        word[:1].upper() + word[1:] if word.rstrip(",").isalpha() and (len(word) > _LONGEST_KEPT or not place) else word
+        for place, word in enumerate(key.split(" "))
+    ]
+    named = " ".join(words)
+    return named if key_of(named) == key_of(key) else key
 
 
 def checked_templates(templates: Iterable[str]) -> tuple[str, ...]:

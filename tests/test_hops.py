@@ -24,7 +24,7 @@ from tests.docs.pages import Page
 
 TEMPLATES = ("Which company makes Tarsk?", "Who founded {1}?")
 TOLD = {
-    "Which company makes Tarsk?": ["Brezar Works"] * 4 + ["BREZAR works."],
+    "Which company makes Tarsk?": ["Brezar Works"] * 4 + ["brezar works."],
     "Who founded Brezar Works?": ["Ada Lind"] * 5,
 }
 
@@ -51,7 +51,7 @@ def test_the_key_of_an_answer_goes_on_and_the_least_radius_is_told() -> None:
 
 
 def test_how_an_answer_is_written_does_not_reach_the_next_question() -> None:
-    for told in (["BREZAR WORKS!"] * 5, ["brezar  works."] * 5, ["Brezar Works", "brezar works"]):
+    for told in (["Brezar works."] * 5, ["brezar  works,"] * 5, ['"Brezar Works"', "The brezar works"]):
         answer = run({**TOLD, "Which company makes Tarsk?": told})
         assert answer.hops[1].question == "Who founded Brezar Works?"
 
@@ -60,9 +60,16 @@ def test_how_an_answer_is_written_does_not_reach_the_next_question() -> None:
     ("said", "asked"),
     [
         ("{0} or {2}", "about {0} or {2}"),
-        ("The Star\nof Kinas\x1b", "about the Star of kinas·"),
+        ("The Star\nof Kinas\x1b", "about Star of Kinas·"),
         ("word " * 100, "about " + "Word " * 39 + "word…"),
-        ("Straße 3b", "about Strasse 3b"),
+        ("Straße 3b", "about Straße 3b"),
+        ("10^6 cells", "about 10^6 cells"),
+        ("10⁶ Cells", "about 10⁶ Cells"),
+        ("2. Bundesliga", "about 2. Bundesliga"),
+        ("5 mW", "about 5 mW"),
+        ("a US firm", "about US Firm"),
+        ("Ada de la Cruz", "about Ada de la Cruz"),
+        ("kubectl get pods -n kilon", "about kubectl get pods -n kilon"),
     ],
 )
 def test_an_answer_is_data_in_the_next_question(said: str, asked: str) -> None:
@@ -80,8 +87,17 @@ def test_a_hop_that_abstains_ends_the_run_and_says_why() -> None:
     answer = run({**TOLD, "Which company makes Tarsk?": ["x", "y", "z"]})
     assert answer.abstained
     assert len(answer.hops) == 1
-    assert any("no answer is given by 2 groups" in warning for warning in answer.warnings)
+    assert any("no answer is given by 2 sources" in warning for warning in answer.warnings)
     assert run({"Which company makes Tarsk?": ["x"] * 2}, min_radius=1).abstained
+
+
+def test_a_tie_ends_a_hop_and_is_told_of_the_last_one() -> None:
+    tie = ["Brezar Works", "Brezar Works", "Kilon Mills", "Kilon Mills"]
+    first = run({"Which company makes Tarsk?": tie})
+    assert (first.text, first.abstained, len(first.hops)) == ("I don't know", True, 1)
+    assert "hop 1: no answer: 2 answers have 2 votes each" in first.warnings
+    last = run({**TOLD, "Who founded Brezar Works?": ["Ada Lind", "Ada Lind", "Eve Moor", "Eve Moor"]})
+    assert (last.text, last.abstained) == ("Sources disagree: Ada Lind (a, b); Eve Moor (c, d)", True)
 
 
 def test_the_words_of_a_single_source_do_not_go_on_unless_allowed() -> None:
@@ -214,13 +230,13 @@ def test_a_reply_that_was_cut_is_no_list_of_questions_and_a_failed_call_is_an_er
 
 
 def test_keys_hold_every_agreed_word_and_final_replies_to_the_letter() -> None:
-    agreed = KeywordAggregation(CallableModel(lambda p: "Kilon Pemel, Brezar!"), final="never", share=0.5)
+    agreed = KeywordAggregation(CallableModel(lambda p: "Kilon Pemel, Brezar!"), final="never")
     passages = [Passage(str(n), source=str(n)) for n in range(3)]
-    assert answer_key(agreed.answer("q", passages)) == "kilon pemel, brezar"
-    assert answer_key(RobustAnswer("The Star, of Kinas.", 1, False, "q", "decoding")) == "the star, of kinas"
+    assert answer_key(agreed.answer("q", passages)) == "brezar, kilon, kilon pemel, pemel"
+    assert answer_key(RobustAnswer("The Star, of Kinas.", 1, False, "q", "decoding")) == "star, of kinas"
     listed = ConsensusAggregation(CallableModel(lambda p: "Kilon\nBrezar"), task="list")
-    assert answer_key(listed.answer("Which?", passages)) == "kilon, brezar"
-    assert as_name("the star of kinas, 5 mw") == "the Star of Kinas, 5 Mw"
+    assert answer_key(listed.answer("Which?", passages)) == "brezar, kilon"
+    assert as_name("star of kinas, 5 mw") == "Star of Kinas, 5 mw"
 
 
 def in_framework(framework: str) -> dict[str, Any]:

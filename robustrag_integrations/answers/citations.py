@@ -46,17 +46,23 @@ class Citation:
 
 
 def marked_text(text: str, citations: Sequence[Citation]) -> str:
-    """The text with `[1]` after the last mention of what each cited group says, or at its end."""
+    """The text with `[1]` after the last mention of what each cited group says, or at its end.
+
+    What lies within something longer that the group says is not marked apart.
+    """
     text, rest = text[:_LONGEST_TEXT], text[_LONGEST_TEXT:]
     text = _MARKER.sub("", text)
     numbers: dict[int, list[int]] = {}
-    phrases: dict[str, int] = {}
+    phrases: dict[str, tuple[int, int] | None] = {}
     for citation in citations:
         for phrase in citation.words:
             if phrase not in phrases and len(phrases) < _MOST_PHRASES:
-                phrases[phrase] = max((end for _, end in mentions(phrase, text)), default=-1)
-        ends = {phrases.get(phrase, -1) for phrase in citation.words}
-        for end in {e for e in ends if e >= 0} or {len(text.rstrip())}:
+                phrases[phrase] = max(mentions(phrase, text), key=lambda span: span[1], default=None)
+        spans = {span for phrase in citation.words if (span := phrases.get(phrase)) is not None}
+        ends = {
+            end for start, end in spans if not any(s <= start < end <= e and (s, e) != (start, end) for s, e in spans)
+        }
+        for end in ends or {len(text.rstrip())}:
             numbers.setdefault(end, []).append(citation.number)
     parts, done = [], 0
     for end in sorted(numbers):

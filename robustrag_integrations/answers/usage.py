@@ -61,8 +61,13 @@ _NUMBERS = attrgetter(*_KINDS)
 class Spending:
     """The calls and tokens that an answer took.
 
+    Where a tie is settled by scores (`TextModel.score`), these are a round and no calls: no reply is written, and no
+    model tells their tokens, so that as calls they would leave every total unknown. A server reads each group's prompt
+    again for each tied answer, and may charge for that.
+
     Attributes:
-        calls: prompts that were sent; of decoding aggregation one per row and step, and what its abstentions took.
+        calls: prompts that were sent for a reply; of decoding aggregation one per row and step, and what its
+            abstentions took.
         rounds: number of times it waited for replies: calls of one round do not wait for each other. A wave is a round.
         silent: of the calls, how many did not tell the tokens of their prompt or of their reply. Failed calls are
             among them, though a server may have charged for them.

@@ -12,7 +12,7 @@ from dataclasses import replace
 from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, together, told
 from robustrag_integrations.models.base import Distributions, Opening
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, noted, responses_of
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Score, noted, responses_of
 
 
 def with_spending(plan: Plan) -> Plan:
@@ -33,7 +33,7 @@ class _Book:
 
     def note(self, request: Request, reply: Reply) -> None:
         """Enter a request and its reply."""
-        if isinstance(request, Emit):
+        if isinstance(request, Emit) or (isinstance(request, Score) and reply is None):
             return
         if isinstance(request, Ask):
             usages = {i: r.usage for i, r in enumerate(responses_of(reply)) if r.was_asked}

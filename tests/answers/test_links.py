@@ -51,10 +51,10 @@ def test_a_bare_address_in_the_answer_of_one_source_is_cut_like_a_link() -> None
 
 
 def test_hostile_texts_take_no_time() -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     for bait in ("http://", "](", "[a]:", "src=", "https://a.example/" + "(" * 50, "[" * 100, "//a", "www.", "\u200b"):
         links_in(bait * (200_000 // len(bait)))
-    assert time.perf_counter() - start < 5
+    assert time.process_time() - start < 5
 
 
 def model(said: str) -> CallableModel:

@@ -7,7 +7,7 @@ import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -24,9 +24,10 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.evaluation.run.cache import MeteredModel
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.models.base import Response, Role
+from robustrag_integrations.models.base import Response, Role, Scores
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, keyword_defense, split
+from tests.helpers.worlds import ConsensusModel, Move
 
 SAID = ("paris", "paris seine", "rome", "I don't know", "lyon paris", "rome tiber")
 CHOICES = ["lyon", "paris", "rome"]
@@ -83,6 +84,31 @@ def test_what_was_asked_for_the_answer_is_not_asked_again() -> None:
         assert found.tau == 1
         assert len(defense.model.asked) == asked
         assert found.model_calls == defense.certify("q", passages, "paris", choices=choices).model_calls > 0
+
+
+@pytest.mark.parametrize("runoff", ["auto", "never"])
+def test_a_certificate_covers_a_runoff_and_asks_for_no_score(runoff: Literal["auto", "never"]) -> None:
+    said = ["Xylo", "Xylo", "Yoke", "Yoke", "I don't know", "I don't know"]
+
+    class Model(ConsensusModel):
+        scored = 0
+
+        def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
+            self.scored += 1
+            return super().score(prompts, texts)
+
+    model = Model(lambda text: Move(said[int(text)], favours="xylo"))
+    defense = ConsensusAggregation(model, prompts=BARE, group_by="passage", runoff=runoff)
+    passages = [str(place) for place in range(len(said))]
+    answer = defense.answer("q", passages, keep=True)
+    assert (answer.for_prompt().text, model.scored) == (("Xylo", 1) if runoff == "auto" else ("I don't know", 0))
+    model.scored = 0
+    found = defense.certify("q", passages, "Xylo", corruption_size=[0, 1], answer=answer)
+    assert found == defense.certify("q", passages, "Xylo", corruption_size=[0, 1])
+    assert found == asyncio.run(defense.acertify("q", passages, "Xylo", corruption_size=[0, 1], answer=answer))
+    assert model.scored == 0
+    options = {"Xylo", "Yoke"} if runoff == "auto" else set()
+    assert {response.text for response in found[0].responses} == {"I don't know", *options}
 
 
 def test_answers_of_other_doors_can_be_used_as_well() -> None:

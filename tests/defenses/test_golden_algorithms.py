@@ -1,4 +1,4 @@
-"""The real plans against the paper's pseudocode, written naively in `naive_algorithms.py`."""
+"""The real methods against `naive_algorithms.py`, on random worlds: answers, and radii by trying every attack."""
 
 from __future__ import annotations
 
@@ -7,49 +7,115 @@ import random
 import numpy as np
 import pytest
 
-from robustrag_integrations import ConsensusAggregation, KeywordAggregation
+from robustrag_integrations import ConsensusAggregation, KeywordAggregation, MajorityVoting
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 from tests.helpers.naive_algorithms import (
-    UNKNOWN,
-    enumerated_consensus_radius,
-    enumerated_keyword_radius,
+    enumerated_radius,
     naive_consensus,
     naive_decoding_aggregation,
-    naive_keyword_aggregation,
+    naive_keywords,
+    naive_list,
+    naive_voting,
 )
-from tests.helpers.scripted import BARE, ScriptedDecodingModel, ScriptedModel, split
+from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
+from tests.helpers.worlds import ConsensusModel, Move
+
+UNKNOWN = "I don't know"
+SETS = [{*words.split()} for words in ["a", "b", "new", "a b", "a new", "b new", "a b new"]]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_consensus_is_the_whole_answer_that_most_groups_give(seed: int) -> None:
+    rng = random.Random(seed)
+    least, majority = rng.choice([1, 2, 2, 3]), rng.random() < 0.4
+    replies = [rng.choice(["oslo", "oslo", "oslo", "bern", "rome", None]) for _ in range(rng.randint(1, 6))]
+    defense = ConsensusAggregation(
+        ScriptedModel(lambda text: text),
+        min_support=least,
+        agreement="majority" if majority else "plurality",
+        prompts=BARE,
+        quorum=0,
+    )
+    answer = defense.answer("q", [reply or UNKNOWN for reply in replies])
+
+    def naive(said: list[str | None]) -> str | None:
+        return naive_consensus(said, least, majority=majority)
+
+    if answer.sole_source is not None and answer.evidence["support"] < least:  # for people alone
+        answer = answer.for_prompt()
+    assert (None if answer.abstained else answer.text) == naive(replies)
+    assert answer.radius == enumerated_radius(naive, replies, ["oslo", "bern", "rome", "new", None])
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_runoff_asks_the_groups_that_say_neither(seed: int) -> None:
+    rng = random.Random(seed)
+    tied = rng.choice([["oslo", "bern"], ["oslo", "oslo", "bern", "bern"], ["oslo", "bern", "rome"]])
+    moves = [Move(reply, favours=rng.choice(["oslo", "bern", "rome"])) for reply in [*tied, *[UNKNOWN] * 3]]
+    rng.shuffle(moves)
+    replies = [None if move.reply == UNKNOWN else move.reply for move in moves]
+    options = ["oslo", "bern", "rome"]
+    likelihoods = [dict(zip(options, move.scores(options), strict=True)) for move in moves]
+    model = ConsensusModel(lambda text: moves[int(text)])
+    answer = ConsensusAggregation(model, min_support=1, prompts=BARE).answer("q", [str(i) for i in range(len(moves))])
+    expected = naive_consensus(replies, 1, likelihoods=likelihoods)
+    assert (None if answer.abstained else answer.text) == expected
+    if expected is None:
+        assert {dissent.text for dissent in answer.dissent} == {*tied}
+        assert answer.text.startswith("Sources disagree: ")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_voting_takes_the_option_of_most_groups_and_tells_a_tie(seed: int) -> None:
+    rng = random.Random(seed)
+    votes = [rng.choice(["A", "A", "A", "B", "C", None]) for _ in range(rng.randint(1, 6))]
+    names = {"A": "oslo", "B": "bern", "C": "rome"}
+    defense = MajorityVoting(ScriptedModel(lambda text: text), prompts=BARE_CHOICES, quorum=0)
+    answer = defense.answer("q", [vote or UNKNOWN for vote in votes], choices=[*names.values()])
+    expected = naive_voting(votes)
+    assert answer.abstained == (expected is None)
+    assert answer.radius == enumerated_radius(naive_voting, votes, ["A", "B", "C", None])
+    if expected is not None:
+        assert answer.text == names[expected]
+    elif any(votes):
+        assert answer.text.startswith("Sources disagree: ")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_list_is_the_items_that_more_than_half_of_the_lists_give(seed: int) -> None:
+    rng = random.Random(seed)
+    least, common = rng.choice([1, 2, 2, 3]), rng.choice([{"a"}, {"a", "b"}])
+    replies = [rng.choice([common, common, common, {"a"}, {"b"}, None]) for _ in range(rng.randint(1, 5))]
+    defense = ConsensusAggregation(
+        ScriptedModel(lambda text: text), task="list", min_support=least, prompts=BARE, quorum=0
+    )
+    answer = defense.answer("q", ["\n".join(sorted(reply)) if reply else UNKNOWN for reply in replies])
+
+    def naive(said: list[set[str] | None]) -> set[str]:
+        return naive_list(said, least)
+
+    assert {claim.text for claim in answer.claims} == naive(replies)
+    assert answer.radius == enumerated_radius(naive, replies, [*SETS, None])
 
 
 @pytest.mark.parametrize("seed", range(60))
 def test_keyword_aggregation_is_algorithm_1(seed: int) -> None:
     rng = random.Random(seed)
-    alpha, beta = rng.choice(["0", "0.1", "0.3", "0.5", "1"]), rng.choice([1, 2, 3, 5])
-    responses = [rng.choice(["a", "a b", "b c", "c", "d e", UNKNOWN, f"well, {UNKNOWN}."]) for _ in range(10)]
+    alpha, beta = rng.choice(["0", "0.1", "0.3", "0.34", "0.5", "1"]), rng.choice([1, 2, 3, 5])
+    common = rng.choice([{"a"}, {"a", "b"}])
+    replies = [rng.choice([common, common, common, {"b"}, {"a"}, None]) for _ in range(rng.choice([3, 5, 6]))]
     defense = KeywordAggregation(
-        ScriptedModel(lambda text: text),
-        alpha=float(alpha),
-        beta=beta,
-        extractor=split,
-        prompts=BARE,
-        disagreement="abstain",
+        ScriptedModel(lambda text: text), alpha=float(alpha), beta=beta, extractor=split, prompts=BARE, quorum=0
     )
+    answer = defense.answer("q", [" ".join(sorted(reply)) if reply else UNKNOWN for reply in replies])
 
-    def final(kept: list[str]) -> str:
-        return f"kept[{', '.join(kept)}] q"
+    def naive(said: list[set[str] | None]) -> set[str]:
+        return naive_keywords(said, alpha, beta)
 
-    assert defense.answer("q", responses).text == naive_keyword_aggregation(responses, split, alpha, beta, final)
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_the_keyword_radius_is_what_enumerating_all_sets_of_groups_gives(seed: int) -> None:
-    rng = random.Random(seed)
-    alpha, beta = rng.choice(["0.1", "0.3", "0.34", "0.5", "1"]), rng.choice([1, 2, 3, 5])
-    common = rng.choice(["a", "a b"])
-    said = [rng.choice([common, common, common, "b", "c a", None]) for _ in range(rng.choice([3, 5, 7, 8]))]
-    sets = [None if s is None else set(s.split()) for s in said]
-    tally = Tally.of(sets, Threshold.of(float(alpha), beta))
-    assert tally.radius() == enumerated_keyword_radius(sets, alpha, beta)
+    kept = naive(replies)
+    assert answer.text == f"kept[{', '.join(sorted(kept))}] q" if kept else answer.abstained
+    assert answer.radius == enumerated_radius(naive, replies, [set(), *SETS, None])
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -79,20 +145,3 @@ def test_a_threshold_of_three_tenths_of_ten_is_three_and_loses_no_keyword() -> N
         needed = round(alpha * n)
         sets = [{"w"}] * needed + [{"x"}] * (n - needed)
         assert "w" in Tally.of(sets, Threshold.of(alpha, 10**6)).kept
-
-
-@pytest.mark.parametrize("seed", range(60))
-def test_consensus_is_the_count_of_whole_answers(seed: int) -> None:
-    rng = random.Random(seed)
-    least, majority = rng.choice([1, 2, 2, 3]), rng.random() < 0.4
-    replies = [rng.choice(["oslo", "oslo", "oslo", "bern", "rome", None]) for _ in range(rng.randint(1, 6))]
-    model = ScriptedModel(lambda text: {"none": UNKNOWN}.get(text, text))
-    defense = ConsensusAggregation(
-        model, min_support=least, agreement="majority" if majority else "plurality", prompts=BARE, quorum=0
-    )
-    answer = defense.answer("q", [reply or "none" for reply in replies])
-    expected = naive_consensus(replies, least, majority=majority)
-    if answer.sole_source is not None and answer.evidence["support"] < least:  # for people alone
-        answer = answer.for_prompt()
-    assert (None if answer.abstained else answer.text) == expected
-    assert answer.radius == enumerated_consensus_radius(replies, least, majority=majority)

@@ -1,32 +1,69 @@
-"""Algorithms 1 and 2 of the paper, and consensus, written down slowly, to compare the real ones with."""
+"""The five methods in as few lines as they take, and what a radius is: read this first.
+
+Each is a function of what the groups say, an abstention being None. The real methods are compared with them on random
+worlds (`tests/defenses/test_golden_algorithms.py`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from fractions import Fraction
 from itertools import combinations, product
+from typing import TypeVar
 
-UNKNOWN = "I don't know"
+Said = TypeVar("Said")
+Answer = TypeVar("Answer")
 
 
-def naive_keyword_aggregation(
-    responses: Sequence[str],
-    unique_keywords: Callable[[str], set[str]],
-    alpha: str,
-    beta: int,
-    final: Callable[[list[str]], str],
-) -> str:
-    """Algorithm 1 on given isolated responses."""
-    counter: dict[str, int] = {}
-    n = 0
-    for response in responses:  # line 4
-        if UNKNOWN not in response:  # line 6
-            n = n + 1
-            for word in unique_keywords(response):
-                counter[word] = counter.get(word, 0) + 1
-    mu = min(Fraction(alpha) * n, Fraction(beta))  # line 12
-    kept = [word for word in counter if counter[word] >= mu]  # line 13
-    return final(sorted(kept)) if kept else UNKNOWN
+def naive_consensus(
+    replies: Sequence[str | None],
+    min_support: int = 2,
+    *,
+    majority: bool = False,
+    likelihoods: Sequence[Mapping[str, float]] | None = None,
+) -> str | None:
+    """Consensus: the whole answer that most groups give; of a tie, the one that wins the runoff, if there is one.
+
+    Args:
+        replies: per group its answer.
+        min_support: the votes that an answer needs.
+        majority: True if it also needs more than half of the votes.
+        likelihoods: per group how likely it finds each answer; None for a model that cannot tell.
+    """
+    votes = {reply: replies.count(reply) for reply in replies if reply is not None}
+    leading = [reply for reply in votes if votes[reply] == max(votes.values())]
+    if not leading or votes[leading[0]] < min_support:
+        return None
+    if majority and 2 * votes[leading[0]] <= sum(votes.values()):
+        return None
+
+    def beats(one: str, other: str) -> bool:
+        """More of the groups that say neither find it likelier."""
+        others = [group for group, reply in enumerate(replies) if reply not in (one, other)]
+        views = [likelihoods[group][one] - likelihoods[group][other] for group in others] if likelihoods else []
+        return sum(view > 0 for view in views) > sum(view < 0 for view in views)
+
+    return next((one for one in leading if all(beats(one, other) for other in leading if other != one)), None)
+
+
+def naive_voting(votes: Sequence[str | None]) -> str | None:
+    """Voting over options: the one with most votes. One vote is enough, and a tie is no answer."""
+    return naive_consensus(votes, min_support=1)
+
+
+def naive_list(replies: Sequence[Collection[str] | None], min_support: int = 2) -> set[str]:
+    """Lists: the items that more than half of the groups that list anything give, and `min_support` at least."""
+    lists = [reply for reply in replies if reply is not None]
+    votes = {item: sum(item in reply for reply in lists) for reply in lists for item in reply}
+    return {item for item, count in votes.items() if 2 * count > len(lists) and count >= min_support}
+
+
+def naive_keywords(replies: Sequence[Collection[str] | None], alpha: str, beta: int) -> set[str]:
+    """Keyword aggregation, Algorithm 1: the keywords that go into the final prompt, beside the question alone."""
+    answering = [reply for reply in replies if reply is not None]  # line 6
+    votes = {word: sum(word in reply for reply in answering) for reply in answering for word in reply}
+    threshold = min(Fraction(alpha) * len(answering), Fraction(beta))  # line 12
+    return {word for word, count in votes.items() if count >= threshold}  # line 13
 
 
 def naive_decoding_aggregation(
@@ -38,7 +75,7 @@ def naive_decoding_aggregation(
     limit: int,
     end: int,
 ) -> list[int]:
-    """Algorithm 2; the passage "" stands for no retrieval."""
+    """Decoding aggregation, Algorithm 2; the passage "" stands for no retrieval."""
     kept = [p for p in passages if abstention(p) < gamma]  # line 3
     if not kept:
         return []
@@ -59,50 +96,21 @@ def naive_decoding_aggregation(
     return answer
 
 
-def enumerated_keyword_radius(keyword_sets: Sequence[set[str] | None], alpha: str, beta: int) -> int:
-    """The radius by trying every set of replaced groups, as the definition reads."""
-    m = len(keyword_sets)
-    counts: dict[str, int] = {}
-    for words in keyword_sets:
-        for w in words or ():
-            counts[w] = counts.get(w, 0) + 1
-    n = sum(s is not None for s in keyword_sets)
-    mu = min(Fraction(alpha) * n, Fraction(beta))
-    retained = {w for w, c in counts.items() if c >= mu}
-    for r in range(1, m + 1):
-        for replaced in combinations(range(m), r):
-            left = [s for i, s in enumerate(keyword_sets) if i not in replaced and s is not None]
-            if not left:
-                return r - 1
-            threshold = min(Fraction(alpha) * (len(left) + r), Fraction(beta))
-            if r >= threshold:
-                return r - 1
-            for w in counts:
-                benign = sum(w in s for s in left)
-                if (benign < threshold) if w in retained else (benign + r >= threshold):
-                    return r - 1
-    return m
+def enumerated_radius(
+    decide: Callable[[Sequence[Said | None]], Answer], replies: Sequence[Said | None], moves: Sequence[Said | None]
+) -> int:
+    """The radius as it is defined: no attack on so many groups changes the answer; 0 where there is no answer.
 
-
-def naive_consensus(replies: Sequence[str | None], min_support: int, *, majority: bool) -> str | None:
-    """The answer that most groups give, a reply being an answer as it is; None where there is none, or a tie."""
-    votes = {reply: replies.count(reply) for reply in replies if reply is not None}
-    leading = [reply for reply, count in votes.items() if count == max(votes.values())]
-    if len(leading) != 1 or votes[leading[0]] < min_support:
-        return None
-    return leading[0] if not majority or 2 * votes[leading[0]] > sum(votes.values()) else None
-
-
-def enumerated_consensus_radius(replies: Sequence[str | None], min_support: int, *, majority: bool) -> int:
-    """The radius by trying every reply of every set of groups."""
-    answer, options = naive_consensus(replies, min_support, majority=majority), {*replies, "new", None}
-    if answer is None:
-        return 0
-    for r in range(1, len(replies) + 1):
-        for places in combinations(range(len(replies)), r):
-            for said in product(options, repeat=r):
+    Args:
+        decide: a method, from what the groups say to the answer.
+        replies: what they say.
+        moves: all that a replaced group may say, in as far as it makes a difference.
+    """
+    answer = decide(replies)
+    for replaced in range(1, len(replies) + 1) if answer else ():
+        for places in combinations(range(len(replies)), replaced):
+            for said in product(moves, repeat=replaced):
                 new = dict(zip(places, said, strict=True))
-                attacked = [new.get(i, reply) for i, reply in enumerate(replies)]
-                if naive_consensus(attacked, min_support, majority=majority) != answer:
-                    return r - 1
-    return len(replies)
+                if decide([new.get(group, reply) for group, reply in enumerate(replies)]) != answer:
+                    return replaced - 1
+    return len(replies) if answer else 0

@@ -7,12 +7,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from robustrag_integrations import CallableModel, Usage
+from robustrag_integrations import CallableModel, ConsensusAggregation, Usage
 from robustrag_integrations.models.base import Scores
 from robustrag_integrations.models.wrappers import AroundModel, TwoModels
 from robustrag_integrations.plans.performers import TextPerformer
 from robustrag_integrations.plans.requests import Reply, Score, scores_of
 from robustrag_integrations.prompts import Prompt
+from tests.helpers.scripted import BARE
+from tests.helpers.worlds import ConsensusModel, Move
 
 REQUEST = Score((Prompt("one"), Prompt("two")), ("a", "bb", "ccc"))
 
@@ -52,3 +54,14 @@ def test_no_reply_is_no_score_of_any_prompt() -> None:
     assert scores_of([[-1.0], None], REQUEST) == [[-1.0], None]
     with pytest.raises(TypeError, match="the reply to a Score must be a sequence or None, got Usage"):
         scores_of(Usage(), REQUEST)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("replies", "can_score", "rounds"), [("XXYYN", True, 2), ("XXYYN", False, 1), ("XXXXN", True, 1)]
+)
+def test_scores_are_a_round_and_no_calls(replies: str, can_score: bool, rounds: int) -> None:
+    said = {"X": "Xylo", "Y": "Yoke", "N": "I don't know"}
+    model = ConsensusModel(lambda text: Move(said[replies[int(text)]]), can_score=can_score)
+    answer = ConsensusAggregation(model, prompts=BARE).answer("q", [str(place) for place in range(5)])
+    assert answer.abstained is (rounds == 1 and "Y" in replies)
+    assert (answer.spending.rounds, answer.spending.calls, answer.model_calls) == (rounds, 5, 5)

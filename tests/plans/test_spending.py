@@ -120,7 +120,7 @@ def test_a_local_model_counts_its_tokens() -> None:
     query, passages = demo_question(0)
     for defense, rounds in (
         (KeywordAggregation(local, final="always"), 2),
-        (KeywordAggregation(local), 1),
+        (KeywordAggregation(local, final="never"), 1),
         (VanillaRAG(local), 1),
     ):
         answer = defense.answer(query, passages)

@@ -18,7 +18,7 @@ from robustrag_integrations.hops import MultiHop, MultiHopAnswer, answer_key
 from tests.helpers.scripted import BARE, ScriptedModel
 from tests.helpers.worlds import Memo
 
-MOVES = ["x", "Y", "y x", "z", "I don't know", "fail"]
+MOVES = ["xylo", "Yoke", "yoke xylo", "zulu", "I don't know", "fail"]
 TEMPLATES = (("q", "about {1}"), ("q", "Who is {1}?"), ("q", "about {1}", "of {2} by {1}"), ("q", "about {0} and {1}"))
 MOST_ATTACKS = 300  # of one world; more are drawn among
 
@@ -42,9 +42,13 @@ class HopWorld:
 
     def __post_init__(self) -> None:
         rng = self.rng
-        truth = Memo(lambda question: rng.choice(["x", "y", "x y"]))
-        spelled = {"x": ["x", "X", "x.", "x"], "y": ["Y", "y"], "x y": ["X Y", "x y", "x  y!"]}
-        other = ["x", "y", "z", "y x", "I don't know", "fail", ""]
+        truth = Memo(lambda question: rng.choice(["xylo", "yoke", "xylo yoke"]))
+        spelled = {
+            "xylo": ["xylo", "Xylo", "xylo.", "xylo"],
+            "yoke": ["Yoke", "yoke"],
+            "xylo yoke": ["Xylo Yoke", "xylo yoke", "the xylo  yoke."],
+        }
+        other = ["xylo", "yoke", "zulu", "yoke xylo", "I don't know", "fail", ""]
         self.told = Memo(
             lambda place: rng.choice(spelled[truth[place[1]]]) if rng.random() < 0.85 else rng.choice(other)
         )
@@ -60,7 +64,7 @@ class HopWorld:
             [
                 lambda: ConsensusAggregation(model, min_support=rng.choice([1, 2]), **rules),
                 lambda: KeywordAggregation(model, alpha=rng.choice([0.3, 0.5]), beta=rng.choice([2, 4]), **rules),
-                lambda: KeywordAggregation(model, share=0.5, final=rng.choice(["auto", "never"]), **rules),
+                lambda: KeywordAggregation(model, alpha=0.5, beta=9, final="never", **rules),
             ]
         )()
         names: list[Origin] = [*"abcdef"[: rng.choice([3, 4, 5, 6])], *rng.choice([[], [], [None]])]

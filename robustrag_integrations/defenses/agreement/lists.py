@@ -55,7 +55,7 @@ from robustrag_integrations.reply_text import answer_text
 MOST_ITEMS = 200  # of one reply
 LONGEST_ITEM = 500  # characters
 _MOST_LEFT_OUT = 20
-_MARK = re.compile(r"\s*(?:[-*•+–‣▪]|\(?\d{1,3}[.)])\s+(?=\S)")
+_MARK = re.compile(r"\s*(?:[-*•+–‣▪]|\(?(\d{1,3})[.)])\s+(?=\S)")
 
 Items = tuple[tuple[str, str], ...]  # the items of one reply: each key with the wording of it
 
@@ -122,11 +122,21 @@ class ListSettings:
 
 
 def items_of(reply: str) -> Items:
-    """Return the items of a reply: its lines without list marks, each once. A line that ends in a colon is none."""
+    """Return the items of a reply: its lines without list marks, each once. A line that ends in a colon is none.
+
+    Numbers are marks where they count from 1: "2. Bundesliga" alone is an item.
+    """
     lines = [line for line in answer_text(reply).splitlines() if line.strip()]
     found: dict[str, str] = {}
+    number = 0
     for line in lines:
-        item = whole_answer(_MARK.sub("", line, count=1)).strip()
+        mark = _MARK.match(line)
+        if mark and mark[1]:
+            if int(mark[1]) in (1, number + 1):
+                number = int(mark[1])
+            else:
+                mark = None
+        item = whole_answer(line[mark.end() :] if mark else line).strip()
         key = key_of(item) if len(item) <= LONGEST_ITEM else None
         leads = len(lines) > 1 and item.endswith((":", "："))
         if key is not None and any(map(str.isalnum, key)) and not leads and len(found) < MOST_ITEMS:

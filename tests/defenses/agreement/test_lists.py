@@ -26,7 +26,9 @@ def ask(replies: Sequence[str], **settings: Any) -> RobustAnswer:
 @pytest.mark.parametrize(
     ("reply", "items"),
     [
-        ("- Kelford\n* Ashby\n3. Marrow\n(4) Dunholt", ["Kelford", "Ashby", "Marrow", "Dunholt"]),
+        ("- Kelford\n* Ashby\n1. Marrow\n(2) Dunholt", ["Kelford", "Ashby", "Marrow", "Dunholt"]),
+        ("2. Bundesliga\n3. Liga", ["2. Bundesliga", "3. Liga"]),
+        ("1. Kelford\n2. 2. Liga\n\n1. Ashby", ["Kelford", "2. Liga", "Ashby"]),
         ("These are the towns:\n\nKelford\nkelford.", ["Kelford"]),
         ("<think>Ashby?</think>\nKelford", ["Kelford"]),
         ("3.5 mg\n5 mg\n5 g", ["3.5 mg", "5 mg", "5 g"]),
