@@ -124,7 +124,8 @@ def demonstrate(
             votes = name in METHODS and METHODS[name].takes_choices
             answer = defense.answer(case.question, attacked, choices=case.choices if votes else None)
             before = clean.setdefault(name, answer)
-            correct = holds_answer(answer.text, case.answers[:1]) if case.answers else None
+            right = not answer.abstained and holds_answer(answer.text, case.answers[:1])
+            correct = right if case.answers else None
             outcomes.append(Outcome(attack.name, name, answer, correct, _hijacked(attack, answer, before)))
     return outcomes
 
@@ -132,12 +133,12 @@ def demonstrate(
 def _hijacked(attack: Planting, answer: RobustAnswer, clean: RobustAnswer) -> bool:
     """True if the attacker's answer was given. A text that the user typed has no target: it wins if the answer
     has changed to something that it says."""
-    if not attack.planted:
+    if not attack.planted or answer.abstained:
         return False
     if attack.target is not None:
         return holds_answer(answer.text, [attack.target])
     changed = plain_words(answer.text) != plain_words(clean.text)
-    return changed and not answer.abstained and any(holds_answer(text, [answer.text]) for text in attack.planted)
+    return changed and any(holds_answer(text, [answer.text]) for text in attack.planted)
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:
