@@ -50,8 +50,8 @@ class Outcome:
         attack: the attack's name.
         defense: the defence's name.
         answer: the answer.
-        correct: True if the right answer is in it; None when that is not known.
-        hijacked: True if the attacker's answer is in it.
+        correct: True if the right answer is given; None when that is not known.
+        hijacked: True if the attacker's answer is given. An abstention, which may tell what sources say, gives none.
     """
 
     attack: str
@@ -154,10 +154,14 @@ def summary(outcomes: Sequence[Outcome]) -> list[str]:
     if fooled:
         said = [f"The attacker's answer was given by {_listed(fooled)}{f', not by {safe}' if safe else ''}."]
     if defended := [o for o in attacked if o.defense != VANILLA.name]:
-        smallest = min(o.answer.radius for o in defended)
         known = [o.correct for o in defended if o.correct is not None]
-        right = f"{sum(known)} of {len(known)} defended answers under attack were right; the" if known else "The"
-        said.append(f"{right} smallest radius of a defended answer under attack was {smallest}.")
+        if known:
+            said.append(f"{sum(known)} of {len(known)} defended answers under attack were right.")
+        smallest = {
+            name: min(o.answer.radius for o in defended if o.defense == name) for name in by if name != VANILLA.name
+        }
+        listed = _listed([f"{name} {radius}" for name, radius in smallest.items()])
+        said.append(f"Smallest radius under attack: {listed}; 0 promises nothing.")
     return said
 
 
