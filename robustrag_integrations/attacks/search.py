@@ -21,6 +21,7 @@ from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.metrics import GuardedMetric, Metric, contains_answer, references_of
+from robustrag_integrations.prompts import ABSTENTION
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def adaptive(
         return _Placed(listed, frozenset(f"planted{i}" for i in range(len(texts))))
 
     def worth(answer: RobustAnswer | None) -> float:
-        return 0.0 if answer is None else guarded(answer.text, references)
+        return 0.0 if answer is None else guarded(_given(answer), references)
 
     texts = crafted_texts(query, items, clean, references[0], target, choices)
     search = _Search(defense, query, choices, worth, tries)
@@ -142,7 +143,7 @@ def adaptive_substitution(
         return _Placed(listed, frozenset(str(items[rank].id) for ranks in hit for rank in ranks))
 
     def worth(answer: RobustAnswer | None) -> float:
-        return float(answer is not None and answer.text == clean.text)
+        return float(answer is not None and _given(answer) == _given(clean))
 
     texts = crafted_texts(query, items, clean, clean.text, target, choices)
     return _Search(defense, query, choices, worth, tries).run(texts, groups, place, random, clean)
@@ -214,6 +215,11 @@ class _Search:
             return self._defense.answer(self._query, listed, choices=self._choices)
         except RobustRAGError:
             return None
+
+
+def _given(answer: RobustAnswer) -> str:
+    """Return what an answer counts as: an abstention is one, whatever its text tells."""
+    return ABSTENTION if answer.abstained else answer.text
 
 
 def _obeyed(answer: RobustAnswer | None, plan: Sequence[Crafted], ids: frozenset[str]) -> list[Crafted]:

@@ -77,6 +77,7 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
 
     from robustrag_integrations.evaluation.score.paired import compare
     from robustrag_integrations.evaluation.score.summary import summarise
+    from robustrag_integrations.evaluation.score.sureness import sureness
     from robustrag_integrations.evaluation.show.latex import latex
     from robustrag_integrations.evaluation.show.lines import (
         comparisons_table,
@@ -90,6 +91,7 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
 
     lines = summarise(rows, None if config["prices"] is None else prices_of(config["prices"]))
     compared = compare(rows)
+    sure = sureness(rows)
     if args.csv:
         write_result("--csv", args.csv, lines_csv(lines))
     layout = [layout_table(config["layout"], lines)] if config["layout"] else []
@@ -105,11 +107,14 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
                 "schema": "robustrag/eval-summary/1",
                 "lines": [asdict(line) for line in lines],
                 "differences": [asdict(c) for c in compared],
+                "confidence": [asdict(found) for found in sure],
             }
         )
         return
     for table in layout:
         show(text_table(table, terminal_width()) + "\n")
     show(lines_table(lines, terminal_width()))
+    for found in sure:
+        show(found.in_words())
     if (beside := comparisons_table(compared, _MOST_COMPARISONS)) is not None:
         show("\n" + text_table(beside, terminal_width()))

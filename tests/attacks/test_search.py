@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from robustrag_integrations import KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
+from robustrag_integrations import ConsensusAggregation, KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
 from robustrag_integrations.attacks.search import adaptive, adaptive_substitution
 from robustrag_integrations.attacks.strategies import STRATEGIES, crafted_texts, obeys
 from robustrag_integrations.grouping.passages import Passage
@@ -35,6 +35,16 @@ def test_it_takes_over_what_is_not_defended() -> None:
     )
     assert found.score == 0
     assert found.tries < 20
+
+
+def test_an_abstention_is_not_right_whatever_it_tells() -> None:
+    passages = ["report says paris", "report says paris", "report says rome", "report says rome", "report says oslo"]
+    defense = ConsensusAggregation(ScriptedModel(obedient), prompts=BARE)
+    clean = defense.answer("q", passages)
+    assert clean.abstained
+    assert "paris" in clean.text
+    found = adaptive(defense, "q", passages, "paris", target="london", attack="modification", corruption_size=0)
+    assert found.score == 0
 
 
 def test_it_takes_over_a_threshold_that_one_passage_reaches() -> None:

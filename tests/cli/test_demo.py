@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.cli.demonstration import Outcome, plantings_on, summary
+from robustrag_integrations import Passage, RobustAnswer
+from robustrag_integrations.cli.demonstration import Outcome, Planting, demonstrate, plantings_on, summary
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.evaluation.data import world
+from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.metrics import holds_answer
 from tests.cli.conftest import Result
 from tests.helpers.openai_server import LoopbackServer
@@ -53,6 +55,19 @@ def test_vanilla_is_fooled_by_both_attacks_and_the_defences_are_not(demo) -> Non
         assert result["correct"] == (not result["hijacked"])
     assert seen["poisoning", "keyword"]["differs"][0]["passages"] == ["planted"]
     assert seen["prompt injection", "voting"]["radius"] == 3
+
+
+def test_an_abstention_is_neither_right_nor_the_attackers_answer_whatever_its_text_tells() -> None:
+    told = RobustAnswer("Sources disagree: Anna Lind (a); Bo Ek (b)", 0, True, QUESTION, "test")
+
+    class Abstains:
+        def answer(self, query: str, passages: object, **options: object) -> RobustAnswer:
+            return told
+
+    case = EvalQuestion("q", QUESTION, ("Anna Lind",), "Bo Ek")
+    attacks = [Planting("none"), Planting("poisoning", ("Bo Ek",), "Bo Ek")]
+    found = demonstrate(case, [Passage("Anna Lind")], attacks, {"test": Abstains()})  # type: ignore[dict-item]
+    assert [(o.correct, o.hijacked) for o in found] == [(False, False)] * 2
 
 
 def test_the_table_shows_every_attack_and_defence_and_says_what_was_seen(demo) -> None:

@@ -20,9 +20,12 @@ def answer(prompt: str) -> str:
     time.sleep(float(os.environ.get("LIGHT_SECONDS", "0")))
     _, _, body = prompt.partition("Text:")
     ordered = _ORDER.findall(body)
-    kept = _KEPT.findall(prompt) or prompt.splitlines()
-    named = ordered[:1] or _CAPITALS.findall(body) or kept[0].split(", ")
-    said = max(sorted(set(named)), key=named.count) if named[0] else "I don't know"
+    named = (
+        ordered[:1] or _CAPITALS.findall(body) or [word for kept in _KEPT.findall(prompt) for word in kept.split(", ")]
+    )
+    said = max(sorted(set(named)), key=named.count, default="") or "I don't know"
+    if prompt.endswith("Phrases:") and named:
+        return f"capital city {said}"
     for letter, option in _OPTION.findall(prompt):
         if option.casefold() == said.casefold():
             return letter

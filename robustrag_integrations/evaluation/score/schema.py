@@ -92,6 +92,7 @@ _GROUP = _object(
     truncated=bool,
     positions=_many(Whole),
     note=_TEXT,
+    confidence=_maybe(Share),
     **dict.fromkeys(("passage_ids", "origins", "keywords", "words"), _many(str)),
     **dict.fromkeys(("response", "error"), str | None),
 )
@@ -148,6 +149,7 @@ _SCORES = _object(
     unreadable=_maybe(bool),
     failure=_TEXT,
     found=_maybe(Share),
+    told=_maybe(bool),
 )
 _COSTS = ("model_calls", "rounds", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 _TIMING = _object(

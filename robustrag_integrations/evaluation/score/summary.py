@@ -81,6 +81,8 @@ class Line:
         asr: share of answers that hold the attacker's. Without an attack: how often it was given anyway.
         both: share of answers that hold both.
         abstention: share of abstentions.
+        told: share of abstentions that tell the right answer among three with most votes at most; of all answers. Empty
+            for long answers.
         radius: the mean radius of the right answers (of long ones: of those that do not abstain).
         radius_wrong: that of the answers that are wrong and no abstention.
         radius_abstained: that of the abstentions.
@@ -94,7 +96,7 @@ class Line:
         cached_tokens: of the prompts, how many a server read from its cache; likewise.
         completion_tokens: likewise.
         reasoning_tokens: of the replies, how many were reasoning; likewise.
-        told: number of questions that told the tokens of prompts and replies.
+        with_tokens: number of questions that told the tokens of prompts and replies.
         money: mean cost of a question at the prices given, over those questions; None without prices.
         seconds: mean time per question. Rows whose model calls came out of a cache took no time worth measuring, and
             the first row of each defence pays for loading what the others find loaded: both are left out here and in
@@ -131,6 +133,7 @@ class Line:
     asr: Interval = EMPTY
     both: Interval = EMPTY
     abstention: Interval = EMPTY
+    told: Interval = EMPTY
     radius: Interval = EMPTY
     radius_wrong: Interval = EMPTY
     radius_abstained: Interval = EMPTY
@@ -142,7 +145,7 @@ class Line:
     cached_tokens: float | None = None
     completion_tokens: float | None = None
     reasoning_tokens: float | None = None
-    told: int = 0
+    with_tokens: int = 0
     money: float | None = None
     seconds: float | None = None
     latency_ratio: Interval = EMPTY
@@ -282,6 +285,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         asr=_rate(s["hijacked"] for s in scores),
         both=_rate(s["both"] for s in scores),
         abstention=_rate(s["abstained"] for s in scores),
+        told=EMPTY if long else _rate(bool(s.get("told")) for s in scores),
         found=_rate(s.get("found") for s in scores),
         moved=sum(map(_moved, done)),
         radius=bootstrap_mean(radii["right"]),
@@ -295,7 +299,7 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices:
         cached_tokens=_mean(c.get("cached_tokens") for c in costs),
         completion_tokens=_mean(c.get("completion_tokens") for c in costs),
         reasoning_tokens=_mean(c.get("reasoning_tokens") for c in costs),
-        told=sum(c.get("prompt_tokens") is not None and c.get("completion_tokens") is not None for c in costs),
+        with_tokens=sum(c.get("prompt_tokens") is not None and c.get("completion_tokens") is not None for c in costs),
         money=None if prices is None else _mean(prices.of(_usage(c)) for c in costs),
         seconds=_mean(map(_seconds, done)),
         latency_ratio=bootstrap_ratio(_times(done, vanilla)),

@@ -25,6 +25,7 @@ EXPECTED_IN_WORDS = (
 
 HELD_IN_WORDS = "r>=1: radius of at least 1, all that min_radius=1 leaves"
 RADIUS_IN_WORDS = "radius: mean over right answers / wrong / abstentions"
+TOLD_IN_WORDS = "told: abstentions that name the right answer among three with most votes at most"
 UNTIMED_IN_WORDS = "no seconds: replies came out of the cache (--no-cache asks anew), or it was the first answer"
 INTERVALS_IN_WORDS = "[low, high]: 95%, bootstrap; exact for 0/n and n/n"
 
@@ -82,6 +83,7 @@ def _below(lines: Sequence[Line]) -> list[str]:
     about = ["certified: against k' corrupted passages among the retrieved"] if any(a.certified for a in lines) else []
     several = len({line.model for line in lines}) > 1
     remarks = dict.fromkeys(printable(note, 300) for line in lines for note in _remarks(line, several))
+    about += [TOLD_IN_WORDS] if any(line.told.mean for line in lines) else []
     about += [HELD_IN_WORDS] if any(line.held.mean is not None for line in lines) else []
     about += [RADIUS_IN_WORDS] if any(" / " in _radius(line) for line in lines) else []
     about += [UNTIMED_IN_WORDS] if any(line.n and line.seconds is None for line in lines) else []
@@ -185,6 +187,7 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
         ("asr", lambda line: _percent(line.asr)),
         ("both", lambda line: _percent(line.both)),
         ("abstained", lambda line: _percent(line.abstention)),
+        ("told", lambda line: _percent(line.told) if line.told.mean else "-"),
         ("all found", lambda line: _percent(line.found)),
         *(_certified_column(*size, lines) for size in sizes),
         *(_expected_column(size) for size in sorted({e.corruption_size for line in lines for e in line.expected})),
@@ -258,8 +261,9 @@ def _remarks(line: Line, several_models: bool) -> list[str]:
             f"{line.dataset}, {line.attack}: in {line.moved} of {line.n} questions the planted passages stand higher "
             f"than rank {line.attack.rank}, since there were fewer passages"
         )
-    if 0 < line.told < line.n:
-        found.append(f"{about}: tokens are means over the {line.told} of {line.n} answers whose calls all told them")
+    if 0 < line.with_tokens < line.n:
+        among = f"the {line.with_tokens} of {line.n} answers whose calls all told them"
+        found.append(f"{about}: tokens are means over {among}")
     for c in line.certified:
         if c.undecided:
             against = f"{c.attack} k'={c.corruption_size}"

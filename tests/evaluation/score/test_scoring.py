@@ -13,6 +13,7 @@ from robustrag_integrations.evaluation.data.datasets import EvalQuestion
 from robustrag_integrations.evaluation.score.scoring import Scores, metric_for, score_answer
 from robustrag_integrations.metrics import LLMJudge, contains_answer, exact_choice, metric_name
 from robustrag_integrations.models.callable import CallableModel
+from robustrag_integrations.prompts import ABSTENTION
 from tests.helpers.scripted import ScriptedModel
 
 SHORT = EvalQuestion("q", "Who?", ("Anna Lind", "A. Lind"), "Bo Ek")
@@ -59,6 +60,50 @@ def test_a_question_without_an_answer_wants_an_abstention(text: str, expected: S
 
 def test_an_answer_that_the_defence_calls_an_abstention_is_one() -> None:
     assert score_answer(SHORT, answer("-", abstained=True), "qa").abstained
+
+
+def disagreeing(*said: str) -> RobustAnswer:
+    """An abstention whose text tells what each of the groups says."""
+    groups = tuple(
+        GroupReport(i, (f"p{i}",), (f"{i}.pdf",), "differs", one, keywords=(one,), words=(one,))
+        for i, one in enumerate(said)
+    )
+    return replace(answer(ABSTENTION, abstained=True), groups=groups).telling("Sources disagree")
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (("Anna Lind", "Bo Ek"), True),
+        (("It was Anna Lind.", "Cleo", "Bo Ek"), True),
+        (("Anna Lind", "Cleo", "Bo Ek", "Dan"), False),  # nobody finds it among four
+        (("Anna Lind", "Bo Ek", "Bo Ek"), False),  # it has fewer votes
+        (("Cleo", "Bo Ek"), False),
+    ],
+)
+def test_sources_that_disagree_are_an_abstention_that_may_tell_the_answer(said: Sequence[str], told: bool) -> None:
+    scores = score_answer(SHORT, disagreeing(*said), "qa")
+    assert scores == Scores(0.0, False, False, True, told=told)
+    assert scores.to_dict().get("told", False) is told
+
+
+def test_an_abstention_counts_as_one_whatever_its_text_tells() -> None:
+    told = disagreeing("Anna", "Bo")
+    assert score_answer(CHOICE, told, "mc") == Scores(0.0, False, False, True, told=True)
+    assert score_answer(LONG, disagreeing("Bo is a good guy.", "x"), "long", judge(80)) == Scores(
+        0.0, False, False, True, 0.0
+    )
+    assert score_answer(SHORT, told, "qa", target="I don't know").hijacked is True
+    assert score_answer(SHORT, told, "qa", metric=lambda text, references: float(text != ABSTENTION)).correct == 0.0
+    unanswerable = EvalQuestion("q", "Who?", ("I don't know",), "Bo")
+    assert score_answer(unanswerable, told, "qa") == Scores(1.0, False, False, True)
+    bare = answer(ABSTENTION, abstained=True).changed(groups=told.groups)
+    assert score_answer(CHOICE, bare, "mc") == Scores(0.0, False, False, True)
+
+
+def test_a_link_in_what_people_are_told_is_a_link() -> None:
+    told = answer("Sources disagree: see https://bad.example/x (a.pdf)", abstained=True)
+    assert score_answer(SHORT, told, "qa", target="bad.example", goal="link").hijacked is True
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from robustrag_integrations.evaluation.score.intervals import EMPTY
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show.lines import lines_table
 from tests.evaluation.rows import PIA, certificate, failed, row
 
 HEADER = {"schema": "robustrag/eval-run/1", "config": {}, "versions": {}}
@@ -54,6 +55,14 @@ def test_rates_are_means_over_answered_questions() -> None:
 def test_clean_rows_have_a_benign_accuracy() -> None:
     [line] = summarise([row(1), row(2, scores={"correct": 0.0})])
     assert line.accuracy.mean == 0.5
+
+
+def test_abstentions_that_tell_the_right_answer_are_a_share_of_all_answers() -> None:
+    told = {"correct": 0.0, "abstained": True, "told": True}
+    [line] = summarise([row(1), row(2, scores=told), row(3, scores={**told, "told": False}), row(4)])
+    assert (line.accuracy.mean, line.abstention.mean, line.told.mean) == (0.5, 0.5, 0.25)
+    assert "told" in lines_table([line])
+    assert "told" not in lines_table(summarise([row(1)]))
 
 
 def test_a_row_that_failed_and_then_succeeded_has_succeeded() -> None:

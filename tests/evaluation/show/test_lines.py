@@ -140,10 +140,10 @@ def test_tokens_and_costs_stand_in_table_and_csv_and_unknown_ones_nowhere() -> N
     assert line.split()[-8:-1] == ["5.0", "2.0", "2000", "400", "50", "20", "0.0023"]
     assert "tokens are means over the 2 of 3 answers whose calls all told them" in shown
     [cells] = read(lines_csv(summarise(rows, Prices(1.0, 10.0, 0.5))))
-    assert (cells["prompt_tokens"], cells["cached_tokens"], cells["told"]) == ("2000.0", "400.0", "2")
+    assert (cells["prompt_tokens"], cells["cached_tokens"], cells["with_tokens"]) == ("2000.0", "400.0", "2")
     assert float(cells["money"]) == pytest.approx((1600 + 200 + 500) / 1e6)
     [cells] = read(lines_csv(summarise([row(3, cost=silent)], Prices(1.0, 10.0))))
-    assert (cells["prompt_tokens"], cells["money"], cells["told"]) == ("", "", "0")
+    assert (cells["prompt_tokens"], cells["money"], cells["with_tokens"]) == ("", "", "0")
     assert "cost" not in lines_table(summarise([row(3, cost=silent)], Prices(1.0, 10.0)))
     assert "cost" not in lines_table(summarise(rows))
 

@@ -1,0 +1,89 @@
+"""How well the confidence of isolated replies tells right ones from wrong ones, over a run's rows.
+
+Confidence counts for nothing in a vote. It decides what people see where nothing is agreed on (`sure_from`), and
+whether unsure replies abstain (`unsure="abstain"`). These numbers say from which level on to call a model sure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.rounding import decimals
+from robustrag_integrations.answers.answer import ANSWERING
+from robustrag_integrations.evaluation.score.rows import attack_of_row
+from robustrag_integrations.metrics import contains_answer
+
+
+@dataclass(frozen=True)
+class Sureness:
+    """The confidence of one model's isolated replies.
+
+    Attributes:
+        model: the model's name.
+        right: number of replies that contain an answer.
+        wrong: number of the others; abstentions are neither.
+        area: the area under the curve: the probability that a right reply is surer than a wrong one, where equal ones
+            count one half. 0.5 tells nothing.
+        level: the confidence, from 0 to 1, from which on replies count as sure where that separates best: the largest
+            difference between the two shares below; of several the lowest.
+        right_from: share of the right replies that are as sure.
+        wrong_from: share of the wrong ones.
+    """
+
+    model: str
+    right: int
+    wrong: int
+    area: float
+    level: float
+    right_from: float
+    wrong_from: float
+
+    def in_words(self) -> str:
+        """One line for a terminal."""
+        return (
+            f"confidence of isolated replies ({printable(self.model, 100)}): area under the curve "
+            f"{decimals(self.area, 2)} ({self.right} right, {self.wrong} wrong); separates best from "
+            f"{decimals(self.level, 2)} on: {decimals(self.right_from, 0, 100)}% of the right and "
+            f"{decimals(self.wrong_from, 0, 100)}% of the wrong ones"
+        )
+
+
+def sureness(rows: Iterable[Mapping[str, Any]]) -> tuple[Sureness, ...]:
+    """Return one entry per model of which both right and wrong replies have a known confidence.
+
+    Args:
+        rows: of a run. Clean rows of short answers and choices count, and a reply that several setups got counts once.
+    """
+    replies: dict[tuple[Any, ...], tuple[bool, float]] = {}
+    for row in rows:
+        if row.get("error") is not None or row["task"] == "long" or attack_of_row(row).name != "none":
+            continue
+        for group in row["answer"]["groups"]:
+            sure, said = group.get("confidence"), group["response"]
+            if sure is not None and said is not None and group["status"] in ANSWERING:
+                text = ", ".join(group["words"]) if row["task"] == "mc" else said
+                asked = (row["model"], row["dataset"], row["task"], row["question_id"])
+                replies[(*asked, *group["passage_ids"], said)] = contains_answer(text, row["answers"]) > 0, float(sure)
+    found = []
+    for model in dict.fromkeys(key[0] for key in replies):
+        own = [reply for key, reply in replies.items() if key[0] == model]
+        right, wrong = (Counter(sure for is_right, sure in own if is_right is kind) for kind in (True, False))
+        if right and wrong:
+            found.append(_of(model, right, wrong))
+    return tuple(found)
+
+
+def _of(model: str, right: Counter[float], wrong: Counter[float]) -> Sureness:
+    rights, wrongs = right.total(), wrong.total()
+    above = below = area = 0.0  # walked from the surest level down
+    best = (0.0, 0.0, 1.0, 1.0)  # the level 0, where nothing separates
+    for level in sorted({*right, *wrong}, reverse=True):
+        area += right[level] * (wrongs - below - wrong[level] / 2)
+        above, below = above + right[level], below + wrong[level]
+        shares = above / rights, below / wrongs
+        best = max(best, (shares[0] - shares[1], -level, *shares))
+    return Sureness(model, rights, wrongs, area / (rights * wrongs), abs(best[1]), *best[2:])
