@@ -5,12 +5,12 @@ pip install robustrag-integrations
 
 import re
 
-from robustrag_integrations import CallableModel, KeywordAggregation, Passage
+from robustrag_integrations import CallableModel, ConsensusAggregation, Passage
 
 
 def my_llm(prompt: str) -> str:
     """Copies names out of what it reads; put a call to your own model in its place."""
-    names = re.findall(r"(?:by|Keywords:.*?) ?((?:Ada|Eve) \w+)", prompt, flags=re.IGNORECASE)
+    names = re.findall(r"by ((?:Ada|Eve) \w+)", prompt, flags=re.IGNORECASE)
     return f"{names[-1]} built the mill." if names else "I don't know."
 
 
@@ -22,7 +22,7 @@ PASSAGES = [
     Passage("The road to the mill is closed in winter.", source="roads.example"),
 ]
 
-answer = KeywordAggregation(CallableModel(my_llm)).answer("Who built the mill?", PASSAGES)
+answer = ConsensusAggregation(CallableModel(my_llm)).answer("Who built the mill?", PASSAGES)
 print(answer.marked_text)
 for citation in answer.citations:
     print(f"[{citation.number}] {', '.join(citation.origins)}: {', '.join(citation.words)}")

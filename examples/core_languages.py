@@ -1,44 +1,38 @@
-"""Answers in several languages: each reply's language is found, and one poisoned source is outvoted in every one.
+"""Answers in several languages: what says nothing is recognised in each, and one poisoned source is outvoted.
 
 pip install robustrag-integrations
 """
 
-from robustrag_integrations import CallableModel, KeywordAggregation, Passage
+from robustrag_integrations import CallableModel, ConsensusAggregation, Passage
 
-# Per language: the question, what sources say of it in different words, and a lie.
+# Per language: the question, how sources write the answer, a lie, and a reply that answers nothing.
 ASKED = {
     "German": (
         "Wann wurde die Mühle gebaut?",
-        [
-            "Sie wurde am 3. Mai 1951 gebaut.",
-            "Die Mühle wurde am 03.05.1951 gebaut.",
-            "Gebaut am 3. Mai 1951.",
-        ],
-        "Die Mühle ist von 1888.",
+        ["3. Mai 1951", "3. Mai 1951.", "„3. Mai 1951“"],
+        "1888",
+        "Der Text enthält diese Angabe nicht.",
     ),
     "French": (
         "Combien d'habitants a Tarsk ?",
-        [
-            "Il y a 2 450 habitants dans la ville.",
-            "La ville a 2.450 habitants.",
-            "Tarsk est de 2450 habitants.",
-        ],
-        "La ville a 9 habitants.",
+        ["2 450 habitants", "2 450 habitants.", "« 2 450 habitants »"],
+        "900 habitants",
+        "Le texte ne le précise pas.",
     ),
-    "Chinese": ("首都是哪裡?", ["臺北", "台北", "首都是臺北"], "倫敦"),
-    "Korean": ("수도는 어디입니까?", ["서울", "수도는 서울입니다", "서울이 수도입니다"], "런던"),
+    "Chinese": ("首都是哪裡?", ["臺北", "臺北。", "「臺北」"], "倫敦", "文中沒有提到。"),
+    "Korean": ("수도는 어디입니까?", ["서울", "서울.", "“서울”"], "런던", "모르겠습니다."),
 }
 
-for language, (question, said, lie) in ASKED.items():
-    replies = [*said, *said, lie]  # six sources tell the truth
+for language, (question, said, lie, nothing) in ASKED.items():
+    replies = [*said, *said, lie, nothing]  # six sources tell the truth
 
     def my_llm(prompt: str, replies: list[str] = replies) -> str:
-        """Says what the passage in its prompt says, or what the sources agreed on."""
-        return next((reply for reply in reversed(replies) if reply in prompt), replies[0])
+        """Says what the passage in its prompt says."""
+        return max((reply for reply in replies if reply in prompt), key=len)
 
     passages = [Passage(reply, source=f"site-{n}.example") for n, reply in enumerate(replies)]
-    answer = KeywordAggregation(CallableModel(my_llm), alpha=0.5).answer(question, passages)
+    answer = ConsensusAggregation(CallableModel(my_llm)).answer(question, passages)
     others = [f"{d.text} ({', '.join(d.origins)})" for d in answer.dissent]
     print(f"{language:<8} {answer.text}  (radius {answer.radius}, otherwise: {', '.join(others) or 'nobody'})")
-    assert lie not in answer.text
-    assert not answer.abstained
+    assert answer.radius == 2
+    assert [group.status for group in answer.groups] == ["supports"] * 6 + ["differs", "abstained"]

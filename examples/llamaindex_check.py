@@ -41,8 +41,8 @@ programs = {
         index.as_retriever(), llm=llm
     ),
     "CondenseQuestionChatEngine over the engine": CondenseQuestionChatEngine.from_defaults(engine, llm=llm),
-    "CondenseQuestionChatEngine over engine.for_downstream_prompts()": CondenseQuestionChatEngine.from_defaults(
-        engine.for_downstream_prompts(), llm=llm
+    "CondenseQuestionChatEngine over an engine with reader='model'": CondenseQuestionChatEngine.from_defaults(
+        RobustRAGQueryEngine.from_args(index.as_retriever(), llm=llm, reader="model"), llm=llm
     ),
     "a router": RouterQueryEngine(
         selector,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, Literal, get_args
 
 from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser
@@ -25,6 +25,8 @@ from robustrag_integrations.prompts import PromptSet
 _OF_OBJECTS = {
     **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions)},
 }
+Reader = Literal["people", "model"]
+READERS: tuple[Reader, ...] = get_args(Reader)
 EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and their required fields
 
 
@@ -37,6 +39,7 @@ class RobustOptions(MethodOptions, total=False):
     votes: VoteRules | None
     calls: CallOptions | None
     citation_markers: bool
+    reader: Reader
     choices: Sequence[str]
     question: Question
     keyword_prompt: BasePromptTemplate[Any]
@@ -67,7 +70,7 @@ def checked_settings(method: Method, settings: Mapping[str, Any], others: Collec
         given, sorted(taken), "a method", others=[*RobustOptions.__annotations__, *_OF_OBJECTS], instead=_OF_OBJECTS
     )
     prompts = [f"{name}_prompt" for name in EXTRA_PROMPTS if name in method.prompts]
-    final = ["final_llm", "output_schema"] if "keyword" in method.prompts else []
+    final = ["final_llm", "output_schema"] if method.asks_once_more else []
     method.check_names([*given, *others], ("task", *prompts, *final, *(["choices"] if method.takes_choices else [])))
     checked: MethodSettings = method.settings_of(given)
     return checked

@@ -36,7 +36,7 @@ _GAP = "\ue000"  # where a template has its values
 class IsolationAudit(BaseCallbackHandler):
     """A callback handler that checks every prompt of its runs: no prompt may hold texts of two groups.
 
-    Nor may it hold a robust answer with radius 0, nor a model be offered tools that its provider runs.
+    Nor may it hold a robust answer which no two sources agree on, nor a model be offered tools that its provider runs.
 
     It learns what was retrieved from retrievers, from tools (their documents, as objects or JSON), and from documents
     in inputs and outputs of steps. It sees text of 30 characters or more as it was retrieved, up to spacing and JSON

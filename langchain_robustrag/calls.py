@@ -28,7 +28,7 @@ from langchain_robustrag.language_models import (
     repeats_of_runnable,
     retries_itself,
 )
-from langchain_robustrag.prompts import FilledPrompt
+from langchain_robustrag.prompts import FilledPrompt, Requesting, with_request
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.checks import check_at_least, check_flag
@@ -112,8 +112,9 @@ class ModelCalls:
             plain = not heard and type(prompt.template).__module__.startswith("langchain_core.")
             # A sequence opens a run for itself and one for the prompt, which cost as much as the model's own.
             if plain:
-                return llm, prompt.template.format_prompt(**prompt.values)
-            return prompt.template | llm, dict(prompt.values)
+                return llm, with_request(prompt.template.format_prompt(**prompt.values), prompt.request)
+            asked = Requesting(llm, prompt.request) if prompt.request else llm
+            return prompt.template | asked, dict(prompt.values)
         return RunnablePassthrough() | llm, prompt.text
 
     @property
@@ -131,6 +132,7 @@ class CallPerformer:
         config: the chain's config.
         run_manager: the chain's run, whose children the calls are.
         final_calls: the same for the final prompt, where that is another model or has a schema.
+        final_may_fail: True if there is an answer without the final call; the plan hears of a failure then.
         failure: the first failed call's exception.
     """
 
@@ -138,6 +140,7 @@ class CallPerformer:
     config: RunnableConfig
     run_manager: RunManager
     final_calls: ModelCalls | None = None
+    final_may_fail: bool = False
     failure: Exception | None = None
 
     def __call__(self, request: Request) -> Reply:
@@ -177,6 +180,8 @@ class CallPerformer:
             raise
         except BaseException as error:
             failed = self._shown(error)
+        if self.final_may_fail and not steers(failed):
+            return Response(None, error=in_one_line(failed))
         raise failed
 
     async def afinal(self, request: Ask) -> Response:
@@ -188,6 +193,8 @@ class CallPerformer:
             raise
         except BaseException as error:
             failed = self._shown(error)
+        if self.final_may_fail and not steers(failed):
+            return Response(None, error=in_one_line(failed))
         raise failed
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:

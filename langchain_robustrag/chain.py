@@ -12,6 +12,8 @@ from langchain_core.prompts import BasePromptTemplate
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import (
+    READERS,
+    Reader,
     RobustOptions,
     checked_settings,
     extra_prompt,
@@ -24,6 +26,8 @@ from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
 from robustrag_integrations._util.checks import check_flag
+from robustrag_integrations.defenses.agreement.lists import ListSettings
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.method_options import MethodOptions
 from robustrag_integrations.defenses.registry import default_method, method_of
@@ -45,6 +49,7 @@ def create_robust_documents_chain(
     votes: VoteRules | None = None,
     calls: CallOptions | None = None,
     citation_markers: bool = False,
+    reader: Reader = "people",
     choices: Sequence[str] | None = None,
     question: Question | None = None,
     keyword_prompt: BasePromptTemplate[Any] | None = None,
@@ -68,10 +73,10 @@ def create_robust_documents_chain(
             `.with_fallbacks`, ...). For decoding aggregation a `HuggingFacePipeline`, a `ChatHuggingFace` around one,
             or a `LocalModel`. With the other methods, too, a model of the core, such as a `LocalModel`, is asked past
             LangChain: all groups in one batch, with limits of its own.
-        prompt: asked about every group alone, and with keyword aggregation once more at the end, with the agreed
-            keywords in the place of the documents; must name `context`. It is trusted, passages are only values in it.
-            None for the project's own.
-        settings: a settings file (`robustrag tune` writes one), or what `load_settings` gives: method, settings and
+        prompt: asked about every group alone, and once more at the end, with what was agreed on in the place of the
+            documents; must name `context`. It is trusted, passages are only values in it. For consensus a sentence at
+            its end asks every group for a short answer. None for the project's own.
+        settings: a settings file, or what `load_settings` gives: method, settings and
             vote rules, for what is not given here.
         aggregation: the method: `consensus` (any model, short answers from one round of calls), `keyword` (any model,
             long answers, too), `decoding` (needs next-token probabilities) or `voting` (multiple choice). None: the
@@ -87,6 +92,8 @@ def create_robust_documents_chain(
             accept_sampling=...)`.
         citation_markers: the answer has `[1]` where the documents that the report's `citations` number 1
             support it; none is the model's. It is then streamed in one piece, and the report's `text` has no markers.
+        reader: who reads the answer. `"people"` are also shown what sources say where they agree on nothing, and what a
+            sole source says; for `"model"`, whose next prompt the answer goes into, these are abstentions.
         choices: voting: the options, unless each call brings its own as the input `choices`. The prompt may show them
             as `{choices}`.
         question: the input that is the question: a key, or a function from the inputs. None: `input`, `question` or
@@ -94,10 +101,11 @@ def create_robust_documents_chain(
         keyword_prompt: another final prompt of keyword aggregation, with `keywords`, and if you like `query` and other
             inputs; never the documents.
         no_retrieval_prompt: decoding: the question without documents, with `query`.
-        final_llm: another model for the final prompt of keyword aggregation, which shows no documents; the radius needs
-            both to be deterministic.
+        final_llm: another model for the final prompt, which shows no documents; the radius needs both to be
+            deterministic.
         output_schema: a pydantic class, a `TypedDict` or a JSON schema for the final answer alone, by the model's own
-            structured output where it has one. An abstention is an `Abstained`: false as a truth value, and a dict with
+            structured output where it has one. For consensus, an object that does not hold the agreed answer is an
+            abstention. An abstention is an `Abstained`: false as a truth value, and a dict with
             `abstained` for schemas that give dicts. The report's text is the answer's JSON.
         return_robustness: give a dict of `answer` and `robustness`, the `RobustAnswer`, instead of the answer.
         output_parser: applied to the answer; default `StrOutputParser`.
@@ -140,7 +148,17 @@ def create_robust_documents_chain(
     method = method_of(default_method(options.get("task"), [*named, *others]) if aggregation is None else aggregation)
     checked = checked_settings(method, options, others)
     if output_schema is not None:
-        checked = replace(cast(Any, checked), final="always")  # keyword aggregation's
+        if isinstance(checked, ListSettings):
+            raise ValueError("task='list' has no output_schema: the items of a list are the report's claims")
+        always = {"objects": True} if isinstance(checked, ConsensusSettings) else {"final": "always"}
+        checked = replace(cast(Any, checked), **always)
+    elif final_llm is not None and prompt is None and isinstance(checked, ConsensusSettings):
+        raise ValueError(
+            "final_llm has nothing to do: consensus asks once more only with a prompt of yours, or output_schema; give "
+            "one, or aggregation='keyword'"
+        )
+    if reader not in READERS:
+        raise ValueError(f"reader={reader!r} must be {' or '.join(map(repr, READERS))}")
     rules = rules_of(votes, group_by)
     method.load().check_rules(rules)
     if not isinstance(calls := calls or CallOptions(), CallOptions):
@@ -157,9 +175,9 @@ def create_robust_documents_chain(
     refuse_structured(final_llm, "final_llm")
     writer = None if final_llm is None else as_runnable(final_llm, "final_llm")
     of_core = isinstance(llm, TextModel) and final_llm is None and output_schema is None
-    reader = decoding_model(llm) if method.needs_probabilities else llm if of_core else as_runnable(llm)
+    model = decoding_model(llm) if method.needs_probabilities else llm if of_core else as_runnable(llm)
     return RobustDocuments(
-        llm=reader,
+        llm=model,
         final_llm=writer,
         structured=None if output_schema is None else Structured.of(output_schema, writer or as_runnable(llm)),
         prompt=prompt or as_langchain(phrases or checked.prompts.isolated, name),
@@ -171,6 +189,8 @@ def create_robust_documents_chain(
         rules=rules,
         calls=calls,
         citation_markers=citation_markers,
+        reader=reader,
+        choice_prompt=as_langchain(checked.prompts.choice, name) if prompt is None and checked.prompts.choice else None,
         keyword_prompt=extra_prompt(
             "keyword", keyword_prompt, checked.prompts, name, own=prompt is None and asks_finally
         ),
@@ -186,13 +206,24 @@ def create_robust_documents_chain(
 
 
 def create_reporting_chain(
-    llm: AnyModel, prompt: BasePromptTemplate[Any] | None, options: RobustOptions
+    llm: AnyModel, prompt: BasePromptTemplate[Any] | None, options: RobustOptions, *, read_by_model: bool = False
 ) -> RobustDocuments:
     """Create the chain inside retrieval chain, tool, middleware and node, which always give the report.
 
+    Args:
+        llm: the model.
+        prompt: the user's.
+        options: the keyword arguments of `create_robust_documents_chain`.
+        read_by_model: True where a model reads the answers in any case.
+
     Raises:
         TypeError: `return_robustness` is among the options; else as `create_robust_documents_chain`.
+        ValueError: `reader` says otherwise.
     """
+    if read_by_model:
+        if options.get("reader", "model") == "people":
+            raise ValueError("reader='people': a model reads these answers; leave reader out")
+        options = {**options, "reader": "model"}
     if "return_robustness" in options:
         raise TypeError("unknown argument return_robustness: leave it out, the report is always given here")
     return create_robust_documents_chain(llm, prompt, return_robustness=True, **options)

@@ -222,7 +222,8 @@ def _finding_with_canaries(method: Any, audit: _CanaryAudit) -> Any:
 
 def _classes_of(base: type) -> list[type]:
     """Return a class and those made from it, as far as they are loaded."""
-    return [base, *(cls for made in base.__subclasses__() for cls in _classes_of(made))]
+    subclasses: list[type] = base.__subclasses__()
+    return [base, *(cls for derived in subclasses for cls in _classes_of(derived))]
 
 
 def _tool_with_canaries(method: Any, inner: str, canaries: Canaries) -> Any:

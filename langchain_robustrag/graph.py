@@ -37,7 +37,7 @@ def create_robust_node(
         llm: see `create_robust_documents_chain`.
         prompt: see there.
         answer_key: under which key of the state the answer goes; under `messages`, which other models read, it is an
-            `AIMessage`, and one that a sole source gives an abstention (`allow_sole_source`).
+            `AIMessage`, and `reader` is `"model"`.
         robustness_key: and the report, a `RobustAnswer.to_dict()`, which a checkpointer can store; None leaves it out.
         options: the keyword arguments of `create_robust_documents_chain`.
 
@@ -47,14 +47,12 @@ def create_robust_node(
         graph.add_node("generate", create_robust_node(llm, group_by="source"))
         ```
     """
-    answering = create_reporting_chain(llm, prompt, options)
+    answering = create_reporting_chain(llm, prompt, options, read_by_model=answer_key == "messages")
 
     def update(answered: dict[str, Any], shown: ShownMessage) -> dict[str, Any]:
         answer, report = answered["answer"], answered["robustness"]
         if answer_key == "messages":
-            report = report.for_prompt()
-            told = isinstance(answer, str) and report is answered["robustness"]
-            answer = [AIMessage(answer if told else report.text, id=shown.id)]
+            answer = [AIMessage(answer if isinstance(answer, str) else report.text, id=shown.id)]
         written: dict[str, Any] = {answer_key: answer}
         if robustness_key is not None:
             written[robustness_key] = report.to_dict()

@@ -79,7 +79,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         super().__init__()
         check_flag(supporting_only=supporting_only)
         self._context = options.get("document_variable_name", "context")
-        self._answering = create_reporting_chain(llm, prompt, options)
+        self._answering = create_reporting_chain(llm, prompt, options, read_by_model=True)
         named, passing = _names("tools", tools), _names("trusted", trusted)
         if both := sorted(named & passing):
             raise ValueError(f"{', '.join(both)} cannot be both in tools= (answered from) and trusted= (passed unread)")

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from langchain_core.prompt_values import PromptValue, StringPromptValue
+from langchain_core.messages import AIMessage, FunctionMessage, HumanMessage, ToolMessage
+from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.prompts import PromptTemplate as StringTemplate
+from langchain_core.runnables import Runnable, RunnableConfig
 
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 
@@ -27,11 +29,13 @@ class FilledPrompt(Prompt):
         template: LangChain's template, formatted when the call is made, within its run.
         values: the values of its variables.
         slot: the value that passages can reach.
+        request: what is added at the end (`with_request`).
     """
 
     template: BasePromptTemplate[Any] = field(kw_only=True, compare=False)
     values: Mapping[str, Any] = field(kw_only=True, compare=False)
     slot: str = field(kw_only=True, compare=False)
+    request: str = field(kw_only=True, default="", compare=False)
 
     def without_context(self) -> Prompt:
         """Return the same call with an empty slot."""
@@ -49,17 +53,21 @@ class FilledTemplate(PromptTemplate):
         template: LangChain's.
         inputs: its other values: the chain's input without the documents.
         slot: the template's variable that takes the body.
+        request: what is added at the end of the user's words (`with_request`).
     """
 
     template: BasePromptTemplate[Any] = field(kw_only=True, compare=False)
     inputs: Mapping[str, Any] = field(kw_only=True, compare=False)
     slot: str = field(kw_only=True, compare=False)
+    request: str = field(kw_only=True, default="", compare=False)
 
     def render(self, **values: str) -> Prompt:
         """Return the template with the values of one call."""
         body = super().render(**values)
         filled = self._named(values, body.text)
-        return FilledPrompt(body.text, body.context, template=self.template, values=filled, slot=self.slot)
+        return FilledPrompt(
+            body.text, body.context, template=self.template, values=filled, slot=self.slot, request=self.request
+        )
 
     def _named(self, values: Mapping[str, str], body: str) -> dict[str, Any]:
         others = {name: value for name, value in values.items() if name not in self.fields}
@@ -78,8 +86,8 @@ class FormattedTemplate(FilledTemplate):
         """
         named = self._named(values, super().render(**values).text)
         if "context" not in values:
-            return Prompt(as_text(self.template.format_prompt(**named)))
-        return located(self.template, named, self.slot)
+            return Prompt(as_text(with_request(self.template.format_prompt(**named), self.request)))
+        return located(self.template, named, self.slot, self.request)
 
 
 def as_langchain(template: PromptTemplate, context: str = "context") -> StringTemplate:
@@ -128,13 +136,57 @@ def as_text(value: PromptValue) -> str:
     return "\n\n".join(str(m.text) for m in value.to_messages())
 
 
-def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str) -> Prompt:
+def with_request(value: PromptValue, request: str) -> PromptValue:
+    """Return a formatted prompt with a request at the end of its last message; as it is for an empty one.
+
+    An answer or a tool's result that stands last is left alone: there the request ends the message before it, if any.
+    """
+    if not request:
+        return value
+    if isinstance(value, StringPromptValue):
+        return StringPromptValue(text=f"{value.text}\n\n{request}")
+    messages = value.to_messages()
+    asking = [place for place, m in enumerate(messages) if not isinstance(m, (AIMessage, ToolMessage, FunctionMessage))]
+    if not asking:
+        return ChatPromptValue(messages=[*messages, HumanMessage(request)])
+    last = messages[asking[-1]]
+    content = (
+        f"{last.content}\n\n{request}"
+        if isinstance(last.content, str)
+        else [*last.content, {"type": "text", "text": request}]
+    )
+    messages[asking[-1]] = last.model_copy(update={"content": content})
+    return ChatPromptValue(messages=messages)
+
+
+class Requesting(Runnable[PromptValue, Any]):
+    """A model whose prompts get a request at their end; it has no run of its own.
+
+    Args:
+        llm: the model.
+        request: the request.
+    """
+
+    def __init__(self, llm: Runnable[Any, Any], request: str) -> None:
+        self._llm, self._request = llm, request
+
+    def invoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Ask the model."""
+        return self._llm.invoke(with_request(input, self._request), config, **kwargs)
+
+    async def ainvoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Ask the model without blocking the event loop."""
+        return await self._llm.ainvoke(with_request(input, self._request), config, **kwargs)
+
+
+def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str, request: str = "") -> Prompt:
     """Return a prompt that knows where its passages (the value `name`) are: a local model truncates that part alone.
 
     Raises:
         ValueError: the template does not show the passages once, as they are.
     """
-    before, slot, after = as_text(template.format_prompt(**{**values, name: _SLOT})).partition(_SLOT)
+    shown = with_request(template.format_prompt(**{**values, name: _SLOT}), request)
+    before, slot, after = as_text(shown).partition(_SLOT)
     if not slot or _SLOT in after:
         raise ValueError(f"a prompt that is read as text, as here, must show {{{name}}} once, unchanged")
     context = values[name]

@@ -27,6 +27,7 @@ from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 
+from langchain_robustrag.aggregations import Reader
 from langchain_robustrag.base import OneRun, child_config
 from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
 from langchain_robustrag.calls import CallOptions, CallPerformer, ModelCalls, RunManager
@@ -40,6 +41,7 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import PlanInput
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_of
 from robustrag_integrations.errors import QuorumError
@@ -48,10 +50,18 @@ from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
+from robustrag_integrations.plans.endings import for_prompts
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
-from robustrag_integrations.prompts import PromptSet, PromptTemplate, agreed_context
+from robustrag_integrations.prompts import (
+    AGREED_CONTEXT,
+    CHOICE_REQUEST,
+    SHORT_REQUEST,
+    PromptSet,
+    PromptTemplate,
+    agreed_context,
+)
 
 _LOG = logging.getLogger(__name__)
 _DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
@@ -90,6 +100,8 @@ class RobustDocuments(OneRun[Any]):
     rules: SkipValidation[VoteRules] = Field(default_factory=VoteRules)
     calls: SkipValidation[CallOptions] = Field(default_factory=CallOptions, frozen=True)
     citation_markers: bool = False
+    reader: Reader = "people"
+    choice_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     keyword_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     no_retrieval_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     choices: tuple[str, ...] | None = None
@@ -259,8 +271,15 @@ class RobustDocuments(OneRun[Any]):
             markers=self.citation_markers,
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))
-        perform = CallPerformer(calls, config, run_manager, final) if calls is not None else self._past_langchain()
-        return _Call(method.load().whole_plan(plan_input, settings), perform)
+        words = isinstance(settings, ConsensusSettings) and not settings.objects
+        perform = (
+            CallPerformer(calls, config, run_manager, final, final_may_fail=words)
+            if calls is not None
+            else self._past_langchain()
+        )
+        plan = method.load().whole_plan(plan_input, settings)
+        plan = for_prompts(plan, markers=self.citation_markers) if self.reader == "model" else plan
+        return _Call(plan, perform)
 
     def _past_langchain(self) -> Performer:
         return (DecodingPerformer if method_of(self.aggregation).needs_probabilities else TextPerformer)(self.llm)
@@ -317,10 +336,20 @@ class RobustDocuments(OneRun[Any]):
         name = self.document_variable_name
         shipped: PromptSet = self.settings.prompts
 
-        def filled(template: BasePromptTemplate[Any], slot: str, body: str, field: str) -> PromptTemplate:
-            return kind("", body, (field,), template=template, inputs=inputs, slot=slot)
+        def filled(
+            template: BasePromptTemplate[Any], slot: str, body: str, field: str, request: str = ""
+        ) -> PromptTemplate:
+            return kind("", body, (field,), template=template, inputs=inputs, slot=slot, request=request)
 
         changes: dict[str, Any] = {"isolated": filled(self.prompt, name, "{context}", "context")}
+        if isinstance(self.settings, ConsensusSettings):
+            if self.choice_prompt is None:
+                changes["isolated"] = filled(self.prompt, name, "{context}", "context", SHORT_REQUEST)
+                changes["choice"] = filled(self.prompt, name, "{context}", "context", CHOICE_REQUEST)
+            else:
+                changes["choice"] = filled(self.choice_prompt, name, "{context}", "context")
+            if self.choice_prompt is None or self.settings.objects:
+                changes["wording"] = filled(self.prompt, name, AGREED_CONTEXT, "agreed")
         if self.keyword_prompt is not None:
             changes["keyword"] = filled(self.keyword_prompt, "keywords", "{keywords}", "keywords")
         elif self._asks_finally:

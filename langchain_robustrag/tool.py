@@ -69,9 +69,10 @@ def create_robust_retriever_tool(
 
     Returns:
         A tool with the argument `query`. Its content is the answer, its artifact a dict with `documents` and
-        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. An answer with radius 0 is withheld,
-        since one source may have decided it, and documents that cannot be read (the model fails, say) are not answered
-        from: both are a tool error, which names no text of theirs. The retriever's own errors are raised.
+        `robustness`, a `RobustAnswer.to_dict()`, which a checkpointer can store. What a sole source says is withheld,
+        and documents that cannot be read (the model fails, say) are not answered from: both are a tool error, which
+        names no text of theirs. Where sources agree on nothing, the content is an abstention. The retriever's own
+        errors are raised.
 
     Raises:
         TypeError, ValueError: no retriever, or an invalid option.
@@ -85,7 +86,7 @@ def create_robust_retriever_tool(
     context = options.get("document_variable_name", "context")
     check_retriever(retriever)
     check_flag(supporting_only=supporting_only)
-    answering = create_reporting_chain(llm, prompt, options)
+    answering = create_reporting_chain(llm, prompt, options, read_by_model=True)
 
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = retriever.invoke(query, config)
@@ -139,10 +140,8 @@ def content_and_artifact(
     answered: dict[str, Any], documents: Any, supporting_only: bool = False
 ) -> tuple[str, dict[str, Any]]:
     """Return the parts of a tool message: the answer, and the artifact, which never reaches the agent's model."""
-    report: RobustAnswer = answered["robustness"]
-    answer = report.for_prompt()
-    told = isinstance(answered["answer"], str) and answer is report
-    shown = answered["answer"] if told else answer.text
+    answer: RobustAnswer = answered["robustness"]
+    shown = answered["answer"] if isinstance(answered["answer"], str) else answer.text
     if supporting_only:
         documents, answer = answer.supporting(documents), answer.over_supporting()
     artifact = {"documents": documents, "robustness": answer.to_dict()}

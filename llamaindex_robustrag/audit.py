@@ -61,8 +61,8 @@ def asked(prompt: str) -> Iterator[None]:
 class IsolationAudit(BaseCallbackHandler):
     """Checks every prompt of every LLM: no prompt may hold texts of two groups, or an answer of one source.
 
-    The latter is a `RobustAnswer` with radius 0, which one document may have decided, or an abstention that quotes
-    sources: another model obeys it like any text. What was retrieved is learnt from the arguments and results of
+    The latter is a `RobustAnswer` on which no two sources agree, or an abstention that quotes sources: another model
+    obeys it like any text. What was retrieved is learnt from the arguments and results of
     whatever LlamaIndex traces (retrievers, synthesizers, engines, tools, steps of workflows). It sees text of 30
     characters or more as it was retrieved, up to spacing and JSON escapes; several copies of one text count as one
     group. What it does not see: text that a function fetches and joins by itself (tell it with `learn`), text that was

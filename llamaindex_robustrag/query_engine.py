@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
@@ -41,6 +41,12 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         node_postprocessors: applied to the nodes before they are grouped.
         callback_manager: gets the query's events.
 
+    Examples:
+        >>> engine = RobustRAGQueryEngine.from_args(retriever, llm=llm)
+        >>> engine.query("Who won?")
+        >>> asked = RobustRAGQueryEngine.from_args(retriever, llm=llm, reader="model")  # a model reads the responses
+        >>> chat = CondenseQuestionChatEngine.from_defaults(query_engine=asked, llm=llm)
+
     Raises:
         TypeError: the synthesizer is missing, or would show the model all documents at once; so would a reranker or
             retriever of LlamaIndex that lets a model read several documents together, or merges them.
@@ -63,10 +69,6 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({type(self._retriever).__name__}, {self._response_synthesizer!r})"
-
-    @property
-    def _robust(self) -> RobustRAGSynthesizer:
-        return cast("RobustRAGSynthesizer", self._response_synthesizer)
 
     @classmethod
     def from_args(  # type: ignore[override]
@@ -100,17 +102,6 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             list(node_postprocessors or ()),
             callback_manager,
         )
-
-    def for_downstream_prompts(self) -> RobustRAGQueryEngine:
-        """Return the same engine for responses that another model reads; see `RobustRAGSynthesizer`.
-
-        `RobustQueryEngineTool` does this by itself; other engines that ask this one need it.
-
-        Examples:
-            >>> chat = CondenseQuestionChatEngine.from_defaults(query_engine=engine.for_downstream_prompts(), llm=llm)
-        """
-        told = self._robust.for_downstream_prompts()
-        return type(self)(self._retriever, told, self._node_postprocessors, self.callback_manager)
 
     def with_retriever(self, retriever: BaseRetriever) -> RobustRAGQueryEngine:
         """Return the same engine over another retriever."""

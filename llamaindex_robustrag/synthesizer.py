@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
 from inspect import signature
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast, get_args
 
 from llama_index.core import instrumentation
 from llama_index.core.base.llms.types import ChatMessage
@@ -66,6 +66,8 @@ from robustrag_integrations._util.checks import check_flag, refuse_unknown
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import PlanInput
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
 from robustrag_integrations.grouping.votes import VoteRules, rules_of
 from robustrag_integrations.models.base import TextModel, repeats_of
@@ -81,6 +83,7 @@ _log = logging.getLogger(__name__)
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
+Reader = Literal["people", "model"]
 
 
 class RobustRAGSynthesizer(BaseSynthesizer):
@@ -95,18 +98,24 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     Args:
         llm: asked once per group and once at the end; a `StructuredLLM` gives structure to the final answer alone. A
             `LocalModel` of the core is accepted, too. None: `Settings.llm`.
-        settings: a settings file (`robustrag tune` writes one), or what `load_settings` gives: method, settings and
+        settings: a settings file, or what `load_settings` gives: method, settings and
             vote rules, for what is not given here.
-        aggregation: `"consensus"`, `"keyword"`, `"decoding"`, or `"voting"`. None: the
-            first of these that does the task and takes what is given here.
+        aggregation: `"consensus"`, `"keyword"`, `"decoding"`, or `"voting"`. None: the first of these that does the
+            task and takes what is given here.
         streaming: True if `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
         text_qa_template: your own prompt, of any kind that LlamaIndex has (text, messages, selector,
-            `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every group, and with
-            keyword aggregation once more at the end, with the agreed keywords in the place of the documents. Passages
-            and keywords are never read as a template. Its output parser's format goes with the final prompt alone.
+            `RichPromptTemplate`), with `{context_str}` and `{query_str}`. It is asked about every group, and once more
+            at the end, with what was agreed on in the place of the documents. For consensus every group is asked for a
+            short answer, in one sentence more at the end, and what the prompt makes of the agreed answer is shown if it
+            says that and nothing else (`wording="source"`: the answer as a source writes it). Passages and answers are
+            never read as a template. Its output parser's format goes with the final prompt alone.
         keyword_prompt: another final prompt of keyword aggregation, with `{keywords_str}`; never the documents.
         final_llm: asked the final prompt in place of `llm`; the guarantee needs both to be deterministic.
-        output_cls: the pydantic class of the final answer; an abstention is an `Abstained` in its place.
+        output_cls: the pydantic class of the final answer; an abstention is an `Abstained` in its place, and so is, for
+            consensus, an object of which no value holds the agreed answer.
+        reader: `"people"`, or `"model"` if another model reads the responses: an agent, a chat engine, an engine of
+            sub-questions, a workflow. What people read where sources disagree or one alone says something may be an
+            attacker's words, and is an abstention there (`RobustAnswer.for_prompt`).
         callback_manager: gets the synthesis events. The LLM keeps its own.
         prompt_helper: knows what fits into the window; passages are cut within a group, never repacked across groups.
         group_by: the unit of one vote: `"origin"` (a file, page or source document), `"site"`, `"passage"` (each node),
@@ -122,8 +131,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             that nobody is shown what was outvoted; of a streamed response when the last piece is out. `positions` in
             the report are places among these.
         choices: the options that `"voting"` votes on, unless `synthesize(choices=...)` names others.
-        options: the settings of the method, such as `share` of consensus or `alpha` of keyword aggregation, `task` and
-            `prompts`; `help(robustrag_integrations.ConsensusAggregation)` and the like describe them.
+        options: the settings of the method, such as `min_support` of consensus or `alpha` of keyword aggregation,
+            `task` and `prompts`; `help(robustrag_integrations.ConsensusAggregation)` and the like describe them.
 
     Raises:
         ValueError, TypeError: an invalid argument; the message names it and the fix.
@@ -147,6 +156,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         keyword_prompt: BasePromptTemplate | None = None,
         final_llm: LLM | TextModel | None = None,
         output_cls: type[BaseModel] | None = None,
+        reader: Reader = "people",
         callback_manager: CallbackManager | None = None,
         prompt_helper: PromptHelper | None = None,
         group_by: GroupNodesBy | None = None,
@@ -189,17 +199,24 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         writer = _llm_of(final_llm) if final_llm is not None else given
         self._writer = plain_llm(writer) if final_llm is not None else None
         self._structure = writer.output_cls if isinstance(writer, StructuredLLM) else output_cls
-        if self._structure is not None and "keyword" in self._method.prompts:
-            self._settings = replace(self._settings, final="always")
+        self._reader = _checked_reader(reader)
+        ends = self._ends_with_keywords or self._counts_whole_answers  # with a final call
+        if self._structure is not None and ends:
+            final: dict[str, Any] = {"objects": True} if self._counts_whole_answers else {"final": "always"}
+            self._settings = replace(self._settings, **final)
         self._user = UserPrompts()
         self._aside: Prompt | None = None
         self._condensed: tuple[ChatMessage, ...] = ()
-        self._for_downstream_prompts = False
         self._use(text_qa_template=text_qa_template, keyword_prompt=keyword_prompt)
         self._local: Any = None
+        if final_llm is not None and self._counts_whole_answers and self._structure is None and not self._user.given:
+            raise ValueError(
+                "final_llm words what was agreed on in a prompt of yours; pass text_qa_template as well, or use "
+                "aggregation='keyword'"
+            )
         if citation_markers and self._structure is not None:
             raise ValueError("citation_markers puts markers into text; leave it out, or leave out output_cls")
-        if "keyword" not in self._method.prompts:
+        if not ends:
             for name, of_final in (("output_cls", self._structure), ("final_llm", final_llm)):
                 if of_final is not None:
                     raise ValueError(
@@ -272,33 +289,24 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         conversation: Sequence[ChatMessage] | None = None,
         aside: Prompt | None = None,
         condensed: Sequence[ChatMessage] = (),
-        for_downstream_prompts: bool | None = None,
+        reader: Reader | None = None,
     ) -> _Self:
-        """Return a copy that streams or does not, or that puts a conversation in front of every prompt.
+        """Return a copy that streams or does not, for another reader, or with a conversation in front of every prompt.
 
         Args:
             streaming: True if it streams; None for what this one does.
             conversation: these messages; None for what this one has.
             aside: asked where no document answers, and so without documents; None: an abstention.
             condensed: earlier messages that are no part of prompts, but that the question was made from.
-            for_downstream_prompts: True if another model reads the answers (`for_downstream_prompts()`).
+            reader: who reads the responses; None for whoever reads this one's.
         """
         changed = copy.copy(self)
         changed._streaming = self.streams if streaming is None else streaming
         changed._aside, changed._condensed = aside, tuple(condensed)
-        if for_downstream_prompts is not None:
-            changed._for_downstream_prompts = for_downstream_prompts
+        changed._reader = self._reader if reader is None else _checked_reader(reader)
         if conversation is not None:
             changed._converse(conversation)
         return changed
-
-    def for_downstream_prompts(self: _Self) -> _Self:
-        """Return the same for responses that another model reads: an agent's, a chat engine's, one of sub-questions.
-
-        An answer that one source alone can have brought about may be an attacker's words, and is an abstention there
-        (`RobustAnswer.for_prompt`). A stream of it comes in one piece.
-        """
-        return self.with_changes(for_downstream_prompts=True)
 
     def synthesize(
         self,
@@ -383,7 +391,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         shown = {"text_qa_template": self._user.isolated or shown_as_template(shipped.isolated)}
         if self._user.final is not None:
             shown["keyword_prompt"] = self._user.final
-        elif shipped.keyword is not None and self._user.isolated is None:
+        elif self._ends_with_keywords and shipped.keyword is not None and self._user.isolated is None:
             shown["keyword_prompt"] = shown_as_template(shipped.keyword)
         return shown
 
@@ -404,9 +412,9 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def _prompts(self, user: UserPrompts) -> PromptSet:
         """Return the method's prompts with the user's templates in place, filled in anew for every answer."""
         shipped: PromptSet = self._settings.prompts
-        if user.final is not None and "keyword" not in self._method.prompts:
+        if user.final is not None and not self._ends_with_keywords:
             raise ValueError(f"{self._method.name} aggregation has no final prompt; leave out keyword_prompt")
-        found = user.applied_to(shipped, self._task(), self._plain)
+        found = user.applied_to(shipped, self._task(), self._plain, whole_answers=self._counts_whole_answers)
         if (
             self._method.needs_probabilities
             and isinstance(found.isolated, UserTemplate)
@@ -414,6 +422,14 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         ):
             raise TypeError(f"{self._method.name} aggregation reads a prompt as one text; pass a PromptTemplate")
         return found
+
+    @property
+    def _counts_whole_answers(self) -> bool:
+        return isinstance(self._settings, ConsensusSettings)
+
+    @property
+    def _ends_with_keywords(self) -> bool:
+        return "keyword" in self._method.prompts or isinstance(self._settings, KeywordSettings)
 
     def _task(self) -> Task:
         return cast(Task, getattr(self._settings, "task", "short_answer"))
@@ -433,12 +449,17 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             markers=self._markers,
         )
         plan: Plan = self._method.load().whole_plan(plan_input, self._settings_filled())
-        plan = for_prompts(plan) if self._for_downstream_prompts else plan
+        plan = for_prompts(plan, markers=self._markers) if self._reader == "model" else plan
         return plan if self._aside is None else with_spending(with_aside(plan, self._aside))
 
     def _settings_filled(self) -> Any:
         """Return the settings, with the user's templates among the prompts."""
-        return replace(self._settings, prompts=self._prompts(self._user)) if self._user.given else self._settings
+        if not self._user.given:
+            return self._settings
+        filled = replace(self._settings, prompts=self._prompts(self._user))
+        if self._counts_whole_answers and self._user.has_format(self._plain):
+            return replace(filled, objects=True)
+        return filled
 
     def _performer(self) -> Performer:
         return self._model if self._local is None else DecodingPerformer(self._local)
@@ -554,6 +575,13 @@ def _llm_of(llm: LLM | TextModel | None) -> LLM:
         return Settings.llm
     except (ImportError, ValueError) as error:
         raise ValueError("no language model: pass llm=, or set Settings.llm") from error
+
+
+def _checked_reader(reader: Reader) -> Reader:
+    """Return the reader; raise ValueError for another word."""
+    if reader not in get_args(Reader):
+        raise ValueError(f"reader={reader!r:.40} must be 'people' or 'model'")
+    return reader
 
 
 def _check_kinds(output_cls: object, calls: object, callback_manager: object) -> None:

@@ -36,9 +36,9 @@ class ToolFailedError(RobustRAGError):
 class RobustQueryEngineTool(QueryEngineTool):
     """A `QueryEngineTool` for agents, routers and sub-questions, whose models read the answers.
 
-    What has no radius may be one attacker's words. Its engine answers with an abstention in that place
-    (`RobustRAGQueryEngine.for_downstream_prompts`), and the tool with an error that says how to go on; the report in
-    `raw_output.metadata["robustrag"]` has the reason.
+    What one source alone says, or sources that disagree, may be an attacker's words. Its engine answers with an
+    abstention in that place (`reader="model"`), and where an answer was withheld the tool with an error that says how
+    to go on; the report in `raw_output.metadata["robustrag"]` has the reason.
 
     Args:
         query_engine: a `RobustRAGQueryEngine`, or what `as_query_engine(response_synthesizer=RobustRAGSynthesizer())`
@@ -96,10 +96,10 @@ def _for_prompts(engine: BaseQueryEngine) -> BaseQueryEngine:
         raise TypeError(
             f"query_engine must be a RobustRAGQueryEngine, or as_query_engine(response_synthesizer=RobustRAGSynthesizer"
             f"(...)), got {type(engine).__name__}; an engine that asks others is a QueryEngineTool over "
-            "RobustQueryEngineTools, or over engine.for_downstream_prompts()"
+            "RobustQueryEngineTools, or over engines with reader='model'"
         )
     told: Any = copy.copy(engine)
-    told._response_synthesizer = synthesizer.with_changes(streaming=False, for_downstream_prompts=True)
+    told._response_synthesizer = synthesizer.with_changes(streaming=False, reader="model")
     return told  # type: ignore[no-any-return]
 
 

@@ -19,7 +19,15 @@ from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
 from llamaindex_robustrag.message_text import BETWEEN, MessageText
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, agreed_context
+from robustrag_integrations.prompts import (
+    AGREED_CONTEXT,
+    CHOICE_REQUEST,
+    SHORT_REQUEST,
+    Prompt,
+    PromptSet,
+    Task,
+    agreed_context,
+)
 from robustrag_integrations.prompts import PromptTemplate as CoreTemplate
 
 VARIABLES = {"context": "context_str", "query": "query_str", "keywords": "keywords_str", "choices": "choices_str"}
@@ -43,6 +51,14 @@ class UserTemplate(CoreTemplate):
     def has_messages(self) -> bool:
         """True if it is more than one text."""
         return not (len(self.messages) == 1 and self.messages[0][0] is None)
+
+    def asking(self, request: str) -> UserTemplate:
+        """Return the template with one sentence more, at the end of the last message of the user's."""
+        users = [i for i, (role, _) in enumerate(self.messages) if role in (None, MessageRole.USER)]
+        last = users[-1] if users else len(self.messages) - 1
+        role, pieces = self.messages[last]
+        asked = (role, (*pieces, (f"\n\n{request}", None)))
+        return replace(self, messages=(*self.messages[:last], asked, *self.messages[last + 1 :]))
 
     def render(self, **values: str) -> Prompt:
         """Return the messages with the values in their places."""
@@ -71,8 +87,8 @@ class UserPrompts:
     """The user's templates.
 
     Attributes:
-        isolated: `text_qa_template`: asked about every group, and at the end with the keywords for the documents; None
-            for the project's.
+        isolated: `text_qa_template`: asked about every group, and at the end with what was agreed on for the documents;
+            None for the project's.
         final: `keyword_prompt`: another final prompt, with `keywords_str`; None for `isolated`.
     """
 
@@ -84,13 +100,19 @@ class UserPrompts:
         """True if there are any."""
         return self.isolated is not None or self.final is not None
 
-    def applied_to(self, shipped: PromptSet, task: Task, llm: LLM) -> PromptSet:
+    def has_format(self, llm: LLM) -> bool:
+        """True if an output parser of the user's says how the answer is written."""
+        return self.isolated is not None and chosen(self.isolated, llm).output_parser is not None
+
+    def applied_to(self, shipped: PromptSet, task: Task, llm: LLM, *, whole_answers: bool) -> PromptSet:
         """Return the project's prompts with the user's in their place.
 
         Args:
             shipped: the project's.
             task: the kind of answer; decides how the agreed keywords are introduced.
             llm: chooses among a selector's templates.
+            whole_answers: True if a reply is one vote (consensus): groups are asked for a short answer, and what they
+                agree on is worded by the user's prompt.
 
         Raises:
             TypeError, ValueError: a template that cannot be filled in safely; the message says why.
@@ -98,9 +120,13 @@ class UserPrompts:
         changes: dict[str, Any] = {}
         if self.isolated is not None:
             own, name = chosen(self.isolated, llm), "text_qa_template"
-            changes["isolated"] = _filled(_without_parser(own), llm, name, "context", "{context}", ("context",))
+            isolated = _filled(_without_parser(own), llm, name, "context", "{context}", ("context",))
+            changes["isolated"] = isolated.asking(SHORT_REQUEST) if whole_answers else isolated
             changes["phrases"] = None
-            if shipped.keyword is not None:
+            if whole_answers:
+                changes["choice"] = isolated.asking(CHOICE_REQUEST)
+                changes["wording"] = _filled(own, llm, name, "context", AGREED_CONTEXT, ("agreed",))
+            elif shipped.keyword is not None:
                 changes["keyword"] = _filled(own, llm, name, "context", agreed_context(task), ("keywords",))
         if self.final is not None:
             final = chosen(self.final, llm)

@@ -27,7 +27,6 @@ class Setting:
         threshold: True for a threshold, or what chooses between thresholds. These are flags of their own, and every row
             of an evaluation records them.
         is_function: True for a function that configurations and flags name as `module:function`.
-        tries: the values that `robustrag tune` tries when it is not told; empty to leave the setting as it is.
         name: the key; read from the options.
         kind: `int`, `float`, `bool`, `str` for one of `values`, `object` for anything else; read from the type.
         values: the words of its `Literal` type.
@@ -41,7 +40,6 @@ class Setting:
     below: float | None = None
     threshold: bool = False
     is_function: bool = False
-    tries: tuple[Any, ...] = ()
     name: str = ""
     kind: type = object
     values: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from functools import cache
 
 from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.answers.links import links_in
-from robustrag_integrations.keywords.languages import NEGATIONS, language_of
+from robustrag_integrations.languages import NEGATIONS, language_of
 
 _LONGEST = 600  # characters of a text
 _SIGN = re.compile(r"[<>=%€$£~^|{}\[\]\\/@#&+]")

@@ -27,14 +27,13 @@ COMMANDS = {
     "mcp": "your own documents as an MCP tool",
     "certify": "the score that no attacker can get below, for a data set",
     "eval": "the paper's evaluation on your data and model: attacks, certificates, tables",
-    "tune": "choose thresholds and vote rules on your data; a settings file for every entry point",
     "report": "a run as one page to read and to share",
     "probe": "does this model repeat itself?",
     "doctor": "what is installed, what is missing, what the probes find: the first thing in a report on a defect",
 }
 """The commands, each a module of this package with `DESCRIPTION`, `EPILOG`, `add(parser)` and `run(args)`."""
 
-_EVALUATE = ("certify", "eval", "tune", "report")
+_EVALUATE = ("certify", "eval", "report")
 _EPILOG = """\
 examples:
   robustrag demo                                     attack a small corpus, with and without a defence; offline

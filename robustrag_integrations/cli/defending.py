@@ -102,8 +102,7 @@ def add_settings(parser: Any) -> None:
     parser.add_argument(
         "--settings",
         metavar="FILE",
-        help="a settings file, as robustrag tune writes it: the defence, its settings, what one vote is, and top-k; "
-        "what is typed wins over it",
+        help="a settings file: the defence, its settings, what one vote is, and top-k; what is typed wins over it",
     )
 
 

@@ -50,8 +50,8 @@ class Outcome:
         attack: the attack's name.
         defense: the defence's name.
         answer: the answer.
-        correct: True if the right answer is in it; None when that is not known.
-        hijacked: True if the attacker's answer is in it.
+        correct: True if the right answer is given; None when that is not known.
+        hijacked: True if the attacker's answer is given. An abstention, which may tell what sources say, gives none.
     """
 
     attack: str
@@ -124,7 +124,8 @@ def demonstrate(
             votes = name in METHODS and METHODS[name].takes_choices
             answer = defense.answer(case.question, attacked, choices=case.choices if votes else None)
             before = clean.setdefault(name, answer)
-            correct = holds_answer(answer.text, case.answers[:1]) if case.answers else None
+            right = not answer.abstained and holds_answer(answer.text, case.answers[:1])
+            correct = right if case.answers else None
             outcomes.append(Outcome(attack.name, name, answer, correct, _hijacked(attack, answer, before)))
     return outcomes
 
@@ -132,12 +133,12 @@ def demonstrate(
 def _hijacked(attack: Planting, answer: RobustAnswer, clean: RobustAnswer) -> bool:
     """True if the attacker's answer was given. A text that the user typed has no target: it wins if the answer
     has changed to something that it says."""
-    if not attack.planted:
+    if not attack.planted or answer.abstained:
         return False
     if attack.target is not None:
         return holds_answer(answer.text, [attack.target])
     changed = plain_words(answer.text) != plain_words(clean.text)
-    return changed and not answer.abstained and any(holds_answer(text, [answer.text]) for text in attack.planted)
+    return changed and any(holds_answer(text, [answer.text]) for text in attack.planted)
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:
@@ -153,10 +154,14 @@ def summary(outcomes: Sequence[Outcome]) -> list[str]:
     if fooled:
         said = [f"The attacker's answer was given by {_listed(fooled)}{f', not by {safe}' if safe else ''}."]
     if defended := [o for o in attacked if o.defense != VANILLA.name]:
-        smallest = min(o.answer.radius for o in defended)
         known = [o.correct for o in defended if o.correct is not None]
-        right = f"{sum(known)} of {len(known)} defended answers under attack were right; the" if known else "The"
-        said.append(f"{right} smallest radius of a defended answer under attack was {smallest}.")
+        if known:
+            said.append(f"{sum(known)} of {len(known)} defended answers under attack were right.")
+        smallest = {
+            name: min(o.answer.radius for o in defended if o.defense == name) for name in by if name != VANILLA.name
+        }
+        listed = _listed([f"{name} {radius}" for name, radius in smallest.items()])
+        said.append(f"Smallest radius under attack: {listed}; 0 promises nothing.")
     return said
 
 

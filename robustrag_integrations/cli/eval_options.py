@@ -121,7 +121,7 @@ def _add_what(group: Any) -> None:
         "--settings",
         nargs="+",
         metavar="FILE",
-        help="settings files, as robustrag tune writes them; each is one more defence (default beside it: vanilla)",
+        help="settings files; each is one more defence (default beside it: vanilla)",
     )
     add_field(group, EvalConfig, "attacks")
     add_field(group, EvalConfig, "ranks", type=_rank)

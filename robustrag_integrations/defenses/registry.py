@@ -55,6 +55,11 @@ class Method:
         return tuple(sorted(settings_in(self.options), key=lambda s: not s.threshold))
 
     @property
+    def asks_once_more(self) -> bool:
+        """True if it may ask once more about what was agreed on; for that call it takes another model, or a schema."""
+        return not {"keyword", "wording"}.isdisjoint(self.prompts)
+
+    @property
     def takes_choices(self) -> bool:
         """True if it answers multiple-choice questions."""
         return "multiple_choice" in self.tasks
@@ -208,7 +213,7 @@ def default_method(task: Task | None, names: Collection[str] = ()) -> str:
     """
     for method in map(METHODS.__getitem__, ("consensus", "keyword", "voting", "decoding")):
         taken = {"task", "prompts", *(s.name for s in method.settings), *(f"{p}_prompt" for p in method.prompts)}
-        taken |= {"final_llm", "final_model", "output_schema", "output_cls"} if "keyword" in method.prompts else set()
+        taken |= {"final_llm", "final_model", "output_schema", "output_cls"} if method.asks_once_more else set()
         taken |= {"choices"} if method.takes_choices else set()
         if (task is None or task in method.tasks) and taken.issuperset(names):
             return method.name

@@ -1,6 +1,6 @@
 """Settings files: a method, its settings and its vote rules as YAML, which every entry point reads (`settings=`).
 
-`robustrag tune` writes them, and they may be written by hand. A file is data and nothing else: it names no function and
+A file is data and nothing else: it names no function and
 no prompt, its size is bounded, and what it does not say has its default.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any, ParamSpec, TypeAlias, TypeVar
@@ -174,33 +174,6 @@ def saved_under(given: Mapping[str, Any], settings: SettingsLike, method: Method
     del arguments["aggregation"]
     saved.note_top_k()
     return arguments
-
-
-def settings_text(saved: SavedSettings, comments: Iterable[str] = ()) -> str:
-    """Return the file's content: the comments, then the settings.
-
-    Args:
-        saved: the settings to write.
-        comments: lines for the reader, made printable.
-    """
-    lines = [f"# {printable(comment, 300)}".rstrip() for comment in comments]
-    options = dict(saved.options)
-    lines += [f"schema: {SCHEMA}", f"aggregation: {saved.aggregation}"]
-    lines += [f"task: {options.pop('task')}"] if "task" in options else []
-    for name, part in (("settings", options), ("votes", saved.votes)):
-        if part:
-            lines += [f"{name}:", *(f"  {key}: {_scalar(value)}" for key, value in part.items())]
-    if saved.top_k is not None:
-        lines += ["retrieval:  # for robustrag ask, certify and eval; in a program set it on the retriever"]
-        lines += [f"  top_k: {saved.top_k}"]
-    return "\n".join(lines) + "\n"
-
-
-def _scalar(value: Any) -> str:
-    """Return a value as JSON, which is YAML as well."""
-    import json
-
-    return json.dumps(value)
 
 
 def _checked(given: Mapping[str, Any], name: str) -> SavedSettings:

@@ -19,9 +19,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.keywords.closed_classes import ARTICLES
 from robustrag_integrations.keywords.fingerprint import hash_of_files
 from robustrag_integrations.keywords.normalise import MAX_REPLY, as_keyword, plain_lines
+from robustrag_integrations.languages.word_lists import ARTICLES
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ import re
 from functools import cache
 from itertools import groupby
 
-from robustrag_integrations.keywords.languages import NEGATIONS, VERDICTS, language_of, stop_words
 from robustrag_integrations.keywords.normalise import MAX_REPLY, as_keyword, plain_lines
+from robustrag_integrations.languages import NEGATIONS, VERDICTS, language_of, stop_words
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 MAX_PIECE_WORDS = 12

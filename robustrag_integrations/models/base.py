@@ -308,6 +308,9 @@ class Distributions:
         spent: per row, the question alone last, the tokens of the whole session so far; empty: not counted.
         calls: the number of calls that it took: requests to a server, or rows and steps in this process.
         rounds: number of times replies were waited for; None: once for each request of the plan.
+
+    Raises:
+        ValueError: probabilities that are not given exceed `noise`, on which certificates rely.
     """
 
     groups: NDArray[np.floating]
@@ -318,6 +321,13 @@ class Distributions:
     spent: tuple[Usage, ...] = ()
     calls: int = 0
     rounds: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.unlisted and not self.noise >= max(self.unlisted):
+            raise ValueError(
+                f"noise={self.noise} must be at least max(unlisted)={max(self.unlisted)}: a token that is not listed "
+                "may have that probability"
+            )
 
     @property
     def moved(self) -> float:

@@ -141,10 +141,15 @@ def with_retellings(plan: Plan, groups: Sequence[PassageGroup]) -> Plan:
     return answer.changed(evidence={**answer.evidence, "retold": {"alike": alike, "of": len(telling)}})
 
 
-def for_prompts(plan: Plan) -> Plan:
-    """Wrap a plan: its answer is one that other prompts may hold (`RobustAnswer.for_prompt`); it comes in one piece."""
+def for_prompts(plan: Plan, *, markers: bool = False) -> Plan:
+    """Wrap a plan: its answer is one that other prompts may hold (`RobustAnswer.for_prompt`); it comes in one piece.
+
+    Args:
+        plan: an answer's.
+        markers: show its `marked_text` (`with_markers`).
+    """
     answer = (yield from _held_back(plan)).for_prompt()
-    yield Emit(answer.text)
+    yield Emit(answer.marked_text if markers else answer.text)
     return answer
 
 

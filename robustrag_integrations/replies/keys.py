@@ -17,7 +17,7 @@ import re
 import unicodedata
 
 from robustrag_integrations._util.normalise import few_marks, plain_words
-from robustrag_integrations.keywords.questions import asks_for_something_else
+from robustrag_integrations.languages.questions import asks_for_something_else
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 _LEAD = re.compile(

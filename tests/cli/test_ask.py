@@ -411,5 +411,6 @@ def test_a_list_is_asked_for_and_shown_claim_by_claim(ask, docs: Path) -> None:
     found = ask(QUESTION, "--docs", docs, "--task", "list", "--json").data["answer"]
     assert [claim["text"] for claim in found["claims"]] == ["Anna Lind"]
     assert found["defense"] == "consensus"
-    assert "task='list'" in ask(QUESTION, "--docs", docs, "--task", "list", "--alpha", 0.4).err
+    refused = ask(QUESTION, "--docs", docs, "--task", "list", "--alpha", 0.4)
+    assert "--alpha does nothing for --defense consensus" in refused.err
     assert "leave out --choices" in ask(QUESTION, "--docs", docs, "--task", "list", "--choices", "a", "b").err

@@ -114,7 +114,7 @@ def test_a_reader_that_stops_reading_is_no_error_to_speak_of(docs: Path, server:
     assert b"Exception ignored" not in said
 
 
-@pytest.mark.parametrize("name", ["eval", "certify", "tune", "report"])
+@pytest.mark.parametrize("name", ["eval", "certify", "report"])
 def test_without_the_extra_a_command_of_the_evaluation_says_what_to_install(name: str) -> None:
     code = (
         "import sys; from importlib.abc import MetaPathFinder\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, from_settings, load_settings
 from robustrag_integrations.defenses.registry import METHODS
-from robustrag_integrations.defenses.settings_file import SavedSettings, SettingsError, settings_text
+from robustrag_integrations.defenses.settings_file import SavedSettings, SettingsError
 
 GOOD = """\
 # chosen by hand
@@ -98,15 +99,13 @@ def test_the_number_of_passages_is_said_to_be_the_retrievers(file, caplog: pytes
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_is_written_is_what_is_read(method: str, tmp_path: Path) -> None:
-    kept = [s for s in METHODS[method].settings if s.default is not None and s.kind is not object]
-    plain = {s.name: s.default for s in kept}
-    path = tmp_path / "settings.yaml"
-    saved = SavedSettings(
-        str(path), method, {"task": METHODS[method].tasks[0], **plain}, {"group_by": "author: x"}, top_k=5
-    )
-    path.write_text(settings_text(saved, ["chosen on 10 questions", "data: evil\nschema: other\x1b[2J"]))
-    assert load_settings(path) == saved
+def test_every_plain_setting_of_a_method_can_stand_in_a_file(method: str, file) -> None:
+    plain = {s.name: s.default for s in METHODS[method].settings if s.default is not None and s.kind is not object}
+    task, votes = METHODS[method].tasks[0], {"group_by": "author: x"}
+    parts = {"aggregation": method, "task": task, "settings": plain, "votes": votes, "retrieval": {"top_k": 5}}
+    path = file(json.dumps(parts))
+    saved = load_settings(path)
+    assert saved == SavedSettings(str(path), method, {"task": task, **plain}, votes, top_k=5)
     assert load_settings(saved) is saved
 
 

@@ -23,15 +23,15 @@ def author(passage: Passage) -> Any:
 
 
 def mixed(make: Any) -> list[Passage]:
-    """Three honest authors, and five texts of one who has a key of his own making each time."""
-    honest = [Passage(f"honest {i}", metadata={"author": f"author {i}"}) for i in range(3)]
+    """Four honest authors, and five texts of one who has a key of his own making each time."""
+    honest = [Passage(f"honest {i}", metadata={"author": f"author {i}"}) for i in range(4)]
     return [*honest, *(Passage("evil", metadata={"author": make()}) for _ in range(5))]
 
 
 @unequal
 def test_five_passages_with_keys_made_to_be_unequal_have_one_vote(make: Any) -> None:
     groups = isolate(mixed(make), by=author)
-    assert [len(g.passages) for g in groups] == [1, 1, 1, 5]
+    assert [len(g.passages) for g in groups] == [1, 1, 1, 1, 5]
 
 
 @unequal
@@ -40,13 +40,13 @@ def test_a_vote_is_not_decided_by_keys_made_to_be_unequal(make: Any) -> None:
     defense = MajorityVoting(model, prompts=BARE_CHOICES, group_by=author)
     answer = defense.answer("q", mixed(make), choices=["right", "wrong"])
     assert (answer.text, answer.radius) == ("right", 1)
-    assert [len(g.passage_ids) for g in answer.groups] == [1, 1, 1, 5]
+    assert [len(g.passage_ids) for g in answer.groups] == [1, 1, 1, 1, 5]
 
 
 @unequal
 def test_certificates_group_as_answers_do(make: Any) -> None:
     [untouched] = benign_group_cases(mixed(make), 0, by=author)
-    assert [len(ranks) for ranks in untouched.ranks] == [1, 1, 1, 5]
+    assert [len(ranks) for ranks in untouched.ranks] == [1, 1, 1, 1, 5]
 
 
 @pytest.mark.parametrize("make", USABLE_KEYS.values(), ids=USABLE_KEYS)
@@ -110,7 +110,7 @@ def test_a_number_too_long_to_be_written_out_is_no_source() -> None:
 
 def test_groups_of_several_passages_carry_a_warning() -> None:
     model = ScriptedModel(lambda text: "x", lambda prompt: "x")
-    defense = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE, group_size=2)
+    defense = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE, group_size=2, alpha=0.5)
     [warning] = defense.answer("q", [f"x {i}" for i in range(8)]).warnings
     assert warning.startswith("groups of 2 adjacent passages")
     assert "may change the answer" in warning

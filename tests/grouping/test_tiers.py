@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta, timezone
+from functools import partial
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, Sc
 HOST = "wiki.corp.example"
 WIKI = f"https://{HOST}"
 DOOR = [Passage("7411", source=f"{WIKI}/door"), *(Passage("9000", source=f"blog{i}.net/x") for i in range(9))]
+KEYWORD = partial(KeywordAggregation, alpha=0.5, extractor=lambda text: {text}, final="never")
 ASKED = ScriptedModel(lambda text: text, lambda prompt: prompt)
 
 
@@ -67,7 +69,7 @@ def test_a_tier_is_named_by_page_folder_host_or_site_and_everybody_else_is_other
         "policies": "policy",
         "handbook.zip": "policy",
     }
-    assert tiers_of([Passage("x", source=s) for s in sources], tiers) == [*sources.values()]
+    assert {s: tiers_of([Passage("x", source=s)], tiers)[0] for s in sources} == sources
     assert tiers_of([Passage("x", source="a"), Passage("x"), Passage("x")], {"a": "in"}) == ["in", "other"]
 
 
@@ -133,7 +135,7 @@ def test_invalid_tiers_are_named(rules: dict[str, Any], message: str) -> None:
 # What an answer promises
 
 
-@pytest.mark.parametrize("defense", [KeywordAggregation, ConsensusAggregation])
+@pytest.mark.parametrize("defense", [KEYWORD, ConsensusAggregation], ids=["keyword", "consensus"])
 def test_a_wiki_of_twenty_votes_stands_against_nine_pages_that_lie(defense: Any) -> None:
     answer = ask(DOOR, defense, weights={WIKI: 20}, tiers={WIKI: "internal"})
     assert answer.text == "7411"
@@ -153,13 +155,9 @@ def test_a_wiki_of_twenty_votes_stands_against_nine_pages_that_lie(defense: Any)
 def test_no_page_of_a_tier_that_can_be_replaced_reaches_the_final_prompt() -> None:
     asked: list[str] = []
     model = ScriptedModel(lambda text: text, lambda prompt: asked.append(prompt) or "7411")
-    made = KeywordAggregation(model, weights={WIKI: 20}, final="always")
+    made = KeywordAggregation(model, weights={WIKI: 20}, alpha=0.5)
     made.answer("What opens the door?", DOOR)
     assert "9000" not in asked[0]
-    assert made.answer("q", DOOR).settings["threshold"] == "relative"
-    chosen = KeywordAggregation(model, weights={WIKI: 20}, beta=5).answer("q", DOOR)
-    assert chosen.settings["threshold"] == "absolute"
-    assert KeywordAggregation(model).answer("q", DOOR).settings["threshold"] == "absolute"
 
 
 def test_an_unknown_tier_or_number_is_an_error() -> None:
@@ -227,7 +225,7 @@ def policies(key: str = "date") -> list[Passage]:
     return [Passage(text, source=f"leave-{day}.md", metadata={key: day}) for day, text in POLICIES.items()]
 
 
-@pytest.mark.parametrize("defense", [KeywordAggregation, ConsensusAggregation])
+@pytest.mark.parametrize("defense", [KEYWORD, ConsensusAggregation], ids=["keyword", "consensus"])
 def test_three_old_policies_do_not_beat_the_one_in_force(defense: Any) -> None:
     assert ask(policies(), defense).text == "14 days"
     answer = ask(policies(), defense, weights=Newest(as_of=date(2024, 11, 1)), tiers=Newest(as_of=date(2024, 11, 1)))

@@ -30,10 +30,13 @@ def core() -> dict[str, Any]:
 def langchain() -> dict[str, Any]:
     """Names of the LangChain snippets."""
     from langchain_core.documents import Document
-    from langchain_core.language_models import SimpleChatModel
+    from langchain_core.language_models import BaseChatModel, SimpleChatModel
+    from langchain_core.messages import AIMessage, HumanMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
     from langchain_core.prompts import ChatPromptTemplate
     from langchain_core.retrievers import BaseRetriever
     from langchain_core.tools import tool
+    from langchain_core.utils.function_calling import convert_to_openai_tool
 
     from langchain_robustrag import create_robust_retrieval_chain
 
@@ -45,28 +48,50 @@ def langchain() -> dict[str, Any]:
         def _call(self, messages: Any, *args: Any, **kwargs: Any) -> str:
             return my_llm(messages[-1].content)
 
+    class Reader(Model):
+        def _call(self, messages: Any, *args: Any, **kwargs: Any) -> str:
+            return "Anna Berg" if "Anna Berg" in messages[-1].content else "I don't know"
+
+    class AgentModel(BaseChatModel):
+        """Searches once, and repeats what it is told."""
+
+        @property
+        def _llm_type(self) -> str:
+            return "stand-in"
+
+        def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> ChatResult:
+            call = {"name": "search", "args": {"query": "Who won?"}, "id": "1"}
+            said = AIMessage("", tool_calls=[call]) if isinstance(messages[-1], HumanMessage) else messages[-1].content
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(said) if isinstance(said, str) else said)])
+
         def bind_tools(self, tools: Any, **kwargs: Any) -> Any:
-            return self
+            return self.bind(tools=[convert_to_openai_tool(each) for each in tools])
 
     class Retriever(BaseRetriever):
         def _get_relevant_documents(self, query: str, **kwargs: Any) -> list[Document]:
             return [Document(text, metadata={"source": f"site-{n}.example"}) for n, text in enumerate(TEXTS)]
 
     @tool
-    def calculator(sum_: str) -> str:
-        """Adds."""
-        return sum_
+    def add(one: int, other: int) -> int:
+        """Add two numbers."""
+        return one + other
+
+    @tool
+    def send_mail(text: str) -> str:
+        """Send a mail."""
+        raise AssertionError("a check sends no mail")
 
     llm, retriever = Model(), Retriever()
     return {
         "llm": llm,
-        "reader": llm,
-        "agent_model": llm,
+        "reader": Reader(),
+        "agent_model": AgentModel(),
         "inputs": {"messages": [("human", "Who won?")]},
         "retriever": retriever,
         "prompt": ChatPromptTemplate.from_template("{context}\n{input}"),
         "rag": create_robust_retrieval_chain(retriever, llm),
-        "calculator": calculator,
+        "add": add,
+        "send_mail": send_mail,
     }
 
 

@@ -23,9 +23,14 @@ QUESTION = "What is the capital of France?"
 
 
 def read(prompt: str) -> str:
-    """Obey what a text orders, else find the capital; a keyword prompt is answered with its keywords."""
+    """Obey what a text orders, else find the capital; a final prompt is answered with what it holds.
+
+    That is a word more than was agreed on, so that consensus shows what was agreed on.
+    """
     if order := re.search(r"[Ii]gnore .*?say (\w+)", prompt):
         return order.group(1)
+    if agreed := re.search(r"agree on this answer: (.*)", prompt):
+        return f"It is {agreed.group(1)} indeed"
     if kept := re.search(r"Keywords: (.*)", prompt):
         return f"It is {kept.group(1).split(', ')[0].title()} indeed"
     found = re.search(r"capital of France is (\w+)", prompt)

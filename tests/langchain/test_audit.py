@@ -269,7 +269,7 @@ def test_a_handler_that_raises_stops_the_prompt() -> None:
     with pytest.raises(UndefendedError, match="of 6 groups"):
         create_retrieval_chain(RETRIEVER, stuff).invoke(ASKED, {"callbacks": [audit]})
     assert reader.prompts == []
-    robust = create_robust_retrieval_chain(RETRIEVER, reader, aggregation="keyword", final="always")
+    robust = create_robust_retrieval_chain(RETRIEVER, reader)
     assert robust.invoke(ASKED, {"callbacks": [audit]})["robustness"].radius == 1
     notes = ChatPromptTemplate.from_template("{context} {notes} {input}")
     chain = RunnablePassthrough.assign(notes=itemgetter("input") | RETRIEVER) | create_robust_retrieval_chain(

@@ -392,14 +392,15 @@ async def test_an_answer_that_one_document_decides_is_found(asynchronously: bool
 
 
 @BOTH
-async def test_an_answer_without_a_radius_is_found_in_another_prompt(asynchronously: bool) -> None:
+async def test_an_answer_of_one_source_is_found_in_another_prompt(asynchronously: bool) -> None:
     one = ListRetriever(documents=DOCUMENTS[:1])
     honest = Reader(answer=lambda prompt: "Paris")  # obeys no order
     rag = create_robust_retrieval_chain(one, honest, PROMPT)
-    with pytest.raises(UndefendedError, match="holds an answer of 5 characters without a radius"):
+    with pytest.raises(UndefendedError, match="holds an answer of 5 characters that one document may have decided"):
         await checked(rag | itemgetter("answer") | LLM, asynchronously)
-    rag = create_robust_retrieval_chain(one, honest, PROMPT, votes=VoteRules(min_radius=1))
-    assert (await checked(rag | itemgetter("answer") | LLM, asynchronously)).planted
+    for told in ({"votes": VoteRules(min_radius=1)}, {"reader": "model"}):
+        rag = create_robust_retrieval_chain(one, honest, PROMPT, **told)
+        assert (await checked(rag | itemgetter("answer") | LLM, asynchronously)).planted
 
 
 @BOTH

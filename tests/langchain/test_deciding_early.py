@@ -46,7 +46,6 @@ async def test_tasks_are_cancelled(aggregation: str, more: dict[str, Any]) -> No
         llm,
         aggregation=aggregation,
         votes=VoteRules(stop_when_decided=True),
-        extractor=None if aggregation == "voting" else lambda text: {text},
         return_robustness=True,
         **more,
     )

@@ -41,9 +41,7 @@ def test_by_source_reads_the_metadata() -> None:
 
 def test_chunks_of_one_source_have_one_vote() -> None:
     chunks = [planted() for _ in range(10)]
-    chain = create_robust_documents_chain(
-        Reader(), PROMPT, group_by="source", return_robustness=True, aggregation="keyword", final="always"
-    )
+    chain = create_robust_documents_chain(Reader(), PROMPT, group_by="source", return_robustness=True)
     result = chain.invoke({"input": QUESTION, "context": [*chunks, *truthful(8)]})
     assert "Paris" in result["answer"]
     assert len(result["robustness"].groups) == 9
@@ -91,9 +89,7 @@ def test_documents_on_which_the_function_fails_share_one_group_and_are_reported(
 @pytest.mark.parametrize("by", ["source", lambda passage: passage.metadata["source"]], ids=["source", "function"])
 def test_sources_made_to_be_unequal_win_no_votes(make: Any, by: Any) -> None:
     evil = [planted().model_copy(update={"metadata": {"source": make()}}) for _ in range(5)]
-    chain = create_robust_documents_chain(
-        Reader(), PROMPT, group_by=by, return_robustness=True, aggregation="keyword", final="always"
-    )
+    chain = create_robust_documents_chain(Reader(), PROMPT, group_by=by, return_robustness=True)
     answer = chain.invoke({"input": QUESTION, "context": [*truthful(4), *evil]})["robustness"]
     assert "Paris" in answer.text
     assert [len(g.passage_ids) for g in answer.groups] == [1, 1, 1, 1, 5]

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from langchain_robustrag import create_robust_documents_chain
 from tests.langchain.fakes import QUESTION, Reader, planted, read, truthful
 
-AGREED = "Several sources were asked. These are the keywords on which their answers agree.\nKeywords: Paris"
+AGREED = "Several sources were asked. These are the keywords on which their answers agree.\nKeywords: paris"
 TALK = [HumanMessage("Tell me about France."), AIMessage("It is in Europe.")]
 
 

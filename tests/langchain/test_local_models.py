@@ -174,7 +174,7 @@ async def test_a_local_model_is_asked_about_all_groups_in_one_batch(reader_folde
     assert answered["answer"] == await create_robust_documents_chain(
         model, aggregation="keyword", final="always"
     ).ainvoke(GIVEN)
-    assert "Tilen Marosk" in answered["answer"]
+    assert "tilen marosk" in answered["answer"].casefold()
     pieces = [dict(piece) for piece in chain.stream(GIVEN)]
     assert "".join(piece.get("answer", "") for piece in pieces) == answered["answer"]
     assert pieces[-1]["robustness"] == answered["robustness"]
@@ -205,7 +205,7 @@ def attacked() -> Any:
 ASKED = questions()[:4]
 
 
-@pytest.mark.parametrize("aggregation", ["keyword", "decoding", "voting"])
+@pytest.mark.parametrize("aggregation", ["consensus", "decoding", "voting"])
 def test_a_planted_document_in_a_vector_store_rarely_wins(huggingface: Any, attacked: Any, aggregation: Any) -> None:
     right = wrong = 0
     for row in ASKED:

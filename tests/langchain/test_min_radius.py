@@ -19,9 +19,7 @@ INPUT = {"input": QUESTION, "context": truthful(5)}
 
 
 def radius() -> int:
-    chain = create_robust_documents_chain(
-        Reader(), PROMPT, return_robustness=True, aggregation="keyword", final="always"
-    )
+    chain = create_robust_documents_chain(Reader(), PROMPT, return_robustness=True)
     found: int = chain.invoke(INPUT)["robustness"].radius
     assert found > 0
     return found
@@ -43,8 +41,6 @@ async def test_too_small_a_radius_gives_an_abstention_in_every_way_of_calling() 
         PROMPT,
         votes=VoteRules(min_radius=least),
         return_robustness=True,
-        aggregation="keyword",
-        final="always",
     )
     for pieces in await in_every_way(chain):
         answer = next(piece["robustness"] for piece in pieces if "robustness" in piece)
@@ -59,8 +55,6 @@ async def test_enough_radius_gives_the_answer_in_one_piece() -> None:
         PROMPT,
         votes=VoteRules(min_radius=radius()),
         return_robustness=True,
-        aggregation="keyword",
-        final="always",
     )
     for pieces in await in_every_way(chain):
         [said] = [piece["answer"] for piece in pieces if "answer" in piece]
@@ -88,14 +82,10 @@ def test_every_factory_takes_it() -> None:
         Reader(),
         PROMPT,
         votes=VoteRules(min_radius=least),
-        aggregation="keyword",
-        final="always",
     )
     assert rag.invoke({"input": QUESTION})["answer"] == "I don't know"
     assert (
-        create_robust_node(
-            Reader(), PROMPT, votes=VoteRules(min_radius=least), aggregation="keyword", final="always"
-        ).invoke(INPUT)["answer"]
+        create_robust_node(Reader(), PROMPT, votes=VoteRules(min_radius=least)).invoke(INPUT)["answer"]
         == "I don't know"
     )
 

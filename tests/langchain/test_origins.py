@@ -17,9 +17,7 @@ TRUE = "The capital of France is Paris"
 
 
 def answer(documents: list[Document], **options: Any) -> RobustAnswer:
-    chain = create_robust_documents_chain(
-        Reader(), PROMPT, return_robustness=True, **{"aggregation": "keyword", "final": "always", **options}
-    )
+    chain = create_robust_documents_chain(Reader(), PROMPT, return_robustness=True, **options)
     return chain.invoke({"input": QUESTION, "context": documents})["robustness"]
 
 
@@ -52,7 +50,7 @@ def test_where_nobody_names_a_file_the_answer_says_so() -> None:
 def test_an_author_chooses_no_weight_beside_the_loaders_source(entry: str) -> None:
     planted = Document(EVIL, metadata={"title": "x", entry: "https://0.example/", "source": "/uploads/evil.pdf"})
     rules = VoteRules(weights={"https://0.example": 20})
-    found = answer([planted, *honest(3)], votes=rules, aggregation="consensus", final=None)
+    found = answer([planted, *honest(3)], votes=rules)
     assert sorted(g.votes for g in found.groups) == [1, 1, 1, 20]
     assert "Paris" in found.text
     assert any("/uploads/evil.pdf" in w and "name different origins" in w for w in found.warnings)
@@ -86,7 +84,7 @@ def test_copies_under_several_names_are_warned_of_and_may_have_one_vote() -> Non
 
 def test_weights_by_source_decide_and_count() -> None:
     documents = [*honest(2), Document(EVIL, metadata={"source": "https://forum.example/1"})]
-    found = answer(documents, votes=VoteRules(weights={"https://forum.example/1": 0}), alpha=0.5)
+    found = answer(documents, votes=VoteRules(weights={"https://forum.example/1": 0}))
     assert len(found.groups) == 2
     assert found.radius_unit == "votes"
 
@@ -94,14 +92,13 @@ def test_weights_by_source_decide_and_count() -> None:
 OLD = ("2019-03-01", "2020-03-01", "2021-03-01")
 
 
-@pytest.mark.parametrize("aggregation", ["keyword", "consensus"])
-def test_three_old_documents_do_not_beat_the_newest_one(aggregation: str) -> None:
+def test_three_old_documents_do_not_beat_the_newest_one() -> None:
     documents = [Document(f"{EVIL} {day}", metadata={"source": f"{day}.md", "date": day}) for day in OLD]
     documents.append(Document(TRUE, metadata={"source": "new.md", "date": "2024-06-01"}))
-    plain, tiers = {"final": None, "aggregation": aggregation}, {"new.md": "in force"}
-    assert "Berlin" in answer(documents, **plain).text
-    found = answer(documents, **plain, votes=VoteRules(weights="newest", tiers=tiers, min_radius={"other": 3}))
+    tiers = {"new.md": "in force"}
+    assert "Berlin" in answer(documents).text
+    found = answer(documents, votes=VoteRules(weights="newest", tiers=tiers, min_radius={"other": 3}))
     assert "Paris" in found.text
     assert found.radius_by_tier == {"in force": 0, "other": 3}
     assert [d.superseded_by for d in found.dissent] == ["2024-06-01"]
-    assert answer(documents, **plain, votes=VoteRules(tiers=tiers, min_radius={"other": 3})).abstained
+    assert answer(documents, votes=VoteRules(tiers=tiers, min_radius={"other": 3})).abstained

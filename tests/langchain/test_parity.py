@@ -288,12 +288,12 @@ async def test_arguments_that_no_model_would_be_given_are_refused() -> None:
 
 
 def test_settings_of_another_method_are_refused() -> None:
-    chain = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always")
+    chain = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword")
     chosen = chain.configurable_fields(aggregation=ConfigurableField(id="aggregation"))
     given = {**INPUT, "context": truthful()}
     assert chosen.invoke(given) == chain.invoke(given)
-    with pytest.raises(ValueError, match=r"'consensus' needs ConsensusSettings, got .*configurable_alternatives"):
-        chosen.with_config(configurable={"aggregation": "consensus"}).invoke(given)
+    with pytest.raises(ValueError, match=r"'voting' needs VotingSettings, got .*configurable_alternatives"):
+        chosen.with_config(configurable={"aggregation": "voting"}).invoke(given)
 
 
 def test_the_cap_on_calls_cannot_be_changed_without_effect() -> None:

@@ -53,6 +53,17 @@ def test_a_local_models_prompt_is_text_that_knows_where_its_passages_stand() -> 
     assert prompt.text.endswith(" Q: who? {short}")
 
 
+def test_a_request_stands_behind_the_passages_and_never_in_their_span() -> None:
+    asked = ChatPromptTemplate.from_template("Q: {query} T: {docs}")
+    for kind in (FilledTemplate, FormattedTemplate):
+        made = kind("", "{context}", ("context",), template=asked, inputs={}, slot="docs", request="Be short.")
+        prompt = made.render(context=HOSTILE, query="who?")
+        assert prompt.context is not None
+        assert prompt.text[slice(*prompt.context)] == HOSTILE
+    assert prompt.text == f"Q: who? T: {HOSTILE}\n\nBe short."
+    assert prompt.without_context().text == "Q: who? T: \n\nBe short."
+
+
 def test_a_template_that_shows_passages_twice_is_refused_for_local_models() -> None:
     twice = PromptTemplate.from_template("{context} {context}")
     shown = FormattedTemplate("", "{context}", ("context",), template=twice, inputs={}, slot="context")

@@ -33,7 +33,7 @@ def report(llm: Any, **settings: Any) -> Any:
 
 
 def test_the_report_says_what_holds_of_a_run_that_was_drawn() -> None:
-    answer = report(Warm())
+    answer = report(Warm(), alpha=0.5)
     assert answer.radius > 0
     assert (answer.determinism.model, answer.determinism.scope) == ("samples", "final_prompt")
     assert "0.7" in answer.determinism.why

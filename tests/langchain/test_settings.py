@@ -74,9 +74,6 @@ def test_every_factory_takes_the_file(settings: Path) -> None:
     assert tool.invoke({"type": "tool_call", "id": "1", "name": "notes", "args": {"query": QUESTION}}).artifact
     middleware = RobustRetrievalMiddleware(Reader(), tools=["notes"], settings=str(settings))
     assert middleware._answering.settings.as_dict()["min_support"] == 3
-    assert not middleware.results.one_group
-    settings.write_text("aggregation: keyword\nvotes: {min_radius: 1}\n")
-    assert RobustRetrievalMiddleware(Reader(), tools=["notes"], settings=settings).results.one_group
 
 
 def test_a_wrong_file_is_named(tmp_path: Path) -> None:

@@ -104,7 +104,7 @@ async def answered(chain: Any, style: str) -> Any:
 @pytest.mark.parametrize("native", [True, False], ids=["native", "told"])
 async def test_the_final_answer_has_the_schema(native: bool, schema: Any, expected: Any, style: str) -> None:
     model = NativeModel() if native else Told(answer=told)
-    chain = create_robust_documents_chain(model, PROMPT, output_schema=schema, aggregation="keyword", final="always")
+    chain = create_robust_documents_chain(model, PROMPT, output_schema=schema)
     assert await answered(chain, style) == expected
     assert len(model.prompts) == 7
     assert not any("JSON" in prompt for prompt in model.prompts[:6])

@@ -78,15 +78,15 @@ def test_a_result_that_is_stored_is_refused_with_what_to_store(poisoned: ListRet
 
 
 def test_reprs_say_something_in_a_line(poisoned: ListRetriever) -> None:
-    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, aggregation="keyword", supporting_only=True)
+    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, supporting_only=True)
     answer = rag.invoke(INPUT)["robustness"]
-    inner = "RobustDocuments(Reader, aggregation='keyword', prompt=ChatPromptTemplate, return_robustness=True)"
+    inner = "RobustDocuments(Reader, aggregation='consensus', prompt=ChatPromptTemplate, return_robustness=True)"
     assert repr(rag) == f"RobustRetrievalChain(ListRetriever, {inner}, supporting_only=True)"
-    assert repr(answer).startswith("RobustAnswer('It is Paris indeed', radius=1 of 6 groups, citations=5, warnings=1;")
+    assert repr(answer).startswith("RobustAnswer('Paris', radius=1 of 6 groups, citations=5, warnings=1;")
     assert repr(IsolationAudit(on="raise")) == "IsolationAudit(on='raise', findings=0)"
     middleware = pytest.importorskip("langchain_robustrag.middleware", reason="needs langchain")
-    shown = repr(middleware.RobustRetrievalMiddleware(Reader(), PROMPT, aggregation="keyword", tools=["search"]))
-    assert shown == f"RobustRetrievalMiddleware({inner}, tools=['search'], trusted=[], strict=False)"
+    shown = repr(middleware.RobustRetrievalMiddleware(Reader(), PROMPT, tools=["search"]))
+    assert shown == f"RobustRetrievalMiddleware({inner}, tools=['search'], trusted=[])"
 
 
 def test_a_hostile_answer_does_not_move_the_cursor_in_a_repr() -> None:

@@ -102,7 +102,7 @@ class FactReader(CustomLLM):
             return found.group(1)
         if found := re.search(r"^Keywords: (.*)$", prompt, re.MULTILINE):
             said = found.group(1).title()
-        elif found := re.search(r"capital of France is (\w+)", prompt):
+        elif found := re.search(r"(?:they agree on this answer:|capital of France is) (\w+)", prompt):
             said = found.group(1)
         else:
             return "I don't know"

@@ -174,16 +174,12 @@ DEFENDED: dict[str, Callable[[], Any]] = {
     "completion model": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM).query(QUESTION),
     "consensus": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM, aggregation="consensus").query(QUESTION),
     "structured": lambda: RobustRAGQueryEngine.from_args(Mine(), llm=LLM, output_cls=Capital).query(QUESTION),
-    "sites": lambda: RobustRAGSynthesizer(llm=LLM, group_by="lang", aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes=nodes_of(truthful())
-    ),
-    "texts": lambda: RobustRAGSynthesizer(llm=LLM, aggregation="keyword", final="always").get_response(
-        QUESTION, truthful()
-    ),
+    "sites": lambda: RobustRAGSynthesizer(llm=LLM, group_by="site").synthesize(QUESTION, nodes=nodes_of(truthful())),
+    "texts": lambda: RobustRAGSynthesizer(llm=LLM).get_response(QUESTION, truthful()),
     "chat engine": lambda: chatting(RobustContextChatEngine),
     "condensing": lambda: chatting(RobustCondensePlusContextChatEngine),
     "agent": lambda: agent(QueryEngineTool.from_defaults(ROBUST, name="search", description="d")),
-    "workflow": lambda: flow(RobustRAGSynthesizer(llm=CHAT, aggregation="keyword", final="always")),
+    "workflow": lambda: flow(RobustRAGSynthesizer(llm=CHAT)),
     "one source": lambda: LLM.complete(joined(nodes_of(truthful(), ["one"] * 6))),
     "the answer goes on": quoting,
     "no documents": lambda: LLM.complete(QUESTION),

@@ -41,9 +41,7 @@ async def test_what_is_known_of_a_temperature(temperature: float | None, model: 
     class Warm(AsyncFactReader):
         temperature: float | None = None
 
-    answer = await report(
-        RobustRAGSynthesizer(llm=Warm(temperature=temperature), aggregation="keyword", final="always"), "aquery"
-    )
+    answer = await report(RobustRAGSynthesizer(llm=Warm(temperature=temperature)), "aquery")
     assert answer["determinism"]["model"] == model
     assert advises(answer) is advice
 
@@ -77,20 +75,20 @@ class PatientRationed(Rationed):
 @pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])
 async def test_a_429_is_tried_again(style: str, chat_model: bool) -> None:
     llm = Rationed(chat_model=chat_model)
-    answer = await report(RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"), style)
+    answer = await report(RobustRAGSynthesizer(llm=llm), style)
     assert answer["text"] == "Paris"
     assert [g["status"] for g in answer["groups"]] == ["supports"] * 5
-    assert len(llm.seen) == 12
+    assert len(llm.seen) == 10
 
 
 async def test_the_tries_of_a_client_are_not_multiplied_and_a_group_that_gave_up_says_so() -> None:
     llm = PatientRationed()
     with pytest.raises(QuorumError, match="429"):
-        await report(RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"), "aquery")
+        await report(RobustRAGSynthesizer(llm=llm), "aquery")
     assert len(llm.seen) == 5
     with pytest.raises(QuorumError) as caught:
         await report(
-            RobustRAGSynthesizer(llm=Stuck(), calls=CallOptions(attempts=2), aggregation="keyword", final="always"),
+            RobustRAGSynthesizer(llm=Stuck(), calls=CallOptions(attempts=2)),
             "aquery",
         )
     assert caught.value.causes[0] == "gave up after 2 tries: TooMany: Error code: 429"

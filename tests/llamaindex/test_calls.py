@@ -44,12 +44,10 @@ async def test_trap_call_settings_reach_the_model_which_predict_takes_for_templa
     stock.predict(PromptTemplate("{text}"), text="a", temperature=0.0)
     assert "temperature" not in stock.kwargs[0]
     for llm in (FactReader(chat_model=chat_model), AsyncFactReader(chat_model=chat_model)):
-        synthesizer = RobustRAGSynthesizer(
-            llm=llm, calls=CallOptions(llm_kwargs={"temperature": 0.0}), aggregation="keyword", final="always"
-        )
+        synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(llm_kwargs={"temperature": 0.0}))
         synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
         await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3)))
-        assert [kwargs["temperature"] for kwargs in llm.kwargs] == [0.0] * 8
+        assert [kwargs["temperature"] for kwargs in llm.kwargs] == [0.0] * 6
 
 
 def test_custom_llms_are_known_to_block_and_others_not() -> None:
@@ -63,9 +61,7 @@ def test_custom_llms_are_known_to_block_and_others_not() -> None:
 @pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])
 async def test_trap_a_blocking_llm_is_called_in_threads(chat_model: bool, streaming: bool) -> None:
     llm = FactReader(chat_model=chat_model)
-    response = await RobustRAGSynthesizer(
-        llm=llm, streaming=streaming, aggregation="keyword", final="always"
-    ).asynthesize(QUESTION, nodes_of(truthful()))
+    response = await RobustRAGSynthesizer(llm=llm, streaming=streaming).asynthesize(QUESTION, nodes_of(truthful()))
     if streaming:
         assert [piece async for piece in response.async_response_gen()]
     assert threading.get_ident() not in llm.threads
@@ -73,22 +69,13 @@ async def test_trap_a_blocking_llm_is_called_in_threads(chat_model: bool, stream
 
 async def test_an_llm_with_async_methods_of_its_own_is_awaited(llm: FactReader) -> None:
     awaited = AsyncFactReader()
-    await RobustRAGSynthesizer(llm=awaited, aggregation="keyword", final="always").asynthesize(
-        QUESTION, nodes_of(truthful())
-    )
+    await RobustRAGSynthesizer(llm=awaited).asynthesize(QUESTION, nodes_of(truthful()))
     assert set(awaited.threads) == {threading.get_ident()}
 
 
 async def test_trap_a_synchronous_query_works_inside_a_running_loop(llm: FactReader) -> None:
     loop = asyncio.get_running_loop()
-    assert (
-        str(
-            RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").synthesize(
-                QUESTION, nodes_of(truthful())
-            )
-        )
-        == "Paris"
-    )
+    assert str(RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes_of(truthful()))) == "Paris"
     assert type(loop).__module__.startswith(("asyncio", "uvloop"))  # nobody has patched it
 
 
@@ -101,9 +88,7 @@ async def test_the_loop_goes_on_while_a_slow_blocking_llm_answers() -> None:
             await asyncio.sleep(0)
 
     heart = asyncio.create_task(beat())
-    await RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").asynthesize(
-        QUESTION, nodes_of(truthful())
-    )
+    await RobustRAGSynthesizer(llm=llm).asynthesize(QUESTION, nodes_of(truthful()))
     heart.cancel()
     assert {0, 6} <= set(beats)  # it beat before the first call ended and while the last was under way
 
@@ -112,9 +97,7 @@ async def test_the_loop_goes_on_while_a_slow_blocking_llm_answers() -> None:
 @pytest.mark.parametrize("style", ["sync", "async"])
 async def test_no_more_calls_are_under_way_than_num_workers(workers: int, style: str) -> None:
     llm = FactReader(delay=0.02)
-    synthesizer = RobustRAGSynthesizer(
-        llm=llm, calls=CallOptions(num_workers=workers), aggregation="keyword", final="always"
-    )
+    synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(num_workers=workers))
     if style == "sync":
         synthesizer.synthesize(QUESTION, nodes_of(truthful(8)))
     else:
@@ -125,7 +108,7 @@ async def test_no_more_calls_are_under_way_than_num_workers(workers: int, style:
 @pytest.mark.parametrize("style", ["sync", "async"])
 async def test_a_call_that_fails_once_is_tried_again(style: str) -> None:
     llm = failing(FactReader(), "number 0", times=1)
-    synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=2), aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=2))
     nodes = nodes_of(truthful(4))
     response = (
         synthesizer.synthesize(QUESTION, nodes) if style == "sync" else await synthesizer.asynthesize(QUESTION, nodes)
@@ -143,13 +126,11 @@ def test_other_exceptions_are_tried_again_when_named(llm: FactReader) -> None:
                 raise Busy("429")
             return super()._said(prompt)
 
-    given_up = RobustRAGSynthesizer(llm=Flaky(), aggregation="keyword", final="always").synthesize(
+    given_up = RobustRAGSynthesizer(llm=Flaky()).synthesize(QUESTION, nodes_of(truthful(4)))
+    assert given_up.metadata["robustrag"]["groups"][0]["error"] == "Busy: 429"
+    tried = RobustRAGSynthesizer(llm=Flaky(), calls=CallOptions(retry_on=(Busy,))).synthesize(
         QUESTION, nodes_of(truthful(4))
     )
-    assert given_up.metadata["robustrag"]["groups"][0]["error"] == "Busy: 429"
-    tried = RobustRAGSynthesizer(
-        llm=Flaky(), calls=CallOptions(retry_on=(Busy,)), aggregation="keyword", final="always"
-    ).synthesize(QUESTION, nodes_of(truthful(4)))
     assert tried.metadata["robustrag"]["groups"][0]["status"] == "supports"
 
 
@@ -163,9 +144,7 @@ async def test_a_call_without_an_answer_in_time_is_a_failed_group(style: str) ->
                 over.wait(60)
             return super()._said(prompt)
 
-    synthesizer = RobustRAGSynthesizer(
-        llm=Stuck(), calls=CallOptions(timeout=2.0, attempts=1), aggregation="keyword", final="always"
-    )
+    synthesizer = RobustRAGSynthesizer(llm=Stuck(), calls=CallOptions(timeout=2.0, attempts=1))
     nodes = nodes_of([EVIL, *truthful()])
     try:
         response = (
@@ -191,9 +170,7 @@ def raising(error: type[BaseException], base: type[FactReader] = FactReader) -> 
 
 def test_an_interrupt_is_never_taken_for_a_failed_group() -> None:
     with pytest.raises(KeyboardInterrupt):
-        RobustRAGSynthesizer(llm=raising(KeyboardInterrupt), aggregation="keyword", final="always").synthesize(
-            QUESTION, nodes_of(truthful())
-        )
+        RobustRAGSynthesizer(llm=raising(KeyboardInterrupt)).synthesize(QUESTION, nodes_of(truthful()))
 
 
 @pytest.mark.parametrize("base", [FactReader, AsyncFactReader])
@@ -202,7 +179,7 @@ def test_an_interrupt_is_never_taken_for_a_failed_group() -> None:
 async def test_a_model_that_exits_costs_its_group_alone(
     error: type[BaseException], style: str, base: type[FactReader]
 ) -> None:
-    synthesizer = RobustRAGSynthesizer(llm=raising(error, base), aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=raising(error, base))
     nodes = nodes_of(truthful())
     response = (
         synthesizer.synthesize(QUESTION, nodes) if style == "sync" else await synthesizer.asynthesize(QUESTION, nodes)
@@ -225,11 +202,7 @@ async def test_cancelling_cancels_the_calls() -> None:
                 raise
 
     llm = Endless()
-    task = asyncio.create_task(
-        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").asynthesize(
-            QUESTION, nodes_of(truthful(3))
-        )
-    )
+    task = asyncio.create_task(RobustRAGSynthesizer(llm=llm).asynthesize(QUESTION, nodes_of(truthful(3))))
     await started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -253,17 +226,17 @@ async def test_the_llms_rate_limiter_is_asked_for_every_request(style: str) -> N
     limiter = Counting()
     llm = AsyncFactReader()
     object.__setattr__(llm, "rate_limiter", limiter)
-    synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=llm)
     if style == "sync":
         synthesizer.synthesize(QUESTION, nodes_of(truthful(4)))
     else:
         await synthesizer.asynthesize(QUESTION, nodes_of(truthful(4)))
-    assert limiter.asked == 5
+    assert limiter.asked == 4
 
 
 def test_trap_a_callback_manager_is_not_put_into_the_llm_that_others_share(llm: FactReader) -> None:
     own, manager = llm.callback_manager, CallbackManager([])
-    synthesizer = RobustRAGSynthesizer(llm=llm, callback_manager=manager, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=llm, callback_manager=manager)
     assert synthesizer.callback_manager is manager
     synthesizer.callback_manager = CallbackManager([])
     assert llm.callback_manager is own
@@ -276,29 +249,26 @@ def test_without_an_llm_the_error_says_what_to_pass(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(Settings, "_llm", None)
     monkeypatch.setattr("llama_index.core.settings.resolve_llm", missing)
     with pytest.raises(ValueError, match=r"pass llm=, or set Settings\.llm"):
-        RobustRAGSynthesizer(aggregation="keyword", final="always")
+        RobustRAGSynthesizer()
 
 
 def test_the_global_llm_is_used_when_none_is_passed(llm: FactReader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Settings, "_llm", llm)
-    assert (
-        str(RobustRAGSynthesizer(aggregation="keyword", final="always").synthesize(QUESTION, nodes_of(truthful())))
-        == "Paris"
-    )
+    assert str(RobustRAGSynthesizer().synthesize(QUESTION, nodes_of(truthful()))) == "Paris"
 
 
 def test_something_else_as_llm_is_refused() -> None:
     with pytest.raises(
         TypeError, match=r"llm must be a LlamaIndex LLM or a TextModel .*got 'gpt'; give an LLM, such as"
     ):
-        RobustRAGSynthesizer(llm="gpt", aggregation="keyword", final="always")
+        RobustRAGSynthesizer(llm="gpt")
 
 
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
         ({"aggregation": "average"}, ValueError, "aggregation='average' is unknown; use one of 'keyword', 'decoding'"),
-        ({"gamma": 0.9}, TypeError, "unknown arguments gamma; keyword aggregation takes threshold, share"),
+        ({"gamma": 0.9}, TypeError, "unknown arguments gamma; keyword aggregation takes alpha, beta"),
         ({"alhpa": 0.9}, TypeError, "unknown arguments alhpa; did you mean alpha"),
         ({"alpha": 2}, ValueError, "alpha=2 must lie in"),
         ({"num_workers": 2}, TypeError, r"pass calls=CallOptions\(num_workers=...\)"),
@@ -326,9 +296,7 @@ def test_a_sampling_llm_is_warned_of_on_every_answer_and_once_in_the_log(caplog:
         temperature: float = 0.7
 
     def warnings_of(**arguments: Any) -> list[str]:
-        response = RobustRAGSynthesizer(
-            llm=Warm(), **{"aggregation": "keyword", "final": "always", **arguments}
-        ).synthesize(QUESTION, nodes_of(truthful()))
+        response = RobustRAGSynthesizer(llm=Warm(), **arguments).synthesize(QUESTION, nodes_of(truthful()))
         return response.metadata["robustrag"]["warnings"]
 
     with caplog.at_level(logging.WARNING, logger="llamaindex_robustrag"):
@@ -342,9 +310,7 @@ def test_a_sampling_llm_is_warned_of_on_every_answer_and_once_in_the_log(caplog:
 def test_a_conversation_stands_in_front_of_every_prompt_and_is_named_in_the_report(chat_model: bool) -> None:
     llm = FactReader(chat_model=chat_model)
     history = [ChatMessage(role="user", content="Hello {text}"), ChatMessage(role="assistant", content="Hi")]
-    synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").with_changes(
-        conversation=history
-    )
+    synthesizer = RobustRAGSynthesizer(llm=llm).with_changes(conversation=history)
     response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert all("Hello {text}" in prompt and prompt.index("Hi") < prompt.index(QUESTION) for prompt in llm.seen)
     assert "every prompt shows 1 earlier answer:" in response.metadata["robustrag"]["warnings"][0]

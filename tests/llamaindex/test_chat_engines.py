@@ -71,7 +71,7 @@ def test_what_is_no_retriever_is_refused_when_an_engine_is_made(
 def test_trap_the_stock_engine_never_calls_the_synthesizer_and_believes_the_planted_document(
     poisoned: VectorStoreIndex, llm: FactReader, mode: str
 ) -> None:
-    synthesizer = RobustRAGSynthesizer(llm=FactReader(), aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=FactReader())
     engine = poisoned.as_chat_engine(chat_mode=mode, llm=llm, response_synthesizer=synthesizer, similarity_top_k=7)
     assert str(engine.chat(QUESTION)) == "Berlin"
     assert synthesizer.plain_llm.seen == []
@@ -154,7 +154,7 @@ async def test_synchronous_chat_works_inside_a_running_loop(poisoned: VectorStor
 
 @pytest.mark.parametrize("engine_class", ENGINES)
 def test_a_given_synthesizer_and_its_settings_are_used(poisoned: VectorStoreIndex, engine_class: type) -> None:
-    given = RobustRAGSynthesizer(llm=FactReader(), alpha=0.5, aggregation="keyword", final="always")
+    given = RobustRAGSynthesizer(llm=FactReader(), alpha=0.5)
     engine = engine_class.from_defaults(poisoned.as_retriever(similarity_top_k=7), response_synthesizer=given)
     reply = engine.chat(QUESTION)
     assert reply.metadata["robustrag"]["settings"]["alpha"] == "1/2"
@@ -205,7 +205,7 @@ def test_a_reset_forgets_the_conversation(poisoned: VectorStoreIndex, engine_cla
 
 def test_conversations_with_one_synthesizer_share_its_workers(clean: VectorStoreIndex) -> None:
     llm = FactReader(delay=0.02)
-    synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(num_workers=2), aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(num_workers=2))
     engines = [engine_of(RobustContextChatEngine, clean, llm, response_synthesizer=synthesizer) for _ in range(3)]
     turns = [threading.Thread(target=engine.chat, args=(QUESTION,)) for engine in engines]
     for turn in turns:

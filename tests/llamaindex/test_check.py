@@ -42,8 +42,8 @@ def retriever() -> BaseRetriever:
     return INDEX.as_retriever(similarity_top_k=6)
 
 
-def engine() -> RobustRAGQueryEngine:
-    return RobustRAGQueryEngine.from_args(retriever(), llm=Obeying())
+def engine(**settings: Any) -> RobustRAGQueryEngine:
+    return RobustRAGQueryEngine.from_args(retriever(), llm=Obeying(), **settings)
 
 
 def facts(name: str = "facts") -> RobustQueryEngineTool:
@@ -111,7 +111,7 @@ async def test_robust_chat_engines_pass_each_way(kind: Any, way: str) -> None:
 
 @pytest.mark.parametrize("way", ["stream_chat", "astream_chat"])
 async def test_so_does_a_stock_one_over_an_engine_for_prompts(way: str) -> None:
-    for made, defended in ((engine(), False), (engine().for_downstream_prompts(), True)):
+    for made, defended in ((engine(), False), (engine(reader="model"), True)):
         chat = CondenseQuestionChatEngine.from_defaults(made, llm=Obeying())
         checking = aassert_defended(getattr(chat, way), QUESTION) if way[0] == "a" else None
         try:
@@ -157,7 +157,7 @@ def test_tools_that_act_are_replaced_and_what_did_not_run_is_named() -> None:
 
 
 def test_what_a_function_adds_to_a_robust_answer_is_not_vouched_for() -> None:
-    told = engine().for_downstream_prompts()
+    told = engine(reader="model")
     tool = FunctionTool.from_defaults(lambda input: f"{told.query(input)} {web(input)}", name="both", description="d")
     checked = assert_defended(agent(tool, plan=["both"]), QUESTION)
     assert any(name.startswith("both: what it adds") for name in checked.not_vouched_for)

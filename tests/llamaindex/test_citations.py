@@ -23,10 +23,7 @@ def poisoned_nodes() -> list[NodeWithScore]:
 
 async def in_every_way(llm: FactReader, nodes: list[NodeWithScore], **settings: Any) -> list[tuple[list[str], Any]]:
     """The pieces and the response of each way of asking."""
-    whole, streaming = (
-        RobustRAGSynthesizer(llm=llm, streaming=s, **{"aggregation": "keyword", "final": "always", **settings})
-        for s in (False, True)
-    )
+    whole, streaming = (RobustRAGSynthesizer(llm=llm, streaming=s, **settings) for s in (False, True))
     at_once = [whole.synthesize(QUESTION, nodes), await whole.asynthesize(QUESTION, nodes)]
     found: list[tuple[list[str], Any]] = [([str(response)], response) for response in at_once]
     response = streaming.synthesize(QUESTION, nodes)
@@ -59,7 +56,7 @@ async def test_positions_are_places_in_the_source_nodes(llm: FactReader, support
 
 
 def test_a_stream_shows_no_node_before_its_answer_is_complete(llm: FactReader) -> None:
-    engine = RobustRAGSynthesizer(llm=llm, streaming=True, supporting_only=True, aggregation="keyword", final="always")
+    engine = RobustRAGSynthesizer(llm=llm, streaming=True, supporting_only=True)
     response = engine.synthesize(QUESTION, poisoned_nodes())
     assert response.source_nodes == []
     assert list(response.metadata) == []
@@ -99,4 +96,4 @@ def test_markers_and_structure_exclude_each_other(llm: FactReader) -> None:
         name: str
 
     with pytest.raises(ValueError, match="citation_markers"):
-        RobustRAGSynthesizer(llm=llm, citation_markers=True, output_cls=City, aggregation="keyword", final="always")
+        RobustRAGSynthesizer(llm=llm, citation_markers=True, output_cls=City)

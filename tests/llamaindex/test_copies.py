@@ -45,12 +45,12 @@ def pickled(thing: Any) -> Any:
             "text_qa_template": PromptTemplate("{context_str} {query_str}"),
             "calls": CallOptions(num_workers=3, timeout=5.0),
         },
-        {"final_llm": Says()},
+        {"final_llm": Says(), "output_cls": Capital},
     ],
     ids=["plain", "streaming", "structured", "own prompt", "two models"],
 )
 def test_a_synthesizer_answers_as_before(copied: Callable[[Any], Any], arguments: dict[str, Any]) -> None:
-    first = RobustRAGSynthesizer(Says(), **{"aggregation": "keyword", "final": "always", **arguments})
+    first = RobustRAGSynthesizer(Says(), **arguments)
     nodes = nodes_of(truthful(3))
     before = first.synthesize(QUESTION, nodes)
     second = copied(first)

@@ -38,7 +38,7 @@ class ThinkingAloud(AsyncFactReader):
 @pytest.mark.parametrize("chat_model", [False, True], ids=["completion", "chat"])
 async def test_reasoning_in_the_text_neither_counts_nor_shows(style: str, chat_model: bool) -> None:
     answer = await report(
-        RobustRAGSynthesizer(llm=ThinkingAloud(chat_model=chat_model), aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=ThinkingAloud(chat_model=chat_model)),
         style,
         TEXTS,
     )
@@ -46,7 +46,7 @@ async def test_reasoning_in_the_text_neither_counts_nor_shows(style: str, chat_m
     assert [g["status"] for g in answer["groups"]] == ["supports"] * 9 + ["differs"]
     llm = ThinkingAloud(chat_model=chat_model, votes=True, trace="Not A, but B. Hans Wolf.")
     answer = await report(RobustRAGSynthesizer(llm=llm, **VOTING), style, TEXTS)
-    assert (answer["choice"], answer["radius"]) == (0, 4)
+    assert (answer["choice"], answer["radius"]) == (0, 3)
 
 
 @pytest.fixture
@@ -67,17 +67,13 @@ def client() -> Iterator[Callable[[Callable[[str], str | Reply]], Any]]:
         server.close()
 
 
-def _is_final(prompt: str) -> bool:
-    return "won the election." not in prompt
-
-
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
 async def test_a_cut_reply_of_a_group_abstains(style: str, finish: str, client: Any) -> None:
     def cut(prompt: str) -> str | Reply:
         return Reply("Hans Wolf", finish=finish) if "Note 1:" in prompt else winner(prompt)
 
-    answer = await report(RobustRAGSynthesizer(llm=client(cut), aggregation="keyword", final="always"), style, TEXTS)
+    answer = await report(RobustRAGSynthesizer(llm=client(cut)), style, TEXTS)
     assert answer["text"] == "Karl Gross"
     assert [g["status"] for g in answer["groups"]] == ["supports", "abstained", *["supports"] * 7, "differs"]
 
@@ -86,7 +82,7 @@ async def test_a_cut_reply_of_a_group_abstains(style: str, finish: str, client: 
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
 async def test_a_cut_final_answer_is_an_error(style: str, finish: str, client: Any) -> None:
     def cut(prompt: str) -> str | Reply:
-        return Reply("Karl Gro", finish=finish) if _is_final(prompt) else winner(prompt)
+        return Reply("Karl Gro", finish=finish) if "won the election." not in prompt else winner(prompt)
 
     with pytest.raises(ModelError, match="no complete answer"):
-        await report(RobustRAGSynthesizer(llm=client(cut), aggregation="keyword", final="always"), style, TEXTS)
+        await report(RobustRAGSynthesizer(llm=client(cut), aggregation="keyword"), style, TEXTS)

@@ -57,7 +57,7 @@ async def test_the_events_of_a_synthesis_are_those_of_the_base_class(
     found = []
     for synthesizer in (
         get_response_synthesizer(llm=llm_class(), response_mode="compact"),
-        RobustRAGSynthesizer(llm=llm_class(), aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=llm_class()),
     ):
         events.found.clear()
         given = getattr(synthesizer, style)(QUESTION, nodes_of(truthful(4)))
@@ -70,7 +70,7 @@ async def test_the_events_of_a_synthesis_are_those_of_the_base_class(
         counted = events.counted()
         found.append((counted["SynthesizeStartEvent"], counted["SynthesizeEndEvent"]))
     assert found[0] == found[1] == (1, 1)
-    assert counted["LLMCompletionStartEvent"] == counted["LLMCompletionEndEvent"] == 5
+    assert counted["LLMCompletionStartEvent"] == counted["LLMCompletionEndEvent"] == 4
 
 
 @pytest.mark.parametrize("llm_class", [FactReader, AsyncFactReader])
@@ -79,25 +79,21 @@ async def test_every_call_is_a_child_of_the_one_synthesis_span(
     traced: tuple[Events, SimpleSpanHandler], style: str, llm_class: type[FactReader]
 ) -> None:
     _, spans = traced
-    given = getattr(RobustRAGSynthesizer(llm=llm_class(), aggregation="keyword", final="always"), style)(
-        QUESTION, nodes_of(truthful(4))
-    )
+    given = getattr(RobustRAGSynthesizer(llm=llm_class()), style)(QUESTION, nodes_of(truthful(4)))
     if style == "asynthesize":
         await given
     names = named(spans)
     [root] = [i for i, name in names.items() if name == f"RobustRAGSynthesizer.{style}"]
     calls = [s for s in spans.completed_spans if names[s.id_].split(".")[-1] in ("complete", "acomplete")]
     tops = [s for s in calls if names.get(s.parent_id, "").split(".")[-1] not in ("complete", "acomplete")]
-    assert len(tops) == 5
+    assert len(tops) == 4
     assert {s.parent_id for s in tops} == {root}
 
 
 @pytest.mark.parametrize("count", [0, 4])
 def test_a_stream_ends_its_synthesis_event_too(traced: tuple[Events, SimpleSpanHandler], count: int) -> None:
     events, _ = traced
-    RobustRAGSynthesizer(llm=FactReader(), streaming=True, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful(count))
-    )
+    RobustRAGSynthesizer(llm=FactReader(), streaming=True).synthesize(QUESTION, nodes_of(truthful(count)))
     assert events.counted()["SynthesizeEndEvent"] == 1
 
 
@@ -106,21 +102,17 @@ async def test_callbacks_of_the_synthesis_and_of_each_call_are_made(style: str) 
     debug = LlamaDebugHandler(print_trace_on_end=False)
     manager = CallbackManager([debug])
     llm = FactReader(callback_manager=manager)
-    given = getattr(
-        RobustRAGSynthesizer(llm=llm, callback_manager=manager, aggregation="keyword", final="always"), style
-    )(QUESTION, nodes_of(truthful(4)))
+    given = getattr(RobustRAGSynthesizer(llm=llm, callback_manager=manager), style)(QUESTION, nodes_of(truthful(4)))
     response = await given if style == "asynthesize" else given
     [(start, end)] = debug.get_event_pairs(CBEventType.SYNTHESIZE)
     assert start.payload["query_str"] == QUESTION
     assert end.payload["response"] is response
-    assert len(debug.get_event_pairs(CBEventType.LLM)) == 5
+    assert len(debug.get_event_pairs(CBEventType.LLM)) == 4
 
 
 def test_a_failed_call_ends_its_callback_with_the_exception() -> None:
     debug = LlamaDebugHandler(print_trace_on_end=False)
     llm = FactReader(callback_manager=CallbackManager([debug]), fails_on="number 0")
-    RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1), aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful(4))
-    )
+    RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1)).synthesize(QUESTION, nodes_of(truthful(4)))
     starts, ends = len(debug.get_events(CBEventType.LLM)), len(debug.get_event_pairs(CBEventType.LLM))
-    assert (starts, ends) == (10, 5)
+    assert (starts, ends) == (8, 4)

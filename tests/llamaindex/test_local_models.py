@@ -66,9 +66,7 @@ async def answer(synthesizer: RobustRAGSynthesizer, style: str, texts: list[str]
 
 @pytest.mark.parametrize("style", STYLES)
 async def test_keyword_aggregation_through_huggingface(reader: HuggingFaceLLM, style: str) -> None:
-    synthesizer = RobustRAGSynthesizer(
-        llm=reader, streaming="stream" in style, calls=CallOptions(num_workers=1), aggregation="keyword", final="always"
-    )
+    synthesizer = RobustRAGSynthesizer(llm=reader, streaming="stream" in style, calls=CallOptions(num_workers=1))
     text, report = await answer(synthesizer, style)
     assert "tarsk" in text.casefold()
     assert [g["status"] for g in report["groups"]][:5] == ["supports"] * 5
@@ -102,14 +100,12 @@ def test_decoding_aggregation_takes_a_local_model(loaded: tuple[Any, Any]) -> No
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_a_local_model_is_an_llm_for_keywords_too(loaded: tuple[Any, Any], style: str) -> None:
+async def test_a_local_model_is_an_llm_too(loaded: tuple[Any, Any], style: str) -> None:
     local = LocalModel(*loaded, max_new_tokens=16, max_context_tokens=48)
-    synthesizer = RobustRAGSynthesizer(
-        llm=local, streaming="stream" in style, calls=CallOptions(num_workers=1), aggregation="keyword", final="always"
-    )
+    synthesizer = RobustRAGSynthesizer(llm=local, streaming="stream" in style, calls=CallOptions(num_workers=1))
     text, report = await answer(synthesizer, style)
     assert "tarsk" in text.casefold()
-    assert report["model_calls"] == 7
+    assert report["model_calls"] == 6
     assert local_model_of(TextModelLLM(local)) is local
 
 
@@ -144,7 +140,7 @@ def test_trap_huggingface_writes_two_bos_and_the_local_model_one(chat: bool) -> 
         return forward(*arguments, **named)
 
     llm._model.forward = spy
-    synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(num_workers=1), aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=llm, calls=CallOptions(num_workers=1))
     synthesizer.synthesize(ASKED, nodes_of(TEXTS[:2]))
     assert {ids.count(tokenizer.bos_token_id) for ids in read} == {2 if chat else 1}
     decoding = RobustRAGSynthesizer(llm=llm, aggregation="decoding", max_new_tokens=1)
@@ -161,11 +157,7 @@ def test_trap_huggingface_writes_two_bos_and_the_local_model_one(chat: bool) -> 
 )
 def test_local_sampling_is_warned_of(arguments: dict[str, Any], warned: bool) -> None:
     llm = huggingface(tiny_model("llama"), tiny_tokenizer(), **arguments)
-    report = (
-        RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
-        .synthesize(ASKED, nodes_of(TEXTS[:2]))
-        .metadata["robustrag"]
-    )
+    report = RobustRAGSynthesizer(llm=llm).synthesize(ASKED, nodes_of(TEXTS[:2])).metadata["robustrag"]
     assert any("the model samples (do_sample" in w for w in report["warnings"]) is warned
     assert report["determinism"]["model"] == ("samples" if warned else "unknown")
 
@@ -175,9 +167,7 @@ def test_a_tokenizer_without_a_chat_template_can_still_have_a_conversation() -> 
 
     llm = huggingface(tiny_model("llama"), tiny_tokenizer(), max_new_tokens=2)
     history = [ChatMessage(role="user", content="Hello"), ChatMessage(role="assistant", content="Hi")]
-    synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").with_changes(
-        conversation=history
-    )
+    synthesizer = RobustRAGSynthesizer(llm=llm).with_changes(conversation=history)
     report = synthesizer.synthesize(ASKED, nodes_of(TEXTS[:2])).metadata["robustrag"]
     assert [g["error"] for g in report["groups"]] == [None, None]
 
@@ -188,7 +178,7 @@ def test_both_ways_to_ask_the_reader_give_the_same_isolated_answers(
     prompts = [prompts_for("short_answer").isolated.render(context=text, query=ASKED) for text in TEXTS]
     ours = [r.text for r in LocalModel(*loaded, max_new_tokens=16, max_context_tokens=48).generate(prompts, "isolated")]
     report = (
-        RobustRAGSynthesizer(llm=reader, calls=CallOptions(num_workers=1), aggregation="keyword", final="always")
+        RobustRAGSynthesizer(llm=reader, calls=CallOptions(num_workers=1))
         .synthesize(ASKED, nodes_of(TEXTS))
         .metadata["robustrag"]
     )

@@ -12,9 +12,7 @@ from tests.llamaindex.test_citations import in_every_way
 
 
 def radius(llm: FactReader) -> int:
-    response = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful())
-    )
+    response = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes_of(truthful()))
     found: int = response.metadata["robustrag"]["radius"]
     assert found > 0
     return found
@@ -38,7 +36,7 @@ async def test_enough_radius_gives_the_answer_in_one_piece(llm: FactReader) -> N
 @pytest.mark.parametrize("least", [-1, 0.5, True, "2"])
 def test_it_is_checked_when_the_synthesizer_is_made(llm: FactReader, least: Any) -> None:
     with pytest.raises(ValueError, match=r"min_radius=.* must be a whole number of at least 0"):
-        RobustRAGSynthesizer(llm=llm, votes=VoteRules(min_radius=least), aggregation="keyword", final="always")
+        RobustRAGSynthesizer(llm=llm, votes=VoteRules(min_radius=least))
 
 
 def test_it_may_be_given_by_itself(llm: FactReader) -> None:

@@ -15,8 +15,6 @@ from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, FactReader, index_of
 
 
 def report(nodes: list[NodeWithScore], **options: Any) -> dict[str, Any]:
-    if "aggregation" not in options:
-        options = {"aggregation": "keyword", "final": "always", **options}
     return RobustRAGSynthesizer(FactReader(), **options).synthesize(QUESTION, nodes).metadata["robustrag"]
 
 
@@ -79,7 +77,7 @@ def test_an_author_chooses_no_weight_beside_the_readers_own_path() -> None:
 
 def test_files_with_the_same_content_are_copies_whatever_their_names() -> None:
     copies = [NodeWithScore(node=TextNode(text=EVIL, metadata={"file_name": f"c{n}.txt"})) for n in range(4)]
-    found = report([*copies, *honest(2)], aggregation="consensus", votes=VoteRules(copies="one_vote"))
+    found = report([*copies, *honest(2)], votes=VoteRules(copies="one_vote"))
     assert [g["status"] for g in found["groups"]].count("copy") == 3
 
 
@@ -112,14 +110,13 @@ def test_weights_and_copies_are_taken() -> None:
     assert (trusted["text"], trusted["radius_unit"], len(trusted["groups"])) == ("Paris", "votes", 2)
 
 
-@pytest.mark.parametrize("aggregation", ["keyword", "consensus"])
-def test_three_old_documents_do_not_beat_the_newest_one(aggregation: str) -> None:
+def test_three_old_documents_do_not_beat_the_newest_one() -> None:
     days = ("2019-03-01", "2020-03-01", "2021-03-01")
     nodes = [node(f"{EVIL} {day}", day, file_path=f"{day}.md", date=day) for day in days]
     nodes.append(node(TRUE, "new", file_path="new.md", date="2024-06-01"))
-    plain, tiers = {"aggregation": aggregation}, {"new.md": "in force"}
-    assert report(nodes, **plain)["text"] != "Paris"
-    found = report(nodes, **plain, votes=VoteRules(weights="newest", tiers=tiers, min_radius={"other": 3}))
+    tiers = {"new.md": "in force"}
+    assert report(nodes)["text"] != "Paris"
+    found = report(nodes, votes=VoteRules(weights="newest", tiers=tiers, min_radius={"other": 3}))
     assert (found["text"], found["radius_by_tier"]) == ("Paris", {"in force": 0, "other": 3})
     assert [d["superseded_by"] for d in found["dissent"]] == ["2024-06-01"]
-    assert report(nodes, **plain, votes=VoteRules(tiers=tiers, min_radius={"other": 3}))["abstained"]
+    assert report(nodes, votes=VoteRules(tiers=tiers, min_radius={"other": 3}))["abstained"]

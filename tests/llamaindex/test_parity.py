@@ -43,9 +43,7 @@ async def test_clean_input_gives_what_the_stock_synthesizer_gives(
     streaming = "stream" in style
     stock = get_response_synthesizer(llm=llm, response_mode=mode, streaming=streaming)
     expected, kind = await ask(clean, stock, style)
-    answer, response = await ask(
-        clean, RobustRAGSynthesizer(llm=llm, streaming=streaming, aggregation="keyword", final="always"), style
-    )
+    answer, response = await ask(clean, RobustRAGSynthesizer(llm=llm, streaming=streaming), style)
     assert answer == "Paris"
     assert type(response) is type(kind)
     if mode == "accumulate":
@@ -66,7 +64,7 @@ async def test_one_planted_document_decides_the_stock_answer_and_not_the_robust_
     assert (await ask(poisoned, stock, style))[0] == "Berlin"
     answer, response = await ask(
         poisoned,
-        RobustRAGSynthesizer(llm=llm_class(), streaming=streaming, aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=llm_class(), streaming=streaming),
         style,
     )
     report = response.metadata["robustrag"]
@@ -87,14 +85,14 @@ async def test_one_planted_document_decides_the_stock_answer_and_not_the_robust_
 async def test_the_swap_of_one_argument_works_through_the_index(
     poisoned: VectorStoreIndex, llm: FactReader, style: str, kind: type
 ) -> None:
-    synthesizer = RobustRAGSynthesizer(llm, streaming="stream" in style, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm, streaming="stream" in style)
     engine = poisoned.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=7)
     response = await engine.aquery(QUESTION) if style.startswith("a") else engine.query(QUESTION)
     assert type(response) is kind
     if style == "astream":
-        assert [piece async for piece in response.async_response_gen()] == ["Pa", "ri", "s"]
+        assert [piece async for piece in response.async_response_gen()] == ["Paris"]
     elif style == "stream":
-        assert list(response.response_gen) == ["Pa", "ri", "s"]
+        assert list(response.response_gen) == ["Paris"]
     else:
         assert str(response) == "Paris"
 
@@ -102,9 +100,7 @@ async def test_the_swap_of_one_argument_works_through_the_index(
 async def test_all_call_styles_report_the_same(poisoned: VectorStoreIndex) -> None:
     reports = []
     for style in STYLES:
-        synthesizer = RobustRAGSynthesizer(
-            llm=AsyncFactReader(), streaming="stream" in style, aggregation="keyword", final="always"
-        )
+        synthesizer = RobustRAGSynthesizer(llm=AsyncFactReader(), streaming="stream" in style)
         reports.append((await ask(poisoned, synthesizer, style))[1].metadata["robustrag"])
     assert all(report == reports[0] for report in reports)
 

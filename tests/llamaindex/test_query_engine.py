@@ -91,7 +91,7 @@ def test_from_args_passes_settings_on_and_refuses_what_excludes_each_other(
     with pytest.raises(TypeError, match="alpha: pass these to the RobustRAGSynthesizer"):
         RobustRAGQueryEngine.from_args(
             retriever,
-            response_synthesizer=RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"),
+            response_synthesizer=RobustRAGSynthesizer(llm=llm),
             alpha=0.5,
         )
     other = FactReader()
@@ -99,18 +99,16 @@ def test_from_args_passes_settings_on_and_refuses_what_excludes_each_other(
         RobustRAGQueryEngine.from_args(
             retriever,
             llm=other,
-            response_synthesizer=RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"),
+            response_synthesizer=RobustRAGSynthesizer(llm=llm),
         )
     for kind in (RobustContextChatEngine, RobustCondensePlusContextChatEngine):
         with pytest.raises(TypeError, match="llm: pass these to the RobustRAGSynthesizer"):
             kind.from_defaults(
                 retriever,
                 llm=other,
-                response_synthesizer=RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"),
+                response_synthesizer=RobustRAGSynthesizer(llm=llm),
             )
-    RobustRAGQueryEngine.from_args(
-        retriever, llm=llm, response_synthesizer=RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
-    )
+    RobustRAGQueryEngine.from_args(retriever, llm=llm, response_synthesizer=RobustRAGSynthesizer(llm=llm))
     with pytest.raises(TypeError, match="must be a RobustRAGSynthesizer, got CompactAndRefine"):
         RobustRAGQueryEngine.from_args(retriever, response_synthesizer=get_response_synthesizer(llm=llm))
 
@@ -125,7 +123,7 @@ def test_a_stock_synthesizer_is_refused(clean: VectorStoreIndex, llm: FactReader
 def test_streaming_reaches_a_given_synthesizer_and_leaves_it_as_it_was(
     clean: VectorStoreIndex, llm: FactReader
 ) -> None:
-    given = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
+    given = RobustRAGSynthesizer(llm=llm)
     engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), response_synthesizer=given, streaming=True)
     assert "".join(engine.query(QUESTION).response_gen) == "Paris"
     assert not given.streams
@@ -171,7 +169,7 @@ async def test_a_robust_summarizer_isolates_what_a_router_merges(tool: QueryEngi
         Chosen(0, 1),
         [tool, tool],
         llm=llm,
-        summarizer=RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"),
+        summarizer=RobustRAGSynthesizer(llm=llm),
     )
     response = router.query(QUESTION) if style == "sync" else await router.aquery(QUESTION)
     assert str(response) == "I don't know"  # a bare "Paris" is no fact for this reader: each was asked alone
@@ -196,9 +194,9 @@ def test_trap_a_robust_outer_synthesizer_has_only_answers_that_nobody_shares(too
             sub_question = re.search(r"\((\d)\)", prompt)
             return ["Oslo", "Lima", "Cairo"][int(sub_question[1])] if sub_question else super()._said(prompt)
 
-    outer = RobustRAGSynthesizer(llm=Unique(), alpha=0.6, group_by="passage", aggregation="keyword", final="always")
+    outer = RobustRAGSynthesizer(llm=Unique(), group_by="passage")
     engine = SubQuestionQueryEngine(Three(), outer, [tool], verbose=False, use_async=False)
-    assert str(engine.query(QUESTION)) == "I don't know"
+    assert str(engine.query(QUESTION)).startswith("No two sources agree: Oslo (")
 
 
 @pytest.mark.parametrize("style", ["call", "acall"])
@@ -229,11 +227,7 @@ async def test_a_workflow_step_can_await_the_synthesizer(poisoned: VectorStoreIn
         @step
         async def answer(self, event: StartEvent) -> StopEvent:
             nodes = await poisoned.as_retriever(similarity_top_k=7).aretrieve(event.question)
-            return StopEvent(
-                result=await RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").asynthesize(
-                    event.question, nodes
-                )
-            )
+            return StopEvent(result=await RobustRAGSynthesizer(llm=llm).asynthesize(event.question, nodes))
 
     response = await Answering().run(question=QUESTION)
     assert str(response) == "Paris"
@@ -244,7 +238,7 @@ async def test_a_workflow_step_can_await_the_synthesizer(poisoned: VectorStoreIn
 def test_the_condense_question_chat_engine_works_and_carries_the_report(
     poisoned: VectorStoreIndex, llm: FactReader, streaming: bool, engine_class: type[RetrieverQueryEngine]
 ) -> None:
-    synthesizer = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm=llm)
     inner = engine_class(poisoned.as_retriever(similarity_top_k=7), synthesizer)
     chat = CondenseQuestionChatEngine.from_defaults(query_engine=inner, llm=llm)
     if streaming:

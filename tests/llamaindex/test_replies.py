@@ -188,9 +188,7 @@ class Blocks(FactReader):
 
 @pytest.mark.parametrize("style", STYLES)
 async def test_nine_that_think_outvote_one_liar(style: str) -> None:
-    answer = await report(
-        RobustRAGSynthesizer(llm=Blocks(said_by=winner), aggregation="keyword", final="always"), style, TEXTS
-    )
+    answer = await report(RobustRAGSynthesizer(llm=Blocks(said_by=winner)), style, TEXTS)
     assert answer["text"] == "Karl Gross"
     assert answer["radius"] == 3
     assert [g["status"] for g in answer["groups"]] == ["supports"] * 9 + ["differs"]
@@ -202,7 +200,7 @@ async def test_votes_are_read_from_the_answer_and_not_from_the_thinking(style: s
     llm = Blocks(said_by=lambda prompt: "B" if "Hans Wolf won" in prompt else "A", trace="B? Hans Wolf? Answer: B. No.")
     voting = RobustRAGSynthesizer(llm=llm, aggregation="voting", choices=["Karl Gross", "Hans Wolf"])
     answer = await report(voting, style, TEXTS)
-    assert (answer["choice"], answer["radius"]) == (0, 4)
+    assert (answer["choice"], answer["radius"]) == (0, 3)
 
 
 def _token(*logprobs: float) -> list[Any]:

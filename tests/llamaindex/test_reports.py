@@ -88,13 +88,13 @@ async def test_other_answers_with_support_are_in_the_report_and_not_in_the_text(
 
 
 def test_a_report_without_any_node_is_kept_where_engines_replace_what_is_false(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm, aggregation="keyword", final="always").synthesize(QUESTION, [])
+    response = RobustRAGSynthesizer(llm).synthesize(QUESTION, [])
     assert (response.metadata or {})["robustrag"]["abstained"]
 
 
 def test_source_nodes_are_what_was_retrieved(llm: FactReader) -> None:
     nodes = nodes_of(truthful(2))
-    response = RobustRAGSynthesizer(llm, aggregation="keyword", final="always").synthesize(QUESTION, nodes)
+    response = RobustRAGSynthesizer(llm).synthesize(QUESTION, nodes)
     assert response.source_nodes == nodes
     assert nodes == response.source_nodes
     assert all(isinstance(node, NodeWithScore) for node in response.source_nodes)
@@ -107,7 +107,7 @@ def test_source_nodes_are_what_was_retrieved(llm: FactReader) -> None:
 async def test_routers_keep_it(
     engine: RobustRAGQueryEngine, llm: FactReader, ways: list[int], summarized: bool
 ) -> None:
-    summarizer = RobustRAGSynthesizer(llm, aggregation="keyword", final="always") if summarized else None
+    summarizer = RobustRAGSynthesizer(llm) if summarized else None
     router = RouterQueryEngine(
         Chosen(*ways),
         [tool(engine, "a"), tool(engine, "b")],
@@ -127,7 +127,7 @@ async def test_routers_keep_that_of_a_streaming_summarizer(engine: RobustRAGQuer
         Chosen(0, 1),
         tools,
         llm=llm,
-        summarizer=RobustRAGSynthesizer(llm, streaming=True, aggregation="keyword", final="always"),
+        summarizer=RobustRAGSynthesizer(llm, streaming=True),
     )  # type: ignore[arg-type]
     response = router.query(QUESTION)
     said = "".join(response.response_gen)
@@ -252,7 +252,7 @@ def answers_in(sent: list[Any]) -> list[RobustAnswerEvent]:
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_every_answer_is_sent_as_an_event(sent: list[Any], llm: FactReader, streaming: bool) -> None:
-    synthesizer = RobustRAGSynthesizer(llm, streaming=streaming, aggregation="keyword", final="always")
+    synthesizer = RobustRAGSynthesizer(llm, streaming=streaming)
     response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     if streaming:
         assert answers_in(sent) == []
@@ -271,8 +271,6 @@ async def test_a_missed_quorum_is_sent_and_carried(sent: list[Any], streaming: b
         FactReader(fails_on="Text:"),
         calls=CallOptions(attempts=1),
         streaming=streaming,
-        aggregation="keyword",
-        final="always",
     )
     with pytest.raises(QuorumError) as raised:
         synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
@@ -297,10 +295,9 @@ async def test_an_answer_that_does_not_parse_is_sent_and_carried(sent: list[Any]
     synthesizer = RobustRAGSynthesizer(
         Mumbles(),
         output_cls=Capital,
+        aggregation="keyword",
         calls=CallOptions(attempts=1),
         streaming=streaming,
-        aggregation="keyword",
-        final="always",
     )
     with pytest.raises(ModelError) as raised:
         synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
@@ -314,10 +311,9 @@ async def test_an_answer_that_does_not_parse_is_sent_and_carried(sent: list[Any]
 def test_a_final_call_that_fails_while_it_streams_carries_the_report(sent: list[Any]) -> None:
     synthesizer = RobustRAGSynthesizer(
         FactReader(fails_on="Keywords:"),
+        aggregation="keyword",
         calls=CallOptions(attempts=1),
         streaming=True,
-        aggregation="keyword",
-        final="always",
     )
     with pytest.raises(ModelError) as raised:
         list(synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).response_gen)
@@ -335,9 +331,7 @@ class Breaks(FactReader):
 
 async def test_a_stream_that_breaks_is_sent_and_carried(sent: list[Any]) -> None:
     llm = Breaks(fails_on="Keywords:")  # the call that makes up for it fails, too
-    synthesizer = RobustRAGSynthesizer(
-        llm, calls=CallOptions(attempts=1), streaming=True, aggregation="keyword", final="always"
-    )
+    synthesizer = RobustRAGSynthesizer(llm, aggregation="keyword", calls=CallOptions(attempts=1), streaming=True)
     pieces = synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).response_gen
     assert next(pieces) == "Par"
     with pytest.raises(ModelError):
@@ -357,9 +351,7 @@ def test_what_holds_no_answer_gives_none() -> None:
 
 
 def test_a_report_less_copy_of_the_metadata_is_a_plain_dictionary(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful())
-    )
+    response = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes_of(truthful()))
     copied = dataclasses.asdict(response)["metadata"]
     assert "robustrag" not in copied
     assert (copied.get("robustrag"), copied.robust_answer) == (None, None)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from llama_index.core.base.response.schema import PydanticResponse, StreamingResponse
+from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.schema import QueryBundle, TextNode
 
 from llamaindex_robustrag import Abstained, CallOptions, RobustRAGSynthesizer
@@ -33,9 +34,7 @@ async def text_of(response: object) -> str:
 async def test_metadata_is_the_base_classes_with_a_report_beside_it(style: str, llm: FactReader) -> None:
     nodes = nodes_of([*truthful(), EVIL])
     nodes[0].node.metadata["page"] = 3
-    response = await synthesize(
-        style, RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"), QUESTION, nodes
-    )
+    response = await synthesize(style, RobustRAGSynthesizer(llm=llm), QUESTION, nodes)
     assert set(response.metadata) == {n.node.node_id for n in nodes}
     assert response.metadata["node-0"] == {"page": 3}
     report = response.metadata["robustrag"]
@@ -48,7 +47,7 @@ def test_a_node_named_robustrag_cannot_stand_in_for_the_report(llm: FactReader) 
     nodes = nodes_of(truthful())
     nodes[0].node.id_ = "robustrag"
     nodes[0].node.metadata = {"radius": 99}
-    metadata = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").synthesize(QUESTION, nodes).metadata
+    metadata = RobustRAGSynthesizer(llm=llm).synthesize(QUESTION, nodes).metadata
     assert metadata["robustrag"]["schema"] == SCHEMA
     for copied in (dict(metadata), {**metadata}, json.loads(json.dumps(metadata))):
         assert set(copied) == {f"node-{i}" for i in range(1, 6)}
@@ -57,9 +56,7 @@ def test_a_node_named_robustrag_cannot_stand_in_for_the_report(llm: FactReader) 
 @pytest.mark.parametrize("style", STYLES)
 async def test_nodes_that_can_be_read_once_are_answered_from_and_listed(style: str, llm: FactReader) -> None:
     nodes = nodes_of(truthful())
-    response = await synthesize(
-        style, RobustRAGSynthesizer(llm, aggregation="keyword", final="always"), QUESTION, (node for node in nodes)
-    )  # type: ignore[arg-type]
+    response = await synthesize(style, RobustRAGSynthesizer(llm), QUESTION, (node for node in nodes))  # type: ignore[arg-type]
     assert response.source_nodes == nodes
 
 
@@ -79,16 +76,14 @@ async def test_nodes_that_can_be_read_once_are_answered_from_and_listed(style: s
 )
 async def test_what_are_no_nodes_is_refused_with_the_fix(style: str, nodes: Any, message: str, llm: FactReader) -> None:
     with pytest.raises(TypeError, match=message):
-        await synthesize(style, RobustRAGSynthesizer(llm, aggregation="keyword", final="always"), QUESTION, nodes)
+        await synthesize(style, RobustRAGSynthesizer(llm), QUESTION, nodes)
 
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("query", [None, 3])
 async def test_what_is_no_question_is_refused(style: str, query: Any, llm: FactReader) -> None:
     with pytest.raises(TypeError, match=f"query must be a str or a QueryBundle, got {query}"):
-        await synthesize(
-            style, RobustRAGSynthesizer(llm, aggregation="keyword", final="always"), query, nodes_of(truthful())
-        )
+        await synthesize(style, RobustRAGSynthesizer(llm), query, nodes_of(truthful()))
 
 
 @pytest.mark.parametrize("streaming", [False, True])
@@ -99,7 +94,7 @@ async def test_sources_and_additional_sources_come_back_and_the_latter_are_not_r
     nodes, [extra] = nodes_of(truthful()), nodes_of(["an additional source"])
     response = await synthesize(
         style,
-        RobustRAGSynthesizer(llm=llm, streaming=streaming, aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=llm, streaming=streaming),
         QUESTION,
         nodes,
         [extra],
@@ -112,9 +107,7 @@ async def test_sources_and_additional_sources_come_back_and_the_latter_are_not_r
 @pytest.mark.parametrize("streaming", [False, True])
 @pytest.mark.parametrize("style", STYLES)
 async def test_no_nodes_give_words_and_a_report(style: str, streaming: bool, llm: FactReader) -> None:
-    response = await synthesize(
-        style, RobustRAGSynthesizer(llm=llm, streaming=streaming, aggregation="keyword", final="always"), QUESTION, []
-    )
+    response = await synthesize(style, RobustRAGSynthesizer(llm=llm, streaming=streaming), QUESTION, [])
     assert await text_of(response) == ABSTENTION
     report = response.metadata["robustrag"]
     assert report["abstained"]
@@ -129,7 +122,7 @@ async def test_an_abstention_has_words_and_a_report(style: str, streaming: bool,
     nodes = nodes_of(["Nothing to see.", "Cats sleep.", "Rain falls."])
     response = await synthesize(
         style,
-        RobustRAGSynthesizer(llm=llm, streaming=streaming, aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=llm, streaming=streaming),
         QUESTION,
         nodes,
     )
@@ -139,9 +132,8 @@ async def test_an_abstention_has_words_and_a_report(style: str, streaming: bool,
 
 
 def test_a_streamed_response_has_its_report_when_the_last_piece_is_out(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, streaming=True, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful())
-    )
+    synthesizer = RobustRAGSynthesizer(llm=llm, streaming=True, aggregation="keyword")
+    response = synthesizer.synthesize(QUESTION, nodes_of(truthful()))
     assert isinstance(response, StreamingResponse)
     assert response.metadata["robustrag"] == {"schema": SCHEMA, "pending": True}
     assert next(response.response_gen) == "Pa"
@@ -152,16 +144,12 @@ def test_a_streamed_response_has_its_report_when_the_last_piece_is_out(llm: Fact
 
 
 def test_a_stream_shows_no_isolated_response(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, streaming=True, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of([EVIL, *truthful()])
-    )
+    response = RobustRAGSynthesizer(llm=llm, streaming=True).synthesize(QUESTION, nodes_of([EVIL, *truthful()]))
     assert "Berlin" not in "".join(response.response_gen)
 
 
 def test_a_closed_stream_stops_and_stays_without_a_report(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, streaming=True, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful())
-    )
+    response = RobustRAGSynthesizer(llm=llm, streaming=True).synthesize(QUESTION, nodes_of(truthful()))
     next(response.response_gen)
     response.response_gen.close()
     assert list(response.response_gen) == []
@@ -174,9 +162,9 @@ def test_a_closed_stream_stops_and_stays_without_a_report(llm: FactReader) -> No
 async def test_the_final_call_alone_is_structured(llm_class: type[FactReader], style: str, wrap: bool) -> None:
     llm = llm_class()
     synthesizer = (
-        RobustRAGSynthesizer(llm=llm.as_structured_llm(Capital), aggregation="keyword", final="always")
+        RobustRAGSynthesizer(llm=llm.as_structured_llm(Capital))
         if wrap
-        else RobustRAGSynthesizer(llm=llm, output_cls=Capital, aggregation="keyword", final="always")
+        else RobustRAGSynthesizer(llm=llm, output_cls=Capital)
     )
     response = await synthesize(style, synthesizer, QUESTION, nodes_of([EVIL, *truthful()]))
     assert isinstance(response, PydanticResponse)
@@ -187,9 +175,7 @@ async def test_the_final_call_alone_is_structured(llm_class: type[FactReader], s
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_a_structured_abstention_has_a_form_of_its_own(llm: FactReader, streaming: bool) -> None:
-    synthesizer = RobustRAGSynthesizer(
-        llm=llm, output_cls=Capital, streaming=streaming, aggregation="keyword", final="always"
-    )
+    synthesizer = RobustRAGSynthesizer(llm=llm, output_cls=Capital, streaming=streaming)
     nodes = nodes_of(["Rain falls."])
     for response in (synthesizer.synthesize(QUESTION, nodes), await synthesizer.asynthesize(QUESTION, nodes)):
         if not streaming:
@@ -206,34 +192,97 @@ async def test_a_structured_abstention_has_a_form_of_its_own(llm: FactReader, st
 def test_braces_in_retained_keywords_are_not_read_as_a_template(llm: FactReader) -> None:
     """With a fixed extractor, so that the braces survive."""
     hostile = "{text} {message_0} {output_cls}"
-    synthesizer = RobustRAGSynthesizer(
-        llm=llm, output_cls=Capital, extractor=lambda text: {hostile}, aggregation="keyword", final="always"
-    )
+    synthesizer = RobustRAGSynthesizer(llm=llm, output_cls=Capital, extractor=lambda text: {hostile})
     synthesizer.synthesize(QUESTION, nodes_of(truthful()))
     assert f"Keywords: {hostile}\n" in llm.seen[-1]
 
 
 @pytest.mark.parametrize("style", ["get_response", "aget_response"])
 async def test_bare_texts_are_groups_of_their_own(style: str, llm: FactReader) -> None:
-    method = getattr(RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always"), style)
+    method = getattr(RobustRAGSynthesizer(llm=llm), style)
     given = method(QUESTION, [*truthful(), EVIL])
     assert (given if style == "get_response" else await given) == "Paris"
-    assert len(llm.seen) == 8
+    assert len(llm.seen) == 7
 
 
 def test_a_query_bundle_is_a_question(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm, aggregation="keyword", final="always").synthesize(
-        QueryBundle(QUESTION), nodes_of(truthful())
-    )
+    response = RobustRAGSynthesizer(llm=llm).synthesize(QueryBundle(QUESTION), nodes_of(truthful()))
     assert response.metadata["robustrag"]["query"] == QUESTION
 
 
-@pytest.mark.parametrize("aggregation", ["consensus", "voting"])
+@pytest.mark.parametrize("options", [{"aggregation": "voting"}, {"task": "list"}], ids=["voting", "list"])
 @pytest.mark.parametrize("name", ["output_cls", "final_llm"])
-def test_what_is_of_a_final_call_is_refused_where_there_is_none(llm: FactReader, aggregation: str, name: str) -> None:
+def test_what_is_of_a_final_call_is_refused_where_there_is_none(
+    llm: FactReader, options: dict[str, Any], name: str
+) -> None:
     given = {"output_cls": Capital, "final_llm": FactReader()}[name]
-    with pytest.raises(ValueError, match=f"{aggregation} aggregation has no final call.* leave out {name}"):
-        RobustRAGSynthesizer(llm=llm, aggregation=aggregation, **{name: given})
+    with pytest.raises(ValueError, match=f"has no final call.* leave out {name}"):
+        RobustRAGSynthesizer(llm=llm, **options, **{name: given})
+
+
+class Fills(FactReader):
+    """Puts into an object what it is told to."""
+
+    filled: str
+
+    def _said(self, prompt: str) -> str:
+        return self.filled if "schema" in prompt else super()._said(prompt)
+
+
+class Facts(BaseModel):
+    """What is known."""
+
+    city: str | None = None
+    said: str | None = None
+    certain: bool | None = None
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    ("filled", "holds"),
+    [
+        ('{"city": "Paris", "certain": true}', True),
+        ('{"said": "The capital of France is Paris."}', True),
+        ('{"city": "Lyon"}', False),
+        ('{"said": "The capital of France is not Paris."}', False),
+        ('{"certain": true}', False),
+        ("no JSON", False),
+    ],
+)
+async def test_an_object_holds_the_agreed_answer_or_is_an_abstention(filled: str, holds: bool, streaming: bool) -> None:
+    synthesizer = RobustRAGSynthesizer(
+        Fills(filled=filled), output_cls=Facts, streaming=streaming, calls=CallOptions(attempts=1)
+    )
+    nodes = nodes_of(truthful(3))
+    for response in (synthesizer.synthesize(QUESTION, nodes), await synthesizer.asynthesize(QUESTION, nodes)):
+        if streaming:
+            pieces = response.response_gen
+            [text] = [p async for p in pieces] if hasattr(pieces, "__aiter__") else list(pieces)
+            found: Any = (Facts if holds else Abstained).model_validate_json(text)
+        else:
+            found = response.response
+        report = response.metadata["robustrag"]
+        assert (report["abstained"], report["evidence"]["agreed"]) == (not holds, "Paris")
+        if holds:
+            assert found == Facts.model_validate_json(filled)
+        else:
+            assert (found.abstained, found.text) == (True, ABSTENTION)
+            assert report["warnings"][-1].startswith("abstained: ")
+
+
+def test_what_sources_say_that_disagree_is_no_object_and_a_sole_source_is_one_for_people_alone() -> None:
+    tied = nodes_of(["The capital of France is Paris.", "The capital of France is Lyon."])
+    sole = nodes_of(["The capital of France is Paris.", "Rain falls.", "Snow falls."])
+    llm = FactReader()
+    told = RobustRAGSynthesizer(llm, output_cls=Capital).synthesize(QUESTION, tied)
+    assert isinstance(told.response, Abstained)
+    assert str(told).startswith("No two sources agree: ")
+    assert not any("schema" in prompt for prompt in llm.seen)
+    assert RobustRAGSynthesizer(llm, output_cls=Capital).synthesize(QUESTION, sole).response == Capital(name="Paris")
+    for nodes in (tied, sole):
+        withheld = RobustRAGSynthesizer(llm, output_cls=Capital, reader="model").synthesize(QUESTION, nodes)
+        assert isinstance(withheld.response, Abstained)
+        assert str(withheld) == ABSTENTION
 
 
 def test_a_structured_abstention_is_false() -> None:
@@ -259,9 +308,9 @@ def test_too_many_failures_raise_before_a_stream_begins(llm: FactReader) -> None
     llm.fails_on = "Source"
     for streaming in (False, True):
         with pytest.raises(QuorumError, match="content filter"):
-            RobustRAGSynthesizer(
-                llm=llm, streaming=streaming, calls=CallOptions(attempts=1), aggregation="keyword", final="always"
-            ).synthesize(QUESTION, nodes_of(truthful()))
+            RobustRAGSynthesizer(llm=llm, streaming=streaming, calls=CallOptions(attempts=1)).synthesize(
+                QUESTION, nodes_of(truthful())
+            )
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -269,7 +318,7 @@ async def test_a_failed_group_abstains_and_says_why(style: str, llm: FactReader)
     llm.fails_on = "right answer"
     response = await synthesize(
         style,
-        RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1), aggregation="keyword", final="always"),
+        RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1)),
         QUESTION,
         nodes_of([EVIL, *truthful()]),
     )
@@ -284,7 +333,7 @@ async def test_a_failed_final_call_is_an_error(style: str, llm: FactReader) -> N
     with pytest.raises(ModelError, match="the final call failed: ConnectionError"):
         await synthesize(
             style,
-            RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1), aggregation="keyword", final="always"),
+            RobustRAGSynthesizer(llm=llm, calls=CallOptions(attempts=1), aggregation="keyword"),
             QUESTION,
             nodes_of(truthful()),
         )

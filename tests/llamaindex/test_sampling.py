@@ -21,9 +21,7 @@ class Warm(FactReader):
 
 
 def report(llm: Any, **settings: Any) -> dict[str, Any]:
-    response = RobustRAGSynthesizer(llm=llm, **{"aggregation": "keyword", "final": "always", **settings}).synthesize(
-        ASKED, NODES
-    )
+    response = RobustRAGSynthesizer(llm=llm, **settings).synthesize(ASKED, NODES)
     if settings.get("streaming"):
         list(response.response_gen)
     return response.metadata["robustrag"]
@@ -31,12 +29,16 @@ def report(llm: Any, **settings: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("streaming", [False, True])
 def test_the_report_says_what_holds_of_a_run_that_was_drawn(streaming: bool) -> None:
-    found = json.loads(json.dumps(report(Warm(), streaming=streaming)))
+    found = json.loads(json.dumps(report(Warm(), streaming=streaming, aggregation="keyword")))
     assert found["radius"] > 0
     assert (found["determinism"]["model"], found["determinism"]["scope"]) == ("samples", "final_prompt")
     assert "the keywords that this run kept" in found["determinism"]["promise"]
     assert found["determinism"]["premises"] == list(PREMISES)
     assert any("the model samples" in w for w in found["warnings"])
+
+
+def test_an_answer_that_is_counted_alone_holds_in_this_run() -> None:
+    assert report(Warm())["determinism"]["scope"] == "this_run"
 
 
 def test_sampling_can_be_accepted_so_that_no_answer_warns_of_it() -> None:

@@ -76,7 +76,7 @@ def test_the_default_temperature_is_warned_of(served: Any, caplog: pytest.LogCap
     """OpenAILike samples with 0.1 unless it is told not to."""
     warm = served.model_copy(update={"temperature": 0.1})
     with caplog.at_level(logging.WARNING, logger="llamaindex_robustrag"):
-        RobustRAGSynthesizer(llm=warm, aggregation="keyword", final="always")
+        RobustRAGSynthesizer(llm=warm)
     assert "the model samples (temperature 0.1; set temperature=0)" in caplog.text
 
 

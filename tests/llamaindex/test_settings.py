@@ -61,7 +61,7 @@ def test_engines_and_factories_take_the_file(settings: Path) -> None:
     response = RobustRAGQueryEngine.from_args(retriever, FactReader(), settings=settings).query(QUESTION)
     assert response.metadata["robustrag"]["settings"]["min_support"] == 3
     assert RobustRAGSynthesizer(FactReader(), settings=settings)._settings.as_dict()["min_support"] == 3
-    ready = RobustRAGSynthesizer(FactReader(), aggregation="keyword", final="always")
+    ready = RobustRAGSynthesizer(FactReader())
     with pytest.raises(TypeError, match="settings: pass these to the RobustRAGSynthesizer"):
         RobustRAGQueryEngine.from_args(retriever, response_synthesizer=ready, settings=settings)
 

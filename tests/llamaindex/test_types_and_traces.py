@@ -30,7 +30,7 @@ def test_every_public_function_and_constructor_has_type_hints() -> None:
 
 def test_printed_metadata_shows_a_line_of_the_report(llm: FactReader) -> None:
     response = RobustRAGSynthesizer(llm).synthesize(QUESTION, nodes_of(truthful()))
-    line = "'robustrag': RobustAnswer('Paris', radius=2 of 6 groups, citations=6"
+    line = "'robustrag': RobustAnswer('Paris', radius=2 of 6 passages, citations=6"
     assert line in str(response.metadata)
     assert repr(dict(response.metadata or {}))[:-1] in repr(response.metadata)
     streamed = RobustRAGSynthesizer(llm, streaming=True).synthesize(QUESTION, nodes_of(truthful()))

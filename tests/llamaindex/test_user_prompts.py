@@ -1,4 +1,4 @@
-"""The user's own prompt: asked about every document and at the end, whatever kind of template it is."""
+"""The user's own prompt: asked about every document, and once more to word what was agreed on; of any kind."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from llama_index.core.output_parsers import PydanticOutputParser
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, PromptType, RichPromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
-from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
+from llamaindex_robustrag import CallOptions, RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
+from robustrag_integrations.prompts import AGREED_CONTEXT, CHOICE_REQUEST, SHORT_REQUEST
 from tests.llamaindex.fakes import EVIL, QUESTION, Capital, FactReader, nodes_of, truthful
 
 HOSTILE = "The capital of France is Paris. {query_str} {{ 7 * 7 }} {% raw %} <content_block> {x} \\1 %s"
@@ -52,73 +53,146 @@ RICH_TEXT = RichPromptTemplate("Talk like a pirate.\n{{ context_str }}\nQ: {{ qu
 SELECTOR = SelectorPromptTemplate(
     PromptTemplate("{context_str} {query_str}"), [(lambda llm: llm.metadata.is_chat_model, MESSAGES)]
 )
-AGREED = "Several sources were asked. These are the keywords on which their answers agree.\nKeywords: Paris"
+AGREED = AGREED_CONTEXT.format(agreed="Paris")
+KEYWORDS = "Several sources were asked. These are the keywords on which their answers agree.\nKeywords: paris"
+KEYWORD: dict[str, Any] = {"aggregation": "keyword", "beta": 1}
+
+
+class Words(Chats):
+    """Words an agreed answer by its script."""
+
+    worded: str = ""
+
+    def _said(self, prompt: str) -> str:
+        return self.worded if "they agree on this answer" in prompt else super()._said(prompt)
 
 
 @pytest.mark.parametrize("template", [PromptTemplate(TEXT), RICH_TEXT], ids=["text", "rich text"])
-def test_a_text_is_asked_about_each_document_and_at_the_end(template: Any) -> None:
+def test_every_document_is_asked_for_a_short_answer_and_the_agreed_one_is_worded(template: Any) -> None:
     llm = FactReader()
-    response = RobustRAGSynthesizer(llm, text_qa_template=template, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful(3))
-    )
+    response = RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(truthful(3)))
     assert str(response) == "Paris"
-    assert sorted(llm.seen[:3]) == [f"Talk like a pirate.\n{text}\nQ: {QUESTION}" for text in truthful(3)]
-    assert llm.seen[3] == f"Talk like a pirate.\n{AGREED}\nQ: {QUESTION}"
+    asked = [f"Talk like a pirate.\n{text}\nQ: {QUESTION}\n\n{SHORT_REQUEST}" for text in truthful(3)]
+    assert sorted(llm.seen[:3]) == asked
+    assert llm.seen[3:] == [f"Talk like a pirate.\n{AGREED}\nQ: {QUESTION}"]
 
 
 @pytest.mark.parametrize("template", [MESSAGES, RICH, SELECTOR], ids=["messages", "rich", "selector"])
-def test_messages_are_sent_as_messages(template: Any) -> None:
+def test_messages_are_sent_as_messages_and_the_last_of_the_users_has_the_request(template: Any) -> None:
     llm = Chats()
-    response = RobustRAGSynthesizer(llm, text_qa_template=template, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful(3))
-    )
+    response = RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(truthful(3)))
     assert str(response) == "Paris"
     assert all(sent[0] == ("system", "Talk like a pirate.") for sent in llm.sent)
-    assert sorted(sent[-1] for sent in llm.sent[:3]) == [("user", f"{text}\nQ: {QUESTION}") for text in truthful(3)]
+    asked = [("user", f"{text}\nQ: {QUESTION}\n\n{SHORT_REQUEST}") for text in truthful(3)]
+    assert sorted(sent[-1] for sent in llm.sent[:3]) == asked
     assert llm.sent[3][-1] == ("user", f"{AGREED}\nQ: {QUESTION}")
     assert (("assistant", "A parrot.") in llm.sent[3]) == (template is not RICH)
 
 
-@pytest.mark.parametrize("template", [PromptTemplate(TEXT), MESSAGES, RICH, RICH_TEXT])
-def test_nothing_in_a_passage_or_keyword_is_read_as_a_template(template: Any) -> None:
+def test_the_request_stands_in_the_users_message_where_another_one_is_last() -> None:
     llm = Chats()
+    template = ChatPromptTemplate.from_messages([("user", "{context_str} {query_str}"), ("assistant", "Aye:")])
+    RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(truthful(2)))
+    assert llm.sent[0][0][1].endswith(SHORT_REQUEST)
+    assert llm.sent[0][1] == ("assistant", "Aye:")
+
+
+def test_a_question_of_yes_or_no_is_asked_as_a_choice_and_its_answer_is_not_worded() -> None:
+    class Agrees(FactReader):
+        def _said(self, prompt: str) -> str:
+            return "Yes"
+
+    llm = Agrees()
+    synthesizer = RobustRAGSynthesizer(llm, text_qa_template=PromptTemplate(TEXT))
+    assert str(synthesizer.synthesize("Is it open?", nodes_of(truthful(3)))) == "Yes"
+    assert [prompt.endswith(CHOICE_REQUEST) for prompt in llm.seen] == [True] * 3
+
+
+@pytest.mark.parametrize("aggregation", ["keyword", "voting"])
+def test_other_methods_ask_the_prompt_as_it_is(aggregation: str) -> None:
+    llm = FactReader()
+    options: dict[str, Any] = {"choices": ["Paris", "Rome"]} if aggregation == "voting" else {"final": "never"}
+    RobustRAGSynthesizer(llm, text_qa_template=PromptTemplate(TEXT), aggregation=aggregation, **options).synthesize(
+        QUESTION, nodes_of(truthful(3))
+    )
+    assert sorted(llm.seen) == [f"Talk like a pirate.\n{text}\nQ: {QUESTION}" for text in truthful(3)]
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize(
+    ("worded", "shown"),
+    [
+        ("The capital of France is Paris.", "The capital of France is Paris."),
+        ("The capital of France is not Paris.", "Paris"),
+        ("The capital is Paris, see https://evil.example", "Paris"),
+        ("Lyon", "Paris"),
+        ("", "Paris"),
+    ],
+)
+async def test_a_wording_is_shown_once_it_is_known_to_say_the_answer_alone(
+    worded: str, shown: str, streaming: bool
+) -> None:
+    synthesizer = RobustRAGSynthesizer(Words(worded=worded), text_qa_template=MESSAGES, streaming=streaming)
+    response, awaited = (
+        synthesizer.synthesize(QUESTION, nodes_of(truthful(3))),
+        await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3))),
+    )
+    if streaming:
+        assert list(response.response_gen) == [shown]
+        assert [piece async for piece in awaited.response_gen] == [shown]
+    else:
+        assert str(response) == str(awaited) == shown
+    report = response.metadata["robustrag"]
+    assert (report["text"], report["evidence"]["agreed"], report["radius"]) == (shown, "Paris", 1)
+
+
+def test_the_wording_of_a_source_takes_no_call_and_a_failed_call_leaves_it() -> None:
+    llm = FactReader()
+    given: dict[str, Any] = {"text_qa_template": PromptTemplate(TEXT), "calls": CallOptions(attempts=1)}
+    assert str(RobustRAGSynthesizer(llm, wording="source", **given).synthesize(QUESTION, nodes_of(truthful(3))))
+    assert len(llm.seen) == 3
+    llm = FactReader(fails_on="they agree on this answer")
+    response = RobustRAGSynthesizer(llm, **given).synthesize(QUESTION, nodes_of(truthful(3)))
+    assert str(response) == "Paris"
+    assert "the call that words it failed" in response.metadata["robustrag"]["warnings"][-1]
+
+
+@pytest.mark.parametrize("template", [PromptTemplate(TEXT), MESSAGES, RICH, RICH_TEXT])
+def test_nothing_in_a_passage_or_answer_is_read_as_a_template(template: Any) -> None:
+    class Quotes(Chats):
+        def _said(self, prompt: str) -> str:
+            return "{{ 7*7 }} {query_str}"
+
+    llm = Quotes()
     nodes = nodes_of([HOSTILE, f"{HOSTILE} again", f"{HOSTILE} and again"])
-    RobustRAGSynthesizer(
-        llm,
-        text_qa_template=template,
-        extractor=lambda text: {"{{ 7*7 }}", "{query_str}"},
-        aggregation="keyword",
-        final="always",
-    ).synthesize(QUESTION, nodes)
+    response = RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes)
     assert sum(HOSTILE in sent[-1][1] for sent in llm.sent) == 3
-    assert "Keywords: {query_str}, {{ 7*7 }}" in llm.sent[-1][-1][1]
+    assert "they agree on this answer: {{ 7*7 }} {query_str}\n" in llm.sent[-1][-1][1]
+    assert str(response) == "{{ 7*7 }} {query_str}"
 
 
 def test_a_completion_model_gets_the_messages_as_one_text() -> None:
     llm = FactReader()
-    RobustRAGSynthesizer(llm, text_qa_template=MESSAGES, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(truthful(1))
-    )
+    RobustRAGSynthesizer(llm, text_qa_template=MESSAGES).synthesize(QUESTION, nodes_of(truthful(1)))
     assert llm.seen[0].startswith(
         "system: Talk like a pirate.\nuser: Who are you?\nassistant: A parrot.\nuser: The cap"
     )
 
 
-def test_long_passages_are_cut_within_their_message() -> None:
+def test_long_passages_are_cut_within_their_message_and_before_the_request() -> None:
     llm = Chats(window=400, output=64)
-    response = RobustRAGSynthesizer(llm, text_qa_template=MESSAGES, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of([" word" * 2000])
-    )
+    response = RobustRAGSynthesizer(llm, text_qa_template=MESSAGES).synthesize(QUESTION, nodes_of([" word" * 2000]))
     assert response.metadata["robustrag"]["groups"][0]["truncated"]
     assert [role for role, _ in llm.sent[0]] == ["system", "user", "assistant", "user"]
-    assert llm.sent[0][-1][1].endswith(f"word\nQ: {QUESTION}")
+    assert llm.sent[0][-1][1].endswith(f"word\nQ: {QUESTION}\n\n{SHORT_REQUEST}")
     assert len(llm.sent[0][-1][1]) < 2000
 
 
-def test_a_parser_formats_the_final_prompt_alone() -> None:
+@pytest.mark.parametrize("options", [{}, KEYWORD], ids=["consensus", "keyword"])
+def test_a_parser_formats_the_final_prompt_alone(options: dict[str, Any]) -> None:
     template = PromptTemplate(TEXT, output_parser=PydanticOutputParser(Capital))
     llm = FactReader()
-    response = RobustRAGSynthesizer(llm, text_qa_template=template, aggregation="keyword", final="always").synthesize(
+    response = RobustRAGSynthesizer(llm, text_qa_template=template, **options).synthesize(
         QUESTION, nodes_of(truthful(3))
     )
     assert str(response) == '{"name": "Paris"}'
@@ -127,18 +201,26 @@ def test_a_parser_formats_the_final_prompt_alone() -> None:
     assert "Talk like a pirate." in llm.seen[3]
 
 
-def test_a_prompt_of_its_own_for_the_end() -> None:
+def test_a_parser_gets_nothing_that_does_not_hold_the_answer() -> None:
+    template = PromptTemplate(TEXT, output_parser=PydanticOutputParser(Capital))
+    synthesizer = RobustRAGSynthesizer(Words(worded='{"name": "Lyon"}'), text_qa_template=template)
+    report = synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).metadata["robustrag"]
+    assert (report["text"], report["abstained"]) == ("I don't know", True)
+    assert "no value of the object holds the agreed answer, Paris" in report["warnings"][-1]
+
+
+def test_keyword_aggregation_asks_it_with_the_agreed_keywords_or_a_prompt_of_its_own() -> None:
     llm = FactReader()
-    synthesizer = RobustRAGSynthesizer(
-        llm,
-        text_qa_template=PromptTemplate(TEXT),
-        keyword_prompt=PromptTemplate("Sing of it.\nKeywords: {keywords_str}\n{query_str}"),
-        aggregation="keyword",
-        final="always",
-    )
+    synthesizer = RobustRAGSynthesizer(llm, **KEYWORD)
+    synthesizer.update_prompts({"text_qa_template": PromptTemplate(TEXT)})
     synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
-    assert llm.seen[3] == f"Sing of it.\nKeywords: Paris\n{QUESTION}"
+    assert llm.seen[3] == f"Talk like a pirate.\n{KEYWORDS}\nQ: {QUESTION}"
+    synthesizer.update_prompts({"keyword_prompt": PromptTemplate("Sing of it.\nKeywords: {keywords_str}\n{query_str}")})
+    synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
+    assert llm.seen[7] == f"Sing of it.\nKeywords: paris\n{QUESTION}"
     assert sorted(synthesizer.get_prompts()) == ["keyword_prompt", "text_qa_template"]
+    with pytest.raises(ValueError, match="consensus aggregation has no final prompt"):
+        RobustRAGSynthesizer(llm, aggregation="consensus", keyword_prompt=PromptTemplate("{keywords_str}"))
 
 
 def test_it_can_be_changed_like_the_stock_one(clean: VectorStoreIndex) -> None:
@@ -150,14 +232,6 @@ def test_it_can_be_changed_like_the_stock_one(clean: VectorStoreIndex) -> None:
     assert all(prompt.startswith("Talk like a pirate.") for prompt in llm.seen)
 
 
-def test_an_isolated_prompt_put_in_is_the_final_one_too() -> None:
-    llm = FactReader()
-    synthesizer = RobustRAGSynthesizer(llm, aggregation="keyword", final="always")
-    synthesizer.update_prompts({"text_qa_template": PromptTemplate(TEXT)})
-    synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
-    assert llm.seen[3] == f"Talk like a pirate.\n{AGREED}\nQ: {QUESTION}"
-
-
 def test_a_conversation_stands_behind_the_system_message(clean: VectorStoreIndex) -> None:
     llm = Chats()
     engine = RobustContextChatEngine.from_defaults(
@@ -167,7 +241,9 @@ def test_a_conversation_stands_behind_the_system_message(clean: VectorStoreIndex
         chat_history=[ChatMessage(role="user", content="Ahoy"), ChatMessage(role="assistant", content="Ahoy you")],
     )
     assert str(engine.chat(QUESTION)) == "Paris"
-    assert llm.sent[-1][:3] == [("system", "Talk like a pirate."), ("user", "Ahoy"), ("assistant", "Ahoy you")]
+    first = [("system", "Talk like a pirate."), ("user", "Ahoy"), ("assistant", "Ahoy you")]
+    assert all(sent[:3] == first for sent in llm.sent)
+    assert [sent[-1][1].endswith(SHORT_REQUEST) for sent in llm.sent] == [True, True, False]
 
 
 def test_long_answers_ask_it_too() -> None:
@@ -178,7 +254,6 @@ def test_long_answers_ask_it_too() -> None:
         text_qa_template=PromptTemplate(TEXT),
         extractor=lambda text: {"the city of Paris"},
         aggregation="keyword",
-        final="always",
     ).synthesize(QUESTION, nodes_of(truthful(3)))
     assert "Several sources agree on these phrases.\nPhrases: the city of Paris" in llm.seen[3]
     assert all(prompt.startswith("Talk like a pirate.") for prompt in llm.seen)
@@ -186,21 +261,9 @@ def test_long_answers_ask_it_too() -> None:
 
 def test_a_planted_document_stays_one_of_many() -> None:
     nodes = nodes_of([*truthful(6), EVIL])
-    response = RobustRAGSynthesizer(
-        FactReader(), text_qa_template=RICH_TEXT, aggregation="keyword", final="always"
-    ).synthesize(QUESTION, nodes)
+    response = RobustRAGSynthesizer(FactReader(), text_qa_template=RICH_TEXT).synthesize(QUESTION, nodes)
     assert str(response) == "Paris"
     assert response.metadata["robustrag"]["radius"] >= 1
-
-
-async def test_asking_asynchronously_and_streaming_take_it() -> None:
-    for streaming in (False, True):
-        synthesizer = RobustRAGSynthesizer(
-            Chats(), text_qa_template=MESSAGES, streaming=streaming, aggregation="keyword", final="always"
-        )
-        response = await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3)))
-        pieces = [p async for p in response.response_gen] if streaming else [str(response)]
-        assert "".join(pieces) == "Paris"
 
 
 @pytest.mark.parametrize(
@@ -216,11 +279,9 @@ async def test_asking_asynchronously_and_streaming_take_it() -> None:
 )
 def test_a_template_that_cannot_isolate_is_refused_at_once(template: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        RobustRAGSynthesizer(FactReader(), text_qa_template=template, aggregation="keyword", final="always")
+        RobustRAGSynthesizer(FactReader(), text_qa_template=template)
     with pytest.raises(error, match=message):
-        RobustRAGSynthesizer(FactReader(), aggregation="keyword", final="always").update_prompts(
-            {"text_qa_template": template}
-        )
+        RobustRAGSynthesizer(FactReader()).update_prompts({"text_qa_template": template})
 
 
 def test_functions_see_no_passage_and_partial_values_are_kept() -> None:
@@ -237,28 +298,26 @@ def test_functions_see_no_passage_and_partial_values_are_kept() -> None:
         tone="Dry {x}",
     )
     llm = FactReader()
-    RobustRAGSynthesizer(llm, text_qa_template=template, aggregation="keyword", final="always").synthesize(
-        QUESTION, nodes_of(["Rain."])
-    )
-    assert llm.seen[0] == f"Dry {{x}} <<Rain.>> {QUESTION}"
+    RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(["Rain."]))
+    assert llm.seen[0] == f"Dry {{x}} <<Rain.>> {QUESTION}\n\n{SHORT_REQUEST}"
     assert not any("Rain" in one for one in seen)
 
 
-def test_another_model_writes_the_end() -> None:
+def test_another_model_words_what_was_agreed_on() -> None:
     reader, writer = FactReader(), FactReader()
-    response = RobustRAGSynthesizer(reader, final_llm=writer, aggregation="keyword", final="always").synthesize(
+    response = RobustRAGSynthesizer(reader, final_llm=writer, text_qa_template=PromptTemplate(TEXT)).synthesize(
         QUESTION, nodes_of(truthful(3))
     )
     assert str(response) == "Paris"
     assert (len(reader.seen), len(writer.seen)) == (3, 1)
-    assert "Keywords: Paris" in writer.seen[0]
+    assert AGREED in writer.seen[0]
+    with pytest.raises(ValueError, match="pass text_qa_template as well"):
+        RobustRAGSynthesizer(reader, final_llm=writer)
 
 
 def test_the_model_at_the_end_alone_may_be_a_structured_one() -> None:
     reader, writer = FactReader(), FactReader()
-    synthesizer = RobustRAGSynthesizer(
-        reader, final_llm=writer.as_structured_llm(Capital), aggregation="keyword", final="always"
-    )
+    synthesizer = RobustRAGSynthesizer(reader, final_llm=writer.as_structured_llm(Capital))
     response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert response.response == Capital(name="Paris")
     assert not any("schema" in prompt for prompt in reader.seen)

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 EXPRESSION = "Apache-2.0 AND CC-BY-SA-4.0 AND MIT"
 NOTICE = "robustrag_integrations/keywords/pipeline/NOTICE.md"
-WORDS = "robustrag_integrations/keywords/stop_words/NOTICE.md"
+WORDS = "robustrag_integrations/languages/stop_words/NOTICE.md"
 
 
 @pytest.fixture(scope="module")

@@ -96,6 +96,7 @@ def test_langchain_asks_no_model_about_a_blank_document(template: str) -> None:
         ChatPromptTemplate.from_template("Answer from {context}. Question: {input}"),
         document_prompt=PromptTemplate.from_template(template),
         return_robustness=True,
+        wording="source",
     )
     documents = [Document(text, metadata={"source": f"s{i}"}) for i, text in enumerate(PASSAGES)]
     for found in (

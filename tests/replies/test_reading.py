@@ -73,7 +73,7 @@ def model(honest: str | Response, lie: str | Response = LIE, final: str | Respon
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("reply", [THINKS, THINKS.removeprefix("<think>"), "◁think▷I don't know.◁/think▷"])
 def test_reasoning_is_neither_counted_nor_shown(way: str, reply: str) -> None:
-    answer, shown = ask(KeywordAggregation(model(f"{reply}Karl Gross")), way)
+    answer, shown = ask(KeywordAggregation(model(f"{reply}Karl Gross"), alpha=0.5, beta=5), way)
     assert (answer.text, shown, answer.abstained) == ("Karl Gross", "Karl Gross", False)
     assert answer.radius == 3
     voted, shown = ask(MajorityVoting(model(f"{reply}Karl Gross")), way, choices=["Lyon", LIE, "Karl Gross"])
@@ -226,7 +226,7 @@ def test_the_radius_counts_the_groups_for_which_a_stream_waits() -> None:
             place = next((n for n in range(6) if f"page {n}" in prompt), None)
             return final if place is None else "hm </think>Karl Gross" if place < aloud else "Karl Gross"
 
-        return KeywordAggregation(CallableModel(reply, samples=False), final="always")
+        return KeywordAggregation(CallableModel(reply, samples=False), alpha=0.5, beta=5)
 
     pages = [f"page {n}" for n in range(6)]
     answers = [defense(aloud).answer("Who?", pages) for aloud in range(7)]

@@ -1,7 +1,7 @@
 """The count of whole answers: most votes win, ties are told, a runoff may settle them, and the radius of all that.
 
     winner   the key that most groups give, given by `min_support` votes at least
-             with "majority" also by more than half of the votes that answer
+             and by more than one in `one_in` of the votes that answer
     tie      several keys lead: no answer, unless one of them wins the runoff
     runoff   a key beats another one with as many votes if more of the groups that say neither find it likelier; the
              winner beats all the others that lead. Nothing of a candidate is read as a prompt
@@ -18,21 +18,25 @@ term and adds at worst a vote for k, -B, which no preference outweighs, so that 
 largest loss (`linear_forms.py`), and no set of groups is enumerated. Preferences are functions of a key and of a
 group's own passages alone, so that those of the untouched groups stand. Of a rival that nobody has given, or that was
 not scored, no preference is known: it ties as lost. The winner keeps `min_support` votes if its votes less the replaced
-ones do, and a majority if sum of ([g says w] - [g says another]) stays above 0, where a replaced group adds at worst
+ones do, and its share if sum of (one_in [g says w] - [g answers]) stays above 0, where a replaced group adds at worst
 -1.
+
+**The share.** Two votes of nine, where each of the others says something else, are no agreement: two planted passages
+have as many. On recorded replies of two small models (218 rows of ten passages) a share of more than a quarter takes
+the attacker's answers at two planted passages from 30 to 11 in a hundred, at three from 50 to 49, and right answers
+without an attack from 40 to 38; these are told instead.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Generic, Literal, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from robustrag_integrations.defenses.agreement.linear_forms import Holding, Row, Votes, largest_radius
 
-Agreement = Literal["plurality", "majority"]
 Key = TypeVar("Key", bound=Hashable)
 Scores = Mapping[Key, Sequence[float | None]]  # of each key that was scored, per group its log-probability
 
@@ -47,13 +51,17 @@ class Rule:
 
     Attributes:
         min_support: the votes that an answer needs.
-        agreement: `"plurality"`, the most votes; `"majority"`, more than half of the votes that answer.
+        one_in: it also needs more than one in so many of the votes that answer: 2 is a majority; 0, any share.
         noise: the least difference of two scores that is a preference; what is closer may be the arithmetic's.
     """
 
     min_support: int = 2
-    agreement: Agreement = "plurality"
+    one_in: int = 0
     noise: float = 0.0
+
+    def shares(self, votes: int, answering: int) -> bool:
+        """True if these votes are enough of those that answer."""
+        return not self.one_in or self.one_in * votes > answering
 
 
 @dataclass(frozen=True)
@@ -69,7 +77,7 @@ class Count(Generic[Key]):
     Attributes:
         votes: the votes of each key, those with most first.
         winner: the answer; None if there is none.
-        tied: the answers that have most votes where no answer is chosen among them, in the order of `votes`.
+        tied: the answers that have most votes, `min_support` at least, where none of them is chosen.
         by_runoff: True if the winner has no more votes than another answer.
     """
 
@@ -93,7 +101,7 @@ class Count(Generic[Key]):
         winner: Key | None = None
         tied: tuple[Key, ...] = ()
         if votes and most >= self.rule.min_support:
-            if self.rule.agreement == "majority" and 2 * most <= sum(votes.values()):
+            if not self.rule.shares(most, sum(votes.values())):
                 tied = tuple(leading)
             elif len(leading) == 1:
                 [winner] = leading
@@ -141,9 +149,8 @@ class Count(Generic[Key]):
             preferred = np.array([0 * own, *(self._preferences(self.winner, key) for key in rivals)])
             ahead = votes.leasts(above * leads + preferred, above * _REPLACED, most, pending) > _LOST_TIE
             holds = np.asarray(ahead.all(axis=0)) & (votes.leasts(own, 0, most, pending) >= self.rule.min_support)
-            if self.rule.agreement == "majority":
-                answering = np.array([key is not None for key in self.keys], np.int64)
-                holds &= votes.leasts(2 * own - answering, -1, most, pending) > 0
+            if self.rule.one_in:
+                holds &= votes.leasts(self._surplus(own), -1, most, pending) > 0
         holds[0] |= pending == 0
         return holds
 
@@ -161,7 +168,8 @@ class Count(Generic[Key]):
         They are the tied ones; next to a winner, it and the rivals that stop its radius by no more than a tie.
         """
         if self.winner is None:
-            return self.tied if self.rule.agreement == "plurality" and len(self.tied) > 1 else ()
+            most = max(self.votes.values(), default=0)
+            return self.tied if len(self.tied) > 1 and self.rule.shares(most, sum(self.votes.values())) else ()
         further = self.radius() + 1
         votes = Votes(len(self.keys), self.weights)
         if further > votes.total:
@@ -171,8 +179,15 @@ class Count(Generic[Key]):
         leads = np.array([own, *(own - self._says(key) for key in rivals)])
         left = votes.leasts(leads, -1, further)[:, further]
         enough = votes.least(own, 0, further) >= self.rule.min_support and left[0] > 0 and (left >= 0).all()
+        if self.rule.one_in:
+            enough &= votes.least(self._surplus(own), -1, further) > 0
         tying = [key for key, lead in zip(rivals, left[1:], strict=True) if lead == 0]
         return (self.winner, *tying) if enough and tying else ()
+
+    def _surplus(self, own: Row) -> Row:
+        """Return, per group, what it adds to the votes that the winner has beyond its share."""
+        answering = np.array([key is not None for key in self.keys], np.int64)
+        return self.rule.one_in * own - answering
 
     def _says(self, key: Key) -> Row:
         return np.array([said == key for said in self.keys], np.int64)
@@ -199,8 +214,10 @@ def possible_winners(
         return ({count.winner} if count.winner is not None else set()), count.winner is None, False
     most = max(count.votes.values(), default=0)
     needed = max(most, rule.min_support)
-    winners = {key for key in {*count.votes, *known} if count.votes.get(key, 0) + corrupted >= needed}
-    if rule.agreement == "majority":
-        answering = sum(count.votes.values())
-        winners = {key for key in winners if 2 * (count.votes.get(key, 0) + corrupted) > answering + corrupted}
-    return winners, True, corrupted >= needed
+    answering = sum(count.votes.values()) + corrupted
+
+    def can_win(votes: int) -> bool:
+        return votes + corrupted >= needed and rule.shares(votes + corrupted, answering)
+
+    winners = {key for key in {*count.votes, *known} if can_win(count.votes.get(key, 0))}
+    return winners, True, can_win(0)

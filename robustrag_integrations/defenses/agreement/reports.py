@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.answer import Dissent
-from robustrag_integrations.keywords.languages import language_of, stop_words
+from robustrag_integrations.languages import language_of, stop_words
 
 _MOST_NAMED = 3
 

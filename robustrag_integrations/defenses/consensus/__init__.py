@@ -23,14 +23,14 @@ class ConsensusOptions(AbstentionOptions, DisagreementOptions, QuorumOptions, Cu
     """The settings of consensus aggregation."""
 
     min_support: Annotated[
-        int | None, Setting(2, "number of sources that must give an answer", least=1, threshold=True, tries=(1, 2, 3))
+        int | None, Setting(2, "number of sources that must give an answer", least=1, threshold=True)
     ]
     agreement: Annotated[
         Agreement | None,
         Setting(
             "plurality",
-            "what wins: the answer of most sources, or only one of more than half of those that answer (majority), "
-            "which errs less and abstains more",
+            "what wins: the answer of most sources, if more than a quarter of those that answer give it, or only one "
+            "of more than half of them (majority), which errs less and abstains more",
             threshold=True,
         ),
     ]
@@ -72,5 +72,6 @@ CONSENSUS = register(
         needs="text",
         defense="robustrag_integrations.defenses.consensus.defense:ConsensusAggregation",
         options=ConsensusOptions,
+        prompts=("choice", "wording"),
     )
 )

@@ -5,6 +5,7 @@ count                                                 `agreement/plurality.py`
 have the tied answers scored, where a model can       `Score`
 show the answer, or tell who says what                `outcome.py`
 with a prompt of the user's, have it worded           `answers/wording.py`
+with a class of the user's, have it put into an object `answers/objects.py`
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Generator, Sequence
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.objects import object_holds
 from robustrag_integrations.answers.wording import says_only
 from robustrag_integrations.defenses.agreement.plurality import Scores
 from robustrag_integrations.defenses.agreement.reports import dissent_warnings, variants_of
@@ -99,7 +101,7 @@ def consensus_plan(
     answer = answer.changed(warnings=warnings)
     if answer.abstained:
         answer = _told(answer, outcome) if settings.disagreement == "tell" else answer
-    elif outcome.count.winner is not None:
+    elif settings.objects or outcome.count.winner is not None:
         answer = yield from _worded(answer, settings)
     yield Emit(answer.text)
     return answer
@@ -107,6 +109,8 @@ def consensus_plan(
 
 def _worded(answer: RobustAnswer, settings: ConsensusSettings) -> Generator[Request, Reply, RobustAnswer]:
     """Have the user's prompt word an agreed answer; it stays as it is where the text says anything else.
+
+    An object that does not hold the agreed answer is an abstention: nothing else fits in its place.
 
     The prompt holds the question and the agreed answer, and nothing else that a passage can reach.
     """
@@ -117,9 +121,17 @@ def _worded(answer: RobustAnswer, settings: ConsensusSettings) -> Generator[Requ
     try:
         text = (yield from ask_final(prompt, settings.reader.cut_replies, shown=False)).text or ""
     except ModelError as error:
-        why = f"the answer is shown as a source writes it: the call that words it failed ({printable(str(error), 200)})"
+        failed = f"failed ({printable(str(error), 200)})"
+        if settings.objects:
+            return agreed.withheld(f"abstained: the call that puts the agreed answer into an object {failed}")
+        why = f"the answer is shown as a source writes it: the call that words it {failed}"
         return agreed.changed(warnings=(*answer.warnings, why))
-    return agreed.changed(text=text) if says_only(text, answer.text, answer.query) else agreed
+    if settings.objects and not object_holds(text, answer.text, answer.query):
+        return agreed.withheld(
+            f"abstained: no value of the object holds the agreed answer, {printable(answer.text, 200)}; a field of "
+            "type str can hold every answer"
+        )
+    return agreed.changed(text=text) if settings.objects or says_only(text, answer.text, answer.query) else agreed
 
 
 def _scores(
@@ -146,10 +158,12 @@ def _scores(
 
 def _told(answer: RobustAnswer, outcome: Outcome) -> RobustAnswer:
     """Tell people who says what where there is no answer."""
-    if outcome.count.tied:
+    if len(outcome.count.tied) > 1:
         keys = {group.index: group.keywords for group in answer.groups}
         tied = [d for d in answer.dissent if keys[d.groups[0]][0] in outcome.count.tied]
         return answer.telling("Sources disagree", tied)
+    if outcome.count.tied:
+        return answer.telling("Sources disagree")
     if len(answer.dissent) == 1:
         return answer.telling("One source answers, and the model is unsure of it")
     least = outcome.count.rule.min_support
@@ -196,8 +210,9 @@ def _warnings(outcome: Outcome, answer: RobustAnswer) -> list[str]:
         return [*([runoff] if count.by_runoff else []), *dissent_warnings(answer.dissent, answering)]
     if not answering:
         return []
-    if count.tied and count.rule.agreement == "majority":
-        return [f"no answer is given by more than half of the {count_of(answering, 'source')} that answer"]
+    if len(count.tied) == 1:
+        share = "half" if count.rule.one_in == 2 else "a quarter"
+        return [f"no answer is given by more than {share} of the {count_of(answering, 'source')} that answer"]
     if count.tied:
         return [f"no answer: {len(count.tied)} answers have {count_of(count.votes[count.tied[0]], 'vote')} each"]
     return [

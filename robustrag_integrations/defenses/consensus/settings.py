@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.defenses.agreement.lists import ListSettings
 from robustrag_integrations.defenses.agreement.plurality import Rule
-from robustrag_integrations.defenses.agreement.rules import Disagreement
+from robustrag_integrations.defenses.agreement.rules import ONE_IN, Disagreement
 from robustrag_integrations.defenses.consensus import CONSENSUS, ConsensusOptions
 from robustrag_integrations.defenses.consensus.reading import AnswerReader
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.keywords.questions import asks_yes_or_no
+from robustrag_integrations.languages.questions import asks_yes_or_no
 from robustrag_integrations.models.base import SCORE_NOISE
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
+from robustrag_integrations.prompts import AGREED_CONTEXT, Prompt, PromptSet, PromptTemplate, Task, chosen_prompts
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+_OBJECT = PromptTemplate("", AGREED_CONTEXT + "\n\nQuestion: {query}\nAnswer:", ("agreed", "query"))
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,8 @@ class ConsensusSettings:
         disagreement: the text where there is no answer.
         runoff: True if a tie may be settled by how likely the other groups find the tied answers.
         words: True if the user's prompt words the agreed answer.
+        objects: True if the final call puts the agreed answer into an object, or into the format of a parser; what does
+            not hold it is an abstention.
     """
 
     rule: Rule
@@ -43,6 +47,7 @@ class ConsensusSettings:
     disagreement: Disagreement = "tell"
     runoff: bool = True
     words: bool = True
+    objects: bool = False
 
     @classmethod
     def of(
@@ -61,7 +66,7 @@ class ConsensusSettings:
         if chosen_task == "long_form":
             return KeywordSettings.of_majority(given["min_support"], prompts, **shared)
         return cls(
-            Rule(given["min_support"], given["agreement"], SCORE_NOISE),
+            Rule(given["min_support"], ONE_IN[given["agreement"]], SCORE_NOISE),
             AnswerReader.of(given),
             chosen_prompts(prompts, chosen_task),
             Quorum(given["quorum"]),
@@ -77,7 +82,12 @@ class ConsensusSettings:
         return [isolated.render(context=g.text, query=query) for g in groups]
 
     def wording_prompt(self, query: str, agreed: str) -> Prompt | None:
-        """The prompt that words an agreed answer; None for one that is shown as it is: a yes, a no, and code."""
+        """The prompt that words an agreed answer; None for one that is shown as it is: a yes, a no, and code.
+
+        Into an object every answer is put.
+        """
+        if self.objects:
+            return (self.prompts.wording or _OBJECT).render(agreed=agreed, query=query)
         if not self.words or self.prompts.wording is None or asks_yes_or_no(query) or "`" in agreed:
             return None
         return self.prompts.wording.render(agreed=agreed, query=query)
@@ -87,10 +97,10 @@ class ConsensusSettings:
         return {
             "task": "short_answer",
             "min_support": self.rule.min_support,
-            "agreement": self.rule.agreement,
+            "agreement": next(name for name, one_in in ONE_IN.items() if one_in == self.rule.one_in),
             "quorum": self.quorum.share,
             "disagreement": self.disagreement,
             "runoff": "auto" if self.runoff else "never",
-            "wording": "model" if self.words and self.prompts.wording is not None else "source",
+            "wording": "model" if self.objects or (self.words and self.prompts.wording is not None) else "source",
             **self.reader.as_dict(),
         }

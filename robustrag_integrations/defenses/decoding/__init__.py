@@ -20,7 +20,6 @@ class DecodingOptions(TypedDict, total=False):
             least=0,
             most=1,
             threshold=True,
-            tries=(0.9, 0.99),
         ),
     ]
     eta: Annotated[
@@ -32,7 +31,6 @@ class DecodingOptions(TypedDict, total=False):
             least=0,
             below=1000,
             threshold=True,
-            tries=(0.0, 1.0, 2.0),
         ),
     ]
     max_new_tokens: Annotated[int | None, Setting(None, "longest answer, T_max; 30, for long form 500", least=1)]

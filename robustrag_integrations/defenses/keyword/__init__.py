@@ -30,7 +30,6 @@ class KeywordOptions(AbstentionOptions, DisagreementOptions, QuorumOptions, CutR
             least=0,
             most=1,
             threshold=True,
-            tries=(0.2, 0.3, 0.4, 0.5),
         ),
     ]
     beta: Annotated[
@@ -41,7 +40,6 @@ class KeywordOptions(AbstentionOptions, DisagreementOptions, QuorumOptions, CutR
             "weights, where a few groups could always reach it",
             least=1,
             threshold=True,
-            tries=(2, 3, 4, 5),
         ),
     ]
     final: Annotated[

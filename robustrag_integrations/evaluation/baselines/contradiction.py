@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.evaluation.baselines.base import Function, probability
-from robustrag_integrations.keywords.closed_classes import FUNCTION_WORDS
+from robustrag_integrations.languages.word_lists import FUNCTION_WORDS
 
 CONTRADICTION = 0.5  # a probability from which on two answers contradict each other
 _LONGEST = 2000  # characters of an answer that are compared

@@ -55,7 +55,7 @@ retriever = store.as_retriever(search_kwargs={"k": 10})
 chain: RobustDocuments = create_robust_documents_chain(llm, prompt, group_by="source", min_support=1)
 text: str = chain.invoke({"input": "q", "context": [Document("x")]})
 rag = create_robust_retrieval_chain(
-    retriever, llm, prompt, supporting_only=True, aggregation="keyword", alpha=0.3, beta=3, threshold="absolute"
+    retriever, llm, prompt, supporting_only=True, aggregation="keyword", alpha=0.3, beta=3, reader="model"
 )
 result = rag.invoke({"input": "Who won?"})
 radius: int = result["robustness"].radius

@@ -32,7 +32,7 @@ class City(BaseModel):
 llm = MockLLM()
 index = VectorStoreIndex.from_documents([Document(text="Paris")], embed_model=MockEmbedding(embed_dim=8))
 synthesizer = RobustRAGSynthesizer(
-    llm=llm, aggregation="keyword", threshold="absolute", alpha=0.3, beta=3, group_by=lambda node: node.node.node_id
+    llm=llm, aggregation="keyword", alpha=0.3, beta=3, group_by=lambda node: node.node.node_id
 )
 engine = index.as_query_engine(llm=llm, response_synthesizer=synthesizer, similarity_top_k=10)
 response = engine.query("Who won?")
@@ -58,7 +58,9 @@ for piece in chat2.stream_chat("hi").response_gen:
 checked: CheckedRun = assert_defended(engine, "x", trusted=["add"], stubs={"send_mail": "sent"})
 print(checked, checked.not_vouched_for)
 tool = RobustQueryEngineTool.from_defaults(own)
-asked = CondenseQuestionChatEngine.from_defaults(own.for_downstream_prompts())
+asked = CondenseQuestionChatEngine.from_defaults(
+    RobustRAGQueryEngine.from_args(index.as_retriever(), llm=llm, reader="model")
+)
 with audit_isolation() as audit:
     engine.query("x")
 found: list[Finding] = audit.findings

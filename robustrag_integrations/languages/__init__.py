@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 
-from robustrag_integrations.keywords.closed_classes import listed
+from robustrag_integrations.languages.word_lists import listed
 
 _STOP_WORDS = Path(__file__).with_name("stop_words")
 _RANGES = (

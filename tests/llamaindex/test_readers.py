@@ -1,0 +1,133 @@
+"""What one document alone says, and what documents say that disagree: for people, and an abstention for models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from llama_index.core import Document, VectorStoreIndex
+
+from llamaindex_robustrag import (
+    RobustCondensePlusContextChatEngine,
+    RobustContextChatEngine,
+    RobustQueryEngineTool,
+    RobustRAGQueryEngine,
+    RobustRAGSynthesizer,
+    VoteRules,
+)
+from tests.llamaindex.fakes import QUESTION, TRUE, FactReader, WordEmbedding
+from tests.llamaindex.test_chat_engines import METHODS, say
+
+ENGINES = [RobustContextChatEngine, RobustCondensePlusContextChatEngine]
+
+
+def index_over(texts: Sequence[str]) -> VectorStoreIndex:
+    documents = [Document(text=text, metadata={"file_path": f"{n}.pdf"}) for n, text in enumerate(texts)]
+    return VectorStoreIndex.from_documents(documents, embed_model=WordEmbedding())
+
+
+@pytest.fixture
+def index() -> VectorStoreIndex:
+    return index_over([TRUE, *(f"The capital question of day {n} is open." for n in range(4))])
+
+
+TIED = [TRUE, f"{TRUE} So it is.", "The capital of France is Lyon.", "In fact the capital of France is Lyon."]
+
+
+def engine_of(index: VectorStoreIndex, llm: FactReader, **settings: Any) -> RobustRAGQueryEngine:
+    return RobustRAGQueryEngine.from_args(index.as_retriever(similarity_top_k=5), llm=llm, **settings)
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+def test_a_sole_source_is_shown_to_people_and_withheld_from_models(
+    index: VectorStoreIndex, llm: FactReader, streaming: bool
+) -> None:
+    engine = engine_of(index, llm, streaming=streaming)
+    shown = engine.query(QUESTION)
+    assert str(shown) == "Paris"
+    assert shown.metadata["robustrag"]["sole_source"] == "0.pdf"
+    told = engine_of(index, llm, streaming=streaming, reader="model").query(QUESTION)
+    assert str(told) == "I don't know"
+    assert "allow_sole_source=True" in told.metadata["robustrag"]["warnings"][-1]
+
+
+def test_so_does_any_engine_over_such_a_synthesizer(index: VectorStoreIndex, llm: FactReader) -> None:
+    told = RobustRAGSynthesizer(llm=llm, reader="model")
+    engine = index.as_query_engine(llm=llm, response_synthesizer=told, similarity_top_k=5)
+    assert str(engine.query(QUESTION)) == "I don't know"
+
+
+async def test_so_it_does_without_blocking_the_loop(index: VectorStoreIndex, llm: FactReader) -> None:
+    assert str(await engine_of(index, llm, reader="model").aquery(QUESTION)) == "I don't know"
+
+
+@pytest.mark.parametrize("streaming", [False, True])
+@pytest.mark.parametrize("disagreement", ["tell", "abstain"])
+async def test_a_tie_is_told_to_people_and_an_abstention_for_models(streaming: bool, disagreement: str) -> None:
+    for reader in ("people", "model"):
+        engine = engine_of(
+            index_over(TIED), FactReader(), reader=reader, streaming=streaming, disagreement=disagreement
+        )
+        response, awaited = engine.query(QUESTION), await engine.aquery(QUESTION)
+        if streaming:
+            text = "".join(response.response_gen)
+            assert "".join([piece async for piece in awaited.response_gen]) == text
+        else:
+            text = str(response)
+            assert str(awaited) == text
+        if (reader, disagreement) == ("people", "tell"):
+            assert text.startswith("Sources disagree: ")
+            assert all(said in text for said in ("Paris (", "Lyon (", "0.pdf", "3.pdf"))
+        else:
+            assert text == "I don't know"
+        report = response.metadata["robustrag"]
+        assert (report["text"], report["abstained"], report["radius"]) == (text, True, 0)
+        assert sorted(each["text"] for each in report["dissent"]) == ["Lyon", "Paris"]
+
+
+async def test_a_tool_and_later_turns_of_a_chat_hold_no_told_tie() -> None:
+    tool = RobustQueryEngineTool.from_defaults(engine_of(index_over(TIED), FactReader()), name="facts")
+    assert tool.call(QUESTION).content == (await tool.acall(QUESTION)).content == "I don't know"
+    llm = FactReader()
+    chat = RobustContextChatEngine.from_defaults(index_over(TIED).as_retriever(similarity_top_k=5), llm=llm)
+    assert str(chat.chat(QUESTION)).startswith("Sources disagree: ")
+    llm.seen.clear()
+    chat.chat("And of Spain?")
+    assert any("assistant: I don't know" in prompt for prompt in llm.seen)
+    assert not any("disagree" in prompt for prompt in llm.seen)
+
+
+def test_markers_stay_for_models_and_another_reader_is_refused(llm: FactReader) -> None:
+    for streaming in (False, True):
+        engine = engine_of(index_over(TIED[:2]), llm, reader="model", citation_markers=True, streaming=streaming)
+        response = engine.query(QUESTION)
+        assert ("".join(response.response_gen) if streaming else str(response)) == "Paris [1][2]"
+    with pytest.raises(ValueError, match="reader='agent' must be 'people' or 'model'"):
+        RobustRAGSynthesizer(llm, reader="agent")  # type: ignore[arg-type]
+
+
+def test_the_tool_tells_an_agent_nothing_of_it(index: VectorStoreIndex, llm: FactReader) -> None:
+    tool = RobustQueryEngineTool.from_defaults(engine_of(index, llm), name="facts", description="facts")
+    output = tool.call(QUESTION)
+    assert output.is_error
+    assert (str(output.raw_output), "withheld" in output.content) == ("I don't know", True)
+    allowed = engine_of(index, llm, votes=VoteRules(allow_sole_source=True))
+    assert RobustQueryEngineTool.from_defaults(allowed).call(QUESTION).content == "Paris"
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("engine_class", ENGINES)
+async def test_later_turns_of_a_chat_do_not_read_it(index: VectorStoreIndex, engine_class: type, method: str) -> None:
+    for allowed in (False, True):
+        llm = FactReader()
+        engine: Any = engine_class.from_defaults(  # type: ignore[attr-defined]
+            index.as_retriever(similarity_top_k=5), llm=llm, votes=VoteRules(allow_sole_source=allowed)
+        )
+        text, _ = await say(engine, method, QUESTION)
+        assert text == "Paris"
+        llm.seen.clear()
+        await say(engine, method, "And what is the capital of Spain?")
+        told = [prompt for prompt in llm.seen if QUESTION in prompt]
+        assert told
+        assert any("assistant: Paris" in prompt or "Paris\n" in prompt for prompt in told) is allowed
