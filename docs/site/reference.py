@@ -14,7 +14,7 @@ from typing import Any
 import langchain_robustrag
 import llamaindex_robustrag
 import robustrag_integrations
-from robustrag_integrations import CallableModel, KeywordAggregation, metrics
+from robustrag_integrations import CallableModel, ConsensusAggregation, metrics
 from robustrag_integrations.attacks import ATTACKS
 from robustrag_integrations.cli import command_parser
 from robustrag_integrations.defenses.registry import METHODS
@@ -79,7 +79,7 @@ def _reports() -> str:
     """What an answer holds, and an example as JSON."""
     passages = [f"Report {n}: Anna Berg won on Sunday." for n in range(7)] + ["Eve Crook won."]
     model = CallableModel(lambda prompt: "Eve Crook" if "Crook" in prompt and "Berg" not in prompt else "Anna Berg")
-    answer = KeywordAggregation(model, group_by="passage").answer("Who won?", passages)
+    answer = ConsensusAggregation(model, group_by="passage").answer("Who won?", passages)
     return (
         "\n\n".join(
             [

@@ -442,7 +442,9 @@ def _in_words(error: ValidationError, given: Any) -> str:
     first = min(error.errors(include_url=False), key=lambda e: len(e["loc"]))
     cause = first.get("ctx", {}).get("error")
     steps = [*first["loc"], *([cause.key] if isinstance(cause, _Wrong) and cause.key else [])]
-    parts = steps and steps[0] in ("data", "models", "defenses", "attacks") and len(_listed(given[steps[0]])) > 1
+    parts = (
+        len(steps) > 1 and steps[0] in ("data", "models", "defenses", "attacks") and len(_listed(given[steps[0]])) > 1
+    )
     place = ".".join(str(step) for step in steps if not isinstance(step, int))
     if parts:
         place = place.replace(str(steps[0]), f"{steps[0]}[{steps[1]}]", 1)

@@ -68,7 +68,8 @@ def votes(source: Source) -> None:
     choices = ["Paris", "Lyon", "I"]
     defense = MajorityVoting(ScriptedModel(lambda said: said), prompts=_VOTES)
     answer = defense.answer(_question(source), _passages(source), choices=choices)
-    assert answer.text == (choices[answer.choice] if answer.choice is not None else "I don't know")
+    assert answer.abstained == (answer.choice is None)
+    assert answer.choice is None or answer.text == choices[answer.choice]
     _check(answer)
 
 

@@ -43,7 +43,7 @@ def defense(model: OpenAIModel, **settings) -> KeywordAggregation:
 
 def test_an_answer_comes_with_its_radius_and_the_groups_words() -> None:
     with served(obedient_reader) as (server, model):
-        answer = defense(model).answer(QUESTION, PASSAGES)
+        answer = defense(model, alpha=0.6, beta=5).answer(QUESTION, PASSAGES)
     assert answer.text.casefold() == "anna lind"
     assert answer.radius == 2
     assert [g.response for g in answer.groups] == ["Anna Lind"] * 5
