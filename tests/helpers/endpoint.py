@@ -31,7 +31,7 @@ def service(
     return Service(
         library=Library(BM25Index(pages)),
         models={
-            "robustrag-keyword": KeywordAggregation(text, group_by="origin", final=final),
+            "robustrag-keyword": KeywordAggregation(text, group_by="origin", final=final, alpha=0.6, beta=5),
             "vanilla": VanillaRAG(text),
         },
         limits=limits or Limits(),

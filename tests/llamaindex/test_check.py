@@ -32,7 +32,7 @@ from llamaindex_robustrag import (
     assert_defended,
     audit_isolation,
 )
-from tests.llamaindex.agents import Obeying
+from tests.llamaindex.agents import Obeying, needs_context_in_tools
 from tests.llamaindex.fakes import QUESTION, WordEmbedding, index_of, truthful
 
 INDEX = index_of(truthful())
@@ -157,6 +157,7 @@ def test_tools_that_act_are_replaced_and_what_did_not_run_is_named() -> None:
 
 
 def test_what_a_function_adds_to_a_robust_answer_is_not_vouched_for() -> None:
+    needs_context_in_tools()
     told = engine(reader="model")
     tool = FunctionTool.from_defaults(lambda input: f"{told.query(input)} {web(input)}", name="both", description="d")
     checked = assert_defended(agent(tool, plan=["both"]), QUESTION)

@@ -98,7 +98,7 @@ def test_planted_passages_have_sources_of_their_own(models: Models, state: State
         ({"method": "voting"}, "options"),
         ({"method": "decoding"}, "probabilities"),
         ({"method": "keyword", "settings": {"alpha": 7.0}}, "alpha=7"),
-        ({"method": "keyword", "settings": {"share": 0.5, "alpha": 0.3}}, "goes with"),
+        ({"method": "keyword", "settings": {"share": 0.5, "alpha": 0.3}}, "no setting 'share'"),
         ({"model": "python:os:system"}, "not offered"),
     ],
 )

@@ -5,7 +5,7 @@ count                                                 `agreement/plurality.py`
 have the tied answers scored, where a model can       `Score`
 show the answer, or tell who says what                `outcome.py`
 with a prompt of the user's, have it worded           `answers/wording.py`
-with a class of the user's, have it put into an object `answers/objects.py`
+with a class of the user's, have it put into an object `replies/objects.py`
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Generator, Sequence
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
-from robustrag_integrations.answers.objects import object_holds
+from robustrag_integrations.replies.objects import object_holds
 from robustrag_integrations.answers.wording import says_only
 from robustrag_integrations.defenses.agreement.plurality import Scores
 from robustrag_integrations.defenses.agreement.reports import dissent_warnings, variants_of

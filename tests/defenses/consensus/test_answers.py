@@ -184,10 +184,19 @@ def test_a_majority_is_more_than_half_of_those_that_answer() -> None:
     assert ask(replies).text == "a"
     answer = ask(replies, agreement="majority")
     assert (answer.abstained, answer.radius) == (True, 0)
-    assert answer.text == "Sources disagree: a (0.md, 1.md)"
+    assert answer.text == "Sources disagree: a (0.md, 1.md); b (2.md); c (3.md)"
     assert any("more than half of the 4 sources that answer" in warning for warning in answer.warnings)
     enough = ask(["a"] * 5 + ["b", "c", None], agreement="majority")
     assert (enough.text, enough.radius) == ("a", 1)
+
+
+def test_two_of_nine_are_no_agreement() -> None:
+    replies = ["Xylo", "Xylo", *"bcdefgh"]
+    answer = ask(replies)
+    assert (answer.abstained, answer.radius) == (True, 0)
+    assert answer.text.startswith("Sources disagree: Xylo (0.md, 1.md); b (2.md)")
+    assert any("more than a quarter of the 9 sources that answer" in warning for warning in answer.warnings)
+    assert ask(replies[:7]).text == "Xylo"
 
 
 def test_the_one_sure_source_is_heard_by_people_and_by_no_prompt() -> None:

@@ -34,7 +34,7 @@ def served(reply: Any, **settings: Any) -> Iterator[tuple[LoopbackServer, OpenAI
 @pytest.mark.parametrize("style", ["answer", "aanswer", "stream", "astream"])
 async def test_an_api_that_refuses_temperature_answers_in_every_style(style: str, named: bool) -> None:
     with served(refusing(GPT5, obedient_reader, named=named), seed=3) as (server, model):
-        defense = KeywordAggregation(model)
+        defense = KeywordAggregation(model, alpha=0.6, beta=5)
         answers = [await _asked(defense, style) for _ in range(2)]
         await model.aclose()
     for answer in answers:
