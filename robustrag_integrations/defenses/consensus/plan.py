@@ -15,7 +15,6 @@ from collections.abc import Generator, Sequence
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
-from robustrag_integrations.replies.objects import object_holds
 from robustrag_integrations.answers.wording import says_only
 from robustrag_integrations.defenses.agreement.plurality import Scores
 from robustrag_integrations.defenses.agreement.reports import dissent_warnings, variants_of
@@ -42,6 +41,7 @@ from robustrag_integrations.plans.asking import (
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request, Score, scores_of
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.keys import scored_text
+from robustrag_integrations.replies.objects import object_holds
 from robustrag_integrations.replies.reading import reply_warnings
 
 
