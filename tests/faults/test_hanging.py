@@ -116,7 +116,7 @@ def test_a_server_that_refuses_connections_from_some_moment_on(kind: str) -> Non
 
 def test_a_large_final_answer_is_refused_with_its_limit() -> None:
     behaviour = in_the_end(FAULTS[LARGE].whole)
-    refused = pytest.raises(ModelError, match="larger than 98,304 bytes")
+    refused = pytest.raises(ModelError, match="larger than 163,840 bytes")
     with LoopbackServer(behaviour) as server, client_of("core", server.url) as client, refused:
         client.ask()
 
