@@ -17,12 +17,20 @@ from robustrag_integrations.grouping.votes import VOTES, VoteRules
 
 QUESTION = "Who runs the mill?"
 GROUPS = 7
-KEYWORDS: Mapping[str, Any] = {"aggregation": "keyword", "final": "always", "alpha": 0.3, "beta": 3}
 
 
 def phrase(response: str) -> set[str]:
     """The whole response is its only keyword: what counts here is who answered, not what words are."""
     return {response.casefold()}
+
+
+KEYWORDS: Mapping[str, Any] = {
+    "aggregation": "keyword",
+    "extractor": phrase,
+    "final": "always",
+    "alpha": 0.3,
+    "beta": 3,
+}
 
 
 PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(GROUPS)]
@@ -43,7 +51,7 @@ class CoreClient:
         self.report: dict[str, Any] | None = None
         self._model = OpenAIModel("m", url, key, attempts=attempts, timeout=timeout)
         method, rules = METHODS[rules["aggregation"]], {n: v for n, v in rules.items() if n != "aggregation"}
-        self._defense = method.build(self._model, extractor=phrase, **rules)
+        self._defense = method.build(self._model, **rules)
 
     def ask(self) -> dict[str, Any]:
         return self._defense.answer(QUESTION, PASSAGES).to_dict()
@@ -96,7 +104,6 @@ class LangChainClient:
         )
         self._chain = create_robust_documents_chain(
             llm,
-            extractor=phrase,
             calls=CallOptions(timeout=timeout, attempts=1),
             return_robustness=True,
             **_as_votes(rules),
@@ -159,7 +166,6 @@ class LlamaIndexClient:
         settings: dict[str, Any] = {
             "group_by": "passage",
             "calls": CallOptions(timeout=timeout, attempts=1),
-            "extractor": phrase,
             **_as_votes(rules),
         }
         self._whole = RobustRAGSynthesizer(llm=llm, **settings)

@@ -91,7 +91,7 @@ def _outcome(moves: Sequence[Move], rule: Rule, counts: str, weights: Sequence[i
 
 def attack_consensus(found: Radii, rng: random.Random, draws: np.random.Generator, most: int = 500) -> None:
     """One consensus of groups with one vote or several, in half of the worlds with a runoff, likewise."""
-    rule = Rule(rng.choice([1, 2, 2, 3]), rng.choice(["plurality", "plurality", "majority"]))
+    rule = Rule(rng.choice([1, 2, 2, 3]), rng.choice([0, 4, 4, 2]))
     counts, runoff = rng.choice(["count", "count", "abstain"]), rng.random() < 0.5
     usual, likeliest = rng.choice(WORDINGS), rng.choice(["xylo", "yoke"])
     says = [usual] * 16 + [*WORDINGS] * 4 + ["Yoke"] * 6 + ["Zulu", "yoke.", "Xylo Yoke", "I don't know", None, ""]
