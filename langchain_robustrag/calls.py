@@ -32,8 +32,8 @@ from langchain_robustrag.prompts import FilledPrompt, Requesting, with_request
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.checks import check_at_least, check_flag
-from robustrag_integrations._util.closing import closed_after
 from robustrag_integrations._util.redaction import in_one_line, presentable, secrets_of
+from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import BLANK, Response
@@ -42,8 +42,7 @@ from robustrag_integrations.models.exits import acalled
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
 from robustrag_integrations.plans.requests import Ask, Reply, Request
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.refusals import without_secrets
-from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.replies.reply import Piece, without_secrets
 
 ISOLATED = "robustrag:isolated"
 

@@ -11,7 +11,7 @@ from langchain_core.prompts import BasePromptTemplate
 
 from langchain_robustrag.callbacks import HeardQuery
 from langchain_robustrag.prompts import as_text
-from robustrag_integrations._util.conversations import shown_warnings
+from robustrag_integrations._util.words import shown_warnings
 
 QUESTION_KEYS = ("input", "question", "query")
 STANDALONE = "standalone_question"

@@ -16,12 +16,11 @@ from langchain_core.messages import BaseMessage
 from langchain_core.outputs import LLMResult
 from pydantic import BaseModel
 
-from robustrag_integrations.answers.usage import told
+from robustrag_integrations.answers.usage import Usage, told
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.blocks import Blocks, chars_of, usage_of
 from robustrag_integrations.replies.confidence import logprobs_in
-from robustrag_integrations.replies.finish import reason_in
-from robustrag_integrations.replies.reply import Ending, Piece, Usage
+from robustrag_integrations.replies.reply import Ending, Piece, reason_in
 
 
 class Seen(BaseCallbackHandler):

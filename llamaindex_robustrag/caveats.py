@@ -10,7 +10,7 @@ from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from llama_index.core.llms import LLM
 
 from llamaindex_robustrag.local import TextModelLLM
-from robustrag_integrations._util.conversations import condensed_warnings, shown_warnings
+from robustrag_integrations._util.words import condensed_warnings, shown_warnings
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.quotas import few_sources_warning

@@ -30,8 +30,7 @@ from robustrag_integrations.models.base import BLANK, Response, Scores, TextMode
 from robustrag_integrations.models.callable import CalledModel
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.refusals import without_secrets
-from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.replies.reply import Piece, without_secrets
 
 
 def plain_llm(llm: LLM) -> LLM:

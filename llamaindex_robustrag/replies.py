@@ -12,11 +12,11 @@ from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, TextBlock
 
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.blocks import usage_of
 from robustrag_integrations.replies.confidence import logprobs_in
-from robustrag_integrations.replies.finish import entry, reason_in
-from robustrag_integrations.replies.reply import Ending, FinishReason, Usage
+from robustrag_integrations.replies.reply import Ending, FinishReason, entry, reason_in
 
 _TRACES = ("reasoning_content", "reasoning", "thinking", "thinking_delta")
 

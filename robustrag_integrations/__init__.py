@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+    from robustrag_integrations.answers.usage import Usage
     from robustrag_integrations.certification import Certification
     from robustrag_integrations.defenses.base import from_settings
     from robustrag_integrations.defenses.consensus.defense import ConsensusAggregation
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from robustrag_integrations.models.local.model import LocalModel
     from robustrag_integrations.models.server.model import OpenAIModel
     from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_for
-    from robustrag_integrations.replies.reply import Ending, Usage
+    from robustrag_integrations.replies.reply import Ending
 
 __version__ = "0.2.0"
 
@@ -93,7 +94,8 @@ _HOMES = {
     "grouping.passages": ("Passage", "PassageGroup", "isolate"),
     "grouping.votes": ("VoteRules",),
     "prompts": ("PromptSet", "PromptTemplate", "prompts_for"),
-    "replies.reply": ("Ending", "Usage"),
+    "replies.reply": ("Ending",),
+    "answers.usage": ("Usage",),
 }
 _HOME_OF = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
 

@@ -1,10 +1,11 @@
-"""Drives generators that yield requests and are sent replies, for synchronous and asynchronous callers."""
+"""Drives generators that yield requests and are sent replies, and closes asynchronous streams at once."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Generator
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from typing import Any, Generic, TypeVar
 
+Item = TypeVar("Item")
 Step = TypeVar("Step")
 Result = TypeVar("Result")
 
@@ -61,3 +62,24 @@ async def adriven(
             if not keeps(error):
                 raise
             reply = error
+
+
+class closed_after(Generic[Item]):
+    """Close an asynchronous iterator, if it can be closed, when the block ends.
+
+    No generator, which an event loop that ends would close while it closes the stream.
+
+    Args:
+        pieces: the iterator.
+    """
+
+    def __init__(self, pieces: AsyncIterator[Item]) -> None:
+        self._pieces = pieces
+
+    async def __aenter__(self) -> AsyncIterator[Item]:
+        return self._pieces
+
+    async def __aexit__(self, *raised: object) -> None:
+        close = getattr(self._pieces, "aclose", None)
+        if close is not None:
+            await close()

@@ -1,4 +1,4 @@
-"""The numbers of an answer or a certificate in words: one wording for terminals, notebooks and pages."""
+"""The numbers and caveats of an answer or a certificate in words: one wording for terminals, pages and frameworks."""
 
 from __future__ import annotations
 
@@ -66,3 +66,35 @@ def standing_in_words(tau: float, certified: bool) -> str:
     if tau > 0:
         return "proven: no such attacker can do worse"
     return "no guarantee against this attacker"
+
+
+def shown_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
+    """Return warnings where every prompt shows a conversation.
+
+    Args:
+        answers: number of earlier answers that are in it.
+        tool_results: number of messages that are what a tool returned.
+    """
+    found = []
+    if answers:
+        found.append(
+            f"every prompt shows {count_of(answers, 'earlier answer')}: the radius is about the passages of this "
+            "question, given what was answered before"
+        )
+    if tool_results:
+        found.append(
+            f"every prompt shows {count_of(tool_results, 'tool result')}, not isolated: the radius does not count what "
+            "tools say; leave them out of the conversation"
+        )
+    return tuple(found)
+
+
+def condensed_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
+    """Return warnings where the question was condensed from a conversation; arguments as in `shown_warnings`."""
+    shown = [count_of(n, what) for n, what in ((answers, "earlier answer"), (tool_results, "tool result")) if n]
+    if not shown:
+        return ()
+    return (
+        f"the question was condensed from a conversation with {' and '.join(shown)}: the radius is about the "
+        "passages of this question, given what was said there",
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from robustrag_integrations._util.rounding import decimals
+from robustrag_integrations._util.display import decimals
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.drawing.elements import Element, h
 from robustrag_integrations.drawing.text import one_line

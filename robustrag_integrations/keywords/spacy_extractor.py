@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 from robustrag_integrations.keywords.fingerprint import hash_of_files
 from robustrag_integrations.keywords.normalise import MAX_REPLY, as_keyword, plain_lines
-from robustrag_integrations.languages.word_lists import ARTICLES
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 if TYPE_CHECKING:
@@ -126,6 +125,6 @@ def _loaded(pipeline: str) -> Language:
 def _whole_reply(lines: list[str]) -> list[str]:
     """A short reply, without its article."""
     words = " ".join(lines).split()
-    if len(words) > 1 and words[0].casefold() in ARTICLES:
+    if len(words) > 1 and words[0].casefold() in ("the", "a", "an"):
         words = words[1:]
     return [" ".join(words)] if len(words) <= MAX_WHOLE_WORDS else []

@@ -13,7 +13,11 @@ from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 
-from robustrag_integrations.languages.word_lists import listed
+
+def listed(words: str) -> list[str]:
+    """Return the words of a space-separated list."""
+    return words.split()
+
 
 _STOP_WORDS = Path(__file__).with_name("stop_words")
 _RANGES = (

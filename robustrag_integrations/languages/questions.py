@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 
-from robustrag_integrations.languages.word_lists import listed
+from robustrag_integrations.languages import listed
 
 _LONGEST = 2000  # characters
 _ASKS = (

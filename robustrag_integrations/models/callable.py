@@ -19,8 +19,7 @@ from robustrag_integrations.models.client_errors import checked_errors, is_busy
 from robustrag_integrations.models.event_loops import LoopThread
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.refusals import without_secrets
-from robustrag_integrations.replies.reply import Ending, Piece
+from robustrag_integrations.replies.reply import Ending, Piece, without_secrets
 
 Errors: TypeAlias = tuple[type[Exception], ...]
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from robustrag_integrations._util.closing import closed_after
+from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response, Until, not_asked
 from robustrag_integrations.models.client_errors import failure_message, is_busy, pause_before_retry

@@ -19,7 +19,7 @@ from contextvars import copy_context
 from numbers import Real
 from typing import Any, TypeVar
 
-from robustrag_integrations._util.closing import closed_after
+from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.models.event_loops import PerLoop
 from robustrag_integrations.models.exits import called
 from robustrag_integrations.models.thread_pool import POOL, Task

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic, TypeGuard, TypeVar
 
-from robustrag_integrations._util.closing import closed_after
+from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response

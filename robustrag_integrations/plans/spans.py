@@ -9,7 +9,7 @@ from typing import Any
 from opentelemetry import metrics, trace
 from opentelemetry.trace import Span, StatusCode
 
-from robustrag_integrations._util.closing import closed_after
+from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import was_cancelled
 from robustrag_integrations.models.base import Response

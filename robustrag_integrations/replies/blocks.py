@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from robustrag_integrations.replies.finish import entry
-from robustrag_integrations.replies.reply import Usage
+from robustrag_integrations.answers.usage import Usage
+from robustrag_integrations.replies.reply import entry
 
 _TEXT = ("text", "output_text", "text_delta", "input_text")
 _REASONING = (

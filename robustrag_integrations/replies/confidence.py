@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from robustrag_integrations.replies.finish import entry
+from robustrag_integrations.replies.reply import entry
 
 LEVELS = 16
 """The highest level of `confidence`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import replace
 
-from robustrag_integrations._util.closing import closed_after
+from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.reply import Ending, Piece

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from robustrag_integrations._util.rounding import decimals, significant
+from robustrag_integrations._util.display import decimals, significant
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,10 @@ from langchain_core.runnables import RunnableLambda
 
 from langchain_robustrag import calls, create_robust_documents_chain
 from langchain_robustrag.replies import ending_of, response_of, text_of
+from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.replies.reply import Ending, Usage
+from robustrag_integrations.replies.reply import Ending
 from tests.langchain.test_configured_models import STYLES, report
 
 PROMPT = ChatPromptTemplate.from_messages([("human", "Context: {context}\n{input}")])

@@ -23,7 +23,8 @@ from llama_index.core.llms.callbacks import llm_chat_callback
 
 from llamaindex_robustrag import RobustRAGSynthesizer
 from llamaindex_robustrag.replies import Streamed, ending_of, response_of
-from robustrag_integrations.replies.reply import Ending, Usage
+from robustrag_integrations.answers.usage import Usage
+from robustrag_integrations.replies.reply import Ending
 from tests.llamaindex.fakes import FactReader
 from tests.llamaindex.test_busy_servers import STYLES, report
 from tests.llamaindex.test_cut_replies import TEXTS, TRACE, winner

@@ -20,8 +20,7 @@ from functools import lru_cache
 
 from robustrag_integrations._util.normalise import compatible, plain_words, signed_words
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.languages import NEGATIONS
-from robustrag_integrations.languages.word_lists import listed
+from robustrag_integrations.languages import NEGATIONS, listed
 from robustrag_integrations.prompts import NO_INFORMATION, PromptSet, format_choices, option_label
 from robustrag_integrations.reply_text import answer_text, unboxed, without_citations
 

@@ -10,10 +10,18 @@ from collections.abc import Sequence
 
 from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.evaluation.baselines.base import Function, probability
-from robustrag_integrations.languages.word_lists import FUNCTION_WORDS
+from robustrag_integrations.languages import listed
 
 CONTRADICTION = 0.5  # a probability from which on two answers contradict each other
 _LONGEST = 2000  # characters of an answer that are compared
+_FUNCTION_WORDS = frozenset(
+    listed(
+        "a an the this that these those i you he she it we they me him her us them my your his its our their "
+        "and or but nor so if as than then of in on at to by for from with without into onto over under about "
+        "is are am was were be been being do does did has have had can could shall should would must not no "
+        "yes there here which who whom whose what when where why how also"
+    )
+)
 
 
 def differ(question: str, first: str, second: str) -> bool:
@@ -34,7 +42,7 @@ def share_said(question: str, first: str, second: str) -> float:
 def told(question: str, answer: str) -> frozenset[str]:
     """Return the words of an answer but those of the question and function words."""
     asked = set(plain_words(question[:_LONGEST]).split())
-    return frozenset(plain_words(answer[:_LONGEST]).split()) - asked - FUNCTION_WORDS
+    return frozenset(plain_words(answer[:_LONGEST]).split()) - asked - _FUNCTION_WORDS
 
 
 def judged(name: str, judge: Function, question: str, answers: Sequence[str]) -> list[list[float]]:

@@ -11,8 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.rounding import decimals
+from robustrag_integrations._util.display import decimals, printable
 from robustrag_integrations.answers.answer import ANSWERING
 from robustrag_integrations.evaluation.score.rows import attack_of_row
 from robustrag_integrations.metrics import contains_answer

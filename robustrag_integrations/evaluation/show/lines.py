@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.rounding import decimals, significant
+from robustrag_integrations._util.display import decimals, printable, significant
 from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.paired import Comparison
 from robustrag_integrations.evaluation.score.rows import AttackSpec

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from robustrag_integrations._util.rounding import decimals
+from robustrag_integrations._util.display import decimals
 from robustrag_integrations.evaluation.score.intervals import EMPTY, Interval
 from robustrag_integrations.evaluation.score.summary import Line
 from robustrag_integrations.evaluation.show.tables import Table

@@ -12,8 +12,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.replies.blocks import Blocks, chars_of, usage_of
 from robustrag_integrations.replies.confidence import logprobs_in
-from robustrag_integrations.replies.finish import finish_reason
-from robustrag_integrations.replies.reply import Ending
+from robustrag_integrations.replies.reply import Ending, finish_reason
 
 _USUAL_END = "which ends in /v1 on most servers"
 
