@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from robustrag_integrations import __version__
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
-from robustrag_integrations.cli.arguments import add_setting, whole_number
+from robustrag_integrations.cli.arguments import add_setting
 from robustrag_integrations.cli.defending import (
     Documents,
     add_answering,
@@ -18,8 +18,8 @@ from robustrag_integrations.cli.defending import (
     fill_in,
     open_methods,
 )
-from robustrag_integrations.cli.limits import add_limits, limits_of
-from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
+from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, complain
+from robustrag_integrations.cli.serving import add_limits, add_port, limits_of, listening_on, serve_until_stopped
 from robustrag_integrations.grouping.votes import RULES
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_answering(parser, open_methods())
     parser.add_argument("--transport", choices=("stdio", "streamable-http"), default="stdio", help="default stdio")
-    parser.add_argument("--port", default=8600, type=whole_number(1, 65535), metavar="N", help="default 8600")
+    add_port(parser, 8600)
     add_setting(parser, RULES["allow_sole_source"])
     add_limits(parser)
 
@@ -69,15 +69,11 @@ def run(args: argparse.Namespace) -> int:
     if args.transport == "stdio":
         server.run("stdio")
         return EXIT_ANSWERED
-    from robustrag_integrations.serve.server import bound, configured
+    from robustrag_integrations.serve.server import address_of
 
-    try:
-        listening = bound("127.0.0.1", args.port)
-    except OSError as error:
-        raise UsageError(f"cannot listen on --port {args.port}: {error}") from error
-    with listening:
-        complain(f"listening on http://127.0.0.1:{listening.getsockname()[1]}/mcp")
-        configured(http_app(server, args.max_body), lifespan="on").run(sockets=[listening])
+    with listening_on("127.0.0.1", args.port) as listening:
+        complain(f"listening on {address_of(listening)}/mcp")
+        serve_until_stopped(http_app(server, args.max_body), listening, lifespan="on")
     return EXIT_ANSWERED
 
 
@@ -130,8 +126,7 @@ def server_of(args: argparse.Namespace) -> MCPServer:
                 raise RequestError(
                     400, f"{len(question):,} characters in the question: at most {limits.question_chars:,} are read"
                 )
-            with admission.place():
-                answer = await asyncio.wait_for(answered(valid_text(question)), limits.seconds)
+            answer = await asyncio.wait_for(answered(valid_text(question)), limits.seconds)
         except Exception as error:
             raise ToolError(request_error(error).body["error"]["message"]) from None
         told = answer.for_prompt()

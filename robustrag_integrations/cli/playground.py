@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import logging
+from contextlib import closing
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.cli.arguments import add_base_url, model_name, whole_number
+from robustrag_integrations.cli.arguments import add_base_url, model_name
 from robustrag_integrations.cli.models import named_model
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
+from robustrag_integrations.cli.serving import add_port, listening_on, needs, serve_until_stopped
 from robustrag_integrations.models.providers import described, forms_that_take, takes
 
 if TYPE_CHECKING:
@@ -52,9 +53,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         help=f"may be repeated; {described('bundled')}",
     )
     add_base_url(parser)
-    parser.add_argument(
-        "--port", default=8500, type=whole_number(0, 65535), metavar="N", help="default 8500; 0 takes a free one"
-    )
+    add_port(parser, 8500)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,26 +63,18 @@ def run(args: argparse.Namespace) -> int:
         from robustrag_integrations.evaluation.run.cache import CallCache
         from robustrag_integrations.playground.app import create_app
         from robustrag_integrations.playground.models import Models
-        from robustrag_integrations.serve.server import address_of, bound
-        from robustrag_integrations.serve.server import run as listen
+        from robustrag_integrations.serve.server import address_of
     except ImportError as error:
-        raise ImportError(
-            "the playground needs starlette, pydantic and uvicorn: pip install 'robustrag-integrations[playground]'"
-        ) from error
-    try:
-        listening = bound("127.0.0.1", args.port)
-    except OSError as error:
-        raise UsageError(f"cannot listen on --port {args.port}: {error}") from error
-    with listening, TemporaryDirectory(prefix="robustrag-playground-") as folder:
+        raise needs("playground") from error
+    with (
+        listening_on("127.0.0.1", args.port) as listening,
+        TemporaryDirectory(prefix="robustrag-playground-") as folder,
+        closing(CallCache(folder)) as cache,
+    ):
         Progress().step("reading the example")
-        cache = CallCache(folder)
         app = create_app(Models(named, cache), _example())
-        logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
-        complain(f"listening on {address_of(listening).removesuffix('v1')} (open it in a browser; Ctrl-C ends it)")
-        try:
-            listen(app, listening)
-        finally:
-            cache.close()
+        complain(f"listening on {address_of(listening)}/ (open it in a browser; Ctrl-C ends it)")
+        serve_until_stopped(app, listening)
     return EXIT_ANSWERED
 
 

@@ -16,13 +16,13 @@ from robustrag_integrations.cli.defending import (
     fill_in,
     open_methods,
 )
-from robustrag_integrations.cli.limits import add_limits, limits_of
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
+from robustrag_integrations.cli.serving import add_limits, add_port, limits_of, listening_on, needs, serve_until_stopped
 from robustrag_integrations.defenses.registry import BASELINES, METHODS
 from robustrag_integrations.defenses.vanilla import VANILLA
 
 if TYPE_CHECKING:
-    from robustrag_integrations.serve.service import Service
+    from robustrag_integrations.serve.app import Service
 
 KEY = "ROBUSTRAG_API_KEY"
 
@@ -68,9 +68,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     group = parser.add_argument_group("address")
     group.add_argument("--host", default="127.0.0.1", type=some_text, help="where to listen (default 127.0.0.1)")
-    group.add_argument(
-        "--port", default=8400, type=whole_number(0, 65535), metavar="N", help="default 8400; 0 takes a free one"
-    )
+    add_port(group, 8400)
     group.add_argument(
         "--allowed-hosts",
         nargs="+",
@@ -99,8 +97,7 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="requests may bring documents of their own (robustrag.documents), as red-team tools do",
     )
-
-    add_limits(parser, documents=True)
+    add_limits(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -111,17 +108,10 @@ def run(args: argparse.Namespace) -> int:
     try:
         from robustrag_integrations.serve.access import LOOPBACK_HOSTS
         from robustrag_integrations.serve.app import create_app
-        from robustrag_integrations.serve.server import address_of, bound, is_loopback
-        from robustrag_integrations.serve.server import run as listen
+        from robustrag_integrations.serve.server import address_of, is_loopback
     except ImportError as error:
-        raise ImportError(
-            "serving needs starlette, pydantic and uvicorn: pip install 'robustrag-integrations[serve]'"
-        ) from error
-    try:
-        listening = bound(args.host, args.port)
-    except (OSError, UnicodeError) as error:
-        raise UsageError(f"cannot listen on --host {args.host} --port {args.port}: {error}") from error
-    with listening:
+        raise needs("serve") from error
+    with listening_on(args.host, args.port) as listening:
         hosts = None
         if key is None:
             hosts = frozenset({*LOOPBACK_HOSTS, args.host, *args.allowed_hosts}) if is_loopback(args.host) else None
@@ -129,10 +119,9 @@ def run(args: argparse.Namespace) -> int:
                 complain(f"warning: anybody who reaches {args.host} may ask, and read what documents say: set {KEY}")
         service = _service(args)
         app = create_app(service, key=key, hosts=hosts, origins=args.cors_origins)
-        logging.basicConfig(format="%(asctime)s %(name)s: %(message)s")
         logging.getLogger("robustrag_integrations").setLevel(logging.INFO)
-        complain(f"listening on {address_of(listening)} (models: {', '.join(service.models)})")
-        listen(app, listening, args.keep_alive)
+        complain(f"listening on {address_of(listening)}/v1 (models: {', '.join(service.models)})")
+        serve_until_stopped(app, listening, keep_alive=args.keep_alive)
     return EXIT_ANSWERED
 
 
@@ -149,7 +138,7 @@ def _key() -> str | None:
 
 
 def _service(args: argparse.Namespace) -> Service:
-    from robustrag_integrations.serve.service import Service
+    from robustrag_integrations.serve.app import Service
 
     documents = Documents(args, Progress())
     prefix = "robustrag-" if args.defense in METHODS else ""  # a baseline of others goes by its own name

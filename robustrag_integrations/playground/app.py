@@ -25,9 +25,8 @@ from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.state import State, StateError
 from robustrag_integrations.serve.access import LOOPBACK_HOSTS
 from robustrag_integrations.serve.app import guarded
-from robustrag_integrations.serve.endpoint import Admission, Endpoint, Reply, Work
+from robustrag_integrations.serve.endpoint import Admission, Endpoint, Limits, Reply, Work
 from robustrag_integrations.serve.errors import RequestError
-from robustrag_integrations.serve.limits import Limits
 
 _LOG = logging.getLogger(__name__)
 
@@ -79,8 +78,8 @@ def create_app(models: Models, start: State, *, limits: Limits = LIMITS) -> Star
 
     routes = [Route(path, file) for path in ("/", "/script.js", "/style.css")]
     routes.append(Route("/controls", choices))
-    routes += [Route(path, Endpoint(_work(do, admission), admission), methods=["POST"]) for path, do in asked.items()]
-    return guarded(routes, admission, hosts=LOOPBACK_HOSTS)
+    routes += [Route(path, Endpoint(_work(do, admission), limits), methods=["POST"]) for path, do in asked.items()]
+    return guarded(routes, hosts=LOOPBACK_HOSTS)
 
 
 def _work(do: Events, admission: Admission) -> Work:

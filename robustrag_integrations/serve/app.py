@@ -1,10 +1,11 @@
-"""The ASGI application and its routes."""
+"""The ASGI application and its routes: defences by name, and the documents that they answer from."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,12 +16,47 @@ from starlette.requests import Request
 from starlette.routing import Route
 
 from robustrag_integrations._util.display import printable
+from robustrag_integrations.corpus.retrieval import Library
+from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.serve.access import HEALTH, LOOPBACK_HOSTS, AccessMiddleware, checked_origin
-from robustrag_integrations.serve.chat_request import chat_request
-from robustrag_integrations.serve.chat_response import ChatResponse, report_of
-from robustrag_integrations.serve.endpoint import Admission, Endpoint, JSONReply, Reply
+from robustrag_integrations.serve.chat import ChatRequest, ChatResponse, chat_request, report_of
+from robustrag_integrations.serve.endpoint import Admission, Endpoint, JSONReply, Limits, Reply
 from robustrag_integrations.serve.errors import RequestError
-from robustrag_integrations.serve.service import Service
+
+
+@dataclass(frozen=True)
+class Service:
+    """Everything that answers need.
+
+    Attributes:
+        library: the server's documents.
+        models: the defences, by the name that clients ask for.
+        limits: bounds.
+        documents_allowed: True if requests may bring documents.
+    """
+
+    library: Library
+    models: Mapping[str, Defense]
+    limits: Limits = field(default_factory=Limits)
+    documents_allowed: bool = False
+
+    def defense(self, name: str) -> Defense:
+        """Return the defence behind a model's name.
+
+        Raises:
+            RequestError: there is no such model.
+        """
+        if name not in self.models:
+            names = ", ".join(self.models)
+            message = f"there is no model {printable(name, 100)!r} here; ask for {names}"
+            raise RequestError(404, message, code="model_not_found", param="model")
+        return self.models[name]
+
+    def passages_for(self, request: ChatRequest) -> list[Passage]:
+        """Return the passages that answer a request, best first; its own documents are the first of them."""
+        return [*request.documents, *(self.library.search(request.question) if request.retrieve else [])]
 
 
 def create_app(
@@ -38,7 +74,7 @@ def create_app(
         hosts: the names by which clients may call it (the Host header, without the port); None for any.
         origins: web pages that may call it from a browser (CORS); none by default.
     """
-    created, admission = int(time.time()), Admission(service.limits)
+    created, admission, limits = int(time.time()), Admission(service.limits), service.limits
 
     def described(name: str) -> dict[str, Any]:
         about = {"defense": service.defense(name).method.name}
@@ -54,7 +90,7 @@ def create_app(
         return JSONReply(described(request.path_params["name"]))
 
     async def chat(body: dict[str, Any], reply: Reply) -> None:
-        request = chat_request(body, service.limits, documents_allowed=service.documents_allowed)
+        request = chat_request(body, limits, documents_allowed=service.documents_allowed)
         defense, response = service.defense(request.model), ChatResponse(request.model)
         async with admission.turn():
             passages = await asyncio.to_thread(service.passages_for, request)
@@ -65,7 +101,9 @@ def create_app(
                     async for text in pieces:
                         await reply.event(response.piece(text, is_first=not reply.started))
                 answer = pieces.answer
-        report = report_of(answer, passages, service.notes_for(request))
+        undefended = defense.method.name == VANILLA.name
+        notes = (*request.notes, *(["no defence: any passage may decide this answer"] if undefended else []))
+        report = report_of(answer, passages, notes)
         if not request.streamed:
             await reply.respond(response.completion(answer, report))
             return
@@ -78,20 +116,19 @@ def create_app(
         Route(HEALTH, healthz),
         Route("/v1/models", models),
         Route("/v1/models/{name}", model),
-        Route("/v1/chat/completions", Endpoint(chat, admission), methods=["POST"]),
+        Route("/v1/chat/completions", Endpoint(chat, limits), methods=["POST"]),
     ]
-    return guarded(routes, admission, key=key, hosts=hosts, origins=origins)
+    return guarded(routes, key=key, hosts=hosts, origins=origins)
 
 
 def guarded(
     routes: Sequence[Route],
-    admission: Admission,
     *,
     key: str | None = None,
     hosts: Iterable[str] | None,
     origins: Iterable[str] = (),
 ) -> Starlette:
-    """Wrap an application in the checks of every request; the server signals its stop to `state.admission`."""
+    """Return an application of these routes, behind the checks of every request."""
     middleware = [Middleware(AccessMiddleware, key=key, hosts=hosts)]
     if pages := [checked_origin(page) for page in ([origins] if isinstance(origins, str) else origins)]:
         # Outside of the checks: a browser asks for leave without a key.
@@ -111,5 +148,4 @@ def guarded(
 
     app = Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: not_found})
     app.router.redirect_slashes = False  # the client names where a redirect leads
-    app.state.admission = admission
     return app

@@ -1,8 +1,7 @@
 """One request and its response: read within bounds, cancelled when the client leaves, answered whole or in pieces.
 
-A request has no place before all of it is there, so clients that send slowly keep nobody waiting; what they sent is
-bounded by itself. A complete one takes a place, waits for its turn, and is worked on until it is answered, its time is
-over, or its client hangs up. When the server stops, those that are not answered yet are sent away with 503.
+A request has no place before all of it is there, so clients that send slowly keep nobody waiting. A complete one waits
+for its turn, and is worked on until it is answered, its time is over, its client hangs up, or the server stops.
 """
 
 from __future__ import annotations
@@ -10,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import anyio
@@ -19,9 +19,9 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
+from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.serve.errors import RequestError, request_error
-from robustrag_integrations.serve.limits import Limits
 
 Work = Callable[[dict[str, Any], "Reply"], Coroutine[Any, Any, None]]
 
@@ -30,102 +30,93 @@ _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 _LAST_WORDS = 5  # seconds
 
 
-class Admission:
-    """Limits the requests under way; used in one event loop.
+@dataclass(frozen=True)
+class Limits:
+    """Bounds of one request, and of all requests under way.
 
     Attributes:
+        body_bytes: the longest request.
+        question_chars: the longest question.
+        messages: the most messages of a conversation.
+        documents: the most documents that a request may bring.
+        document_chars: the longest of them.
+        concurrent: answers that are made at a time.
+        waiting: requests that wait for their turn; further ones are refused with 429.
+        seconds: from a request's end to the end of its answer, waiting included.
+        body_seconds: seconds that a client may take to send a request.
+
+    Raises:
+        ValueError: a number is too small.
+    """
+
+    body_bytes: int = 1_000_000
+    question_chars: int = 4_000
+    messages: int = 200
+    documents: int = 50
+    document_chars: int = 20_000
+    concurrent: int = 8
+    waiting: int = 64
+    seconds: int = 120
+    body_seconds: int = 20
+
+    def __post_init__(self) -> None:
+        check_at_least(0, waiting=self.waiting)
+        check_at_least(1, **{name: value for name, value in vars(self).items() if name != "waiting"})
+
+
+class Admission:
+    """Limits the requests that are answered or wait; used in one event loop.
+
+    Args:
         limits: the bounds.
-        stopped: True if the server is about to stop.
     """
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.stopped = False
         self._turns = asyncio.Semaphore(limits.concurrent)
         self._free = limits.concurrent + limits.waiting
-        self._unfinished: dict[anyio.CancelScope, bytearray] = {}
-
-    def stop(self) -> None:
-        """Refuse all requests that are not answered yet."""
-        if not self.stopped:
-            self.stopped = True
-            for scope in self._unfinished:
-                scope.cancel()
-            for _ in range(self.limits.waiting):
-                self._turns.release()
-
-    async def read(self, request: Request) -> dict[str, Any]:
-        """Read a request's JSON object.
-
-        Raises:
-            RequestError: it is too long, comes too slowly, or is not a JSON object.
-            ClientDisconnect: the client hung up before it was complete.
-        """
-        maximum, headers = self.limits.body_bytes, request.headers
-        too_long = RequestError(413, f"the request is longer than {maximum} bytes", code="request_too_large")
-        if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
-            raise RequestError(415, "the request must have Content-Type: application/json")
-        if headers.get("content-encoding", "identity") != "identity":
-            raise RequestError(415, "the request must not be compressed")
-        announced = headers.get("content-length", "0")
-        # The length is checked first: turning thousands of digits into a number takes time.
-        if len(announced) > 18 or not announced.isdecimal() or int(announced) > maximum:
-            raise too_long
-        body = bytearray()
-        with anyio.move_on_after(self.limits.body_seconds) as scope:
-            self._unfinished[scope] = body
-            try:
-                async for piece in request.stream():
-                    body += piece
-                    if len(body) > maximum:
-                        raise too_long
-                    if sum(map(len, self._unfinished.values())) > max(maximum, self.limits.unfinished_bytes):
-                        next(iter(self._unfinished)).cancel()
-            finally:
-                del self._unfinished[scope]
-        if scope.cancelled_caught:
-            self._refuse_if_stopped()
-            message = (
-                f"the request was not complete after {self.limits.body_seconds} s, or when others needed the memory"
-            )
-            raise RequestError(408, message, retry_after=1, closes=True)
-        return json_object(bytes(body))
-
-    @contextmanager
-    def place(self) -> Iterator[None]:
-        """Hold a place among the requests that are answered or wait.
-
-        Raises:
-            RequestError: there is none left.
-        """
-        self._refuse_if_stopped()
-        if self._free == 0:
-            message = "too many requests are under way; try again later"
-            raise RequestError(429, message, kind="rate_limit_error", code="rate_limit_exceeded", retry_after=1)
-        self._free -= 1
-        try:
-            yield
-        finally:
-            self._free += 1
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait until there is room to answer.
 
         Raises:
-            RequestError: the server stops.
+            RequestError: too many wait already.
         """
-        async with self._turns:
-            self._refuse_if_stopped()
-            yield
+        if self._free == 0:
+            message = "too many requests are under way; try again later"
+            raise RequestError(429, message, kind="rate_limit_error", code="rate_limit_exceeded", retry_after=1)
+        self._free -= 1
+        try:
+            async with self._turns:
+                yield
+        finally:
+            self._free += 1
 
-    def _refuse_if_stopped(self) -> None:
-        if self.stopped:
-            raise _stopping()
 
+async def read_body(request: Request, limits: Limits) -> dict[str, Any]:
+    """Read a request's JSON object.
 
-def _stopping() -> RequestError:
-    return RequestError(503, "the server stops; try again", kind="server_error", retry_after=1, closes=True)
+    Raises:
+        RequestError: it is too long, comes too slowly, or is not a JSON object.
+        ClientDisconnect: the client hung up before it was complete.
+    """
+    maximum, headers = limits.body_bytes, request.headers
+    if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
+        raise RequestError(415, "the request must have Content-Type: application/json")
+    if headers.get("content-encoding", "identity") != "identity":
+        raise RequestError(415, "the request must not be compressed")
+    body = bytearray()
+    with anyio.move_on_after(limits.body_seconds) as scope:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > maximum:
+                message = f"the request is longer than {maximum} bytes"
+                raise RequestError(413, message, code="request_too_large", closes=True)
+    if scope.cancelled_caught:
+        message = f"the request was not complete after {limits.body_seconds} s"
+        raise RequestError(408, message, retry_after=1, closes=True)
+    return json_object(bytes(body))
 
 
 def json_object(body: bytes) -> dict[str, Any]:
@@ -196,6 +187,7 @@ class Reply:
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._asgi = scope, receive, send
+        self._send = send
         self.started = False
 
     async def respond(self, body: Any) -> None:
@@ -205,29 +197,23 @@ class Reply:
 
     async def event(self, body: Mapping[str, Any]) -> None:
         """Send an event; the first one opens the stream."""
-        *_, send = self._asgi
         data = bytes(JSONReply(body).body)
         if not self.started:
             self.started = True
             headers = {"content-type": "text/event-stream; charset=utf-8", "x-accel-buffering": "no", **_HEADERS}
             listed = [(name.encode(), value.encode()) for name, value in headers.items()]
-            await send({"type": "http.response.start", "status": 200, "headers": listed})
-        await send({"type": "http.response.body", "body": b"data: %b\n\n" % data, "more_body": True})
+            await self._send({"type": "http.response.start", "status": 200, "headers": listed})
+        await self._send({"type": "http.response.body", "body": b"data: %b\n\n" % data, "more_body": True})
 
     async def end(self, last: bytes = b"data: [DONE]\n\n") -> None:
         """Close the stream; only a complete one ends with `[DONE]`."""
-        *_, send = self._asgi
-        await send({"type": "http.response.body", "body": last})
+        await self._send({"type": "http.response.body", "body": last})
 
     async def fail(self, error: RequestError) -> None:
         """Send an error within a stream, and close it. A client that does not read is dropped."""
-
-        async def last_words() -> None:
+        with anyio.move_on_after(_LAST_WORDS):
             await self.event(error.body)
             await self.end(b"")
-
-        with suppress(TimeoutError, asyncio.TimeoutError):
-            await asyncio.wait_for(last_words(), _LAST_WORDS)
 
 
 class Endpoint:
@@ -235,29 +221,27 @@ class Endpoint:
 
     Args:
         work: answers a request's JSON; cancelled when the client hangs up or the time is over.
-        admission: the bounds of all requests.
+        limits: the bounds.
     """
 
-    def __init__(self, work: Work, admission: Admission) -> None:
+    def __init__(self, work: Work, limits: Limits) -> None:
         self._work = work
-        self._admission = admission
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request. Errors go to the middleware, except in the middle of a stream."""
         reply = Reply(scope, receive, send)
         try:
-            body = await self._admission.read(Request(scope, receive))
-            with self._admission.place():
-                work = asyncio.wait_for(self._work(body, reply), self._admission.limits.seconds)
-                await _unless_gone(receive, work)
+            body = await read_body(Request(scope, receive), self._limits)
+            await _unless_gone(receive, asyncio.wait_for(self._work(body, reply), self._limits.seconds))
             return
         except ClientDisconnect:
             _LOG.info("the client hung up")
             return
-        except asyncio.CancelledError:
-            if not self._admission.stopped:
-                raise
-            failed: Exception = _stopping()  # the server waits no longer
+        except asyncio.CancelledError:  # the server stops, and waits no longer
+            failed: Exception = RequestError(
+                503, "the server stops; try again", kind="server_error", retry_after=1, closes=True
+            )
         except Exception as error:
             failed = error
         if not reply.started:

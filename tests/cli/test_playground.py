@@ -15,13 +15,13 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would have been served."""
     for library in ("starlette", "uvicorn", "bm25s"):
         pytest.importorskip(library, reason="the extra playground is not installed")
+    from robustrag_integrations.cli import playground
     from robustrag_integrations.playground import app
-    from robustrag_integrations.serve import server
 
     found: list[Any] = []
     create = app.create_app
     monkeypatch.setattr(app, "create_app", lambda *args, **more: found.append((args, more)) or create(*args, **more))
-    monkeypatch.setattr(server, "run", lambda app, socket: None)
+    monkeypatch.setattr(playground, "serve_until_stopped", lambda app, socket: None)
     return found
 
 

@@ -49,10 +49,10 @@ def notes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What would have been served."""
-    from robustrag_integrations.serve import server
+    from robustrag_integrations.cli import serve
 
     found: list[Any] = []
-    monkeypatch.setattr(server, "run", lambda app, socket, keep_alive: found.append(app))
+    monkeypatch.setattr(serve, "serve_until_stopped", lambda app, socket, **more: found.append(app))
     return found
 
 
@@ -111,7 +111,7 @@ def test_a_taken_port_is_said_before_the_model_is_loaded(
     with bound("127.0.0.1", 0) as taken:
         port = str(taken.getsockname()[1])
         assert main(["serve", "--docs", "notes", "--model", "python:nothing:here", "--port", port]) == 2
-    assert f"cannot listen on --host 127.0.0.1 --port {port}" in capsys.readouterr().err
+    assert f"cannot listen on 127.0.0.1, --port {port}" in capsys.readouterr().err
 
 
 def test_the_model_without_a_defence_is_served_only_when_asked_for(

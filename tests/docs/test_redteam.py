@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.serve.chat_request import chat_request
-from robustrag_integrations.serve.limits import Limits
+from robustrag_integrations.serve.chat import chat_request
+from robustrag_integrations.serve.endpoint import Limits
 from tests.helpers.endpoint import QUESTION, TEXTS, service, serving
 
 FOLDER = Path(__file__).parents[2] / "examples" / "redteam"

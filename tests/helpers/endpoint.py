@@ -12,11 +12,14 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("uvicorn", reason="the extra serve is not installed")
+
 from robustrag_integrations import CallableModel, KeywordAggregation, Passage, VanillaRAG
 from robustrag_integrations.corpus.retrieval import BM25Index, Library
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.serve.limits import Limits
-from robustrag_integrations.serve.service import Service
+from robustrag_integrations.serve.app import Service, create_app
+from robustrag_integrations.serve.endpoint import Limits
+from robustrag_integrations.serve.server import bound, configured
 
 TEXTS = [f"Secret page {n}: the mill is run by Anna Lind." for n in range(5)]
 QUESTION = "Who runs the mill?"
@@ -42,30 +45,31 @@ def service(
 @contextmanager
 def serving(served: Service, **doors: Any) -> Iterator[str]:
     """The address of the endpoint, without `/v1`."""
-    for library in ("starlette", "uvicorn"):
-        pytest.importorskip(library, reason="the extra serve is not installed")
-    from robustrag_integrations.serve.app import create_app
-
     with running(create_app(served, **doors)) as address:
         yield address
 
 
 @contextmanager
-def running(app: Any, **options: Any) -> Iterator[str]:
-    """The address of an application on loopback; the options are `configured`'s."""
-    from robustrag_integrations.serve.server import bound, configured
-
+def started(app: Any, **options: Any) -> Iterator[tuple[str, Callable[[], None]]]:
+    """The address of an application on loopback, and what tells it to stop; the options are `configured`'s."""
     with bound("127.0.0.1", 0) as listening:
-        server = configured(app, last_seconds=1, **options)
+        server = configured(app, **{"last_seconds": 1, **options})
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         while not server.started and thread.is_alive():
             time.sleep(0.01)
         try:
-            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}", lambda: setattr(server, "should_exit", True)
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(30)
+
+
+@contextmanager
+def running(app: Any, **options: Any) -> Iterator[str]:
+    """The address of an application on loopback."""
+    with started(app, **options) as (address, _):
+        yield address
 
 
 def posted(

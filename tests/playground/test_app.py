@@ -19,7 +19,7 @@ from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.playground.app import create_app
 from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.state import State
-from robustrag_integrations.serve.limits import Limits
+from robustrag_integrations.serve.endpoint import Limits
 from tests.helpers.endpoint import running
 from tests.playground import gullible
 

@@ -12,7 +12,7 @@ import pytest
 from robustrag_integrations import CallableModel
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.serve.limits import Limits
+from robustrag_integrations.serve.endpoint import Limits
 from tests.helpers.endpoint import QUESTION, TEXTS, service, serving
 
 openai = pytest.importorskip("openai")
