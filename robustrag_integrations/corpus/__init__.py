@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped
+from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, split
 from robustrag_integrations.corpus.reading import Reading, read_documents
 from robustrag_integrations.corpus.retrieval import BM25Index, Library
-from robustrag_integrations.corpus.splitting import split
 
 __all__ = ["BM25Index", "CorpusError", "Document", "Library", "Reading", "Skipped", "read_documents", "split"]

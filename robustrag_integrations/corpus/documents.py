@@ -1,14 +1,22 @@
-"""Documents before they are cut into passages."""
+"""Documents, and how they are cut into passages of a size that a model can read."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from types import ModuleType
 from typing import Any
 
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.grouping.passages import Passage
+
+CHUNK_SIZE = 600  # characters
+
+_BLOCK = 100_000  # characters
+# Markdown headings, paragraphs, lines, sentences, words; anywhere when nothing else helps.
+_ENDS = (r"\n(?=#{1,6} )", r"\n\n", r"\n", r"(?<=[.!?]) ", r" ", "")
 
 
 class CorpusError(RobustRAGError):
@@ -53,3 +61,41 @@ def needed(module: str, purpose: str) -> ModuleType:
         return import_module(module)
     except ImportError as error:
         raise ImportError(f"{purpose} needs {module}: pip install 'robustrag-integrations[cli]'") from error
+
+
+def split(documents: Iterable[Document], chunk_size: int = CHUNK_SIZE) -> list[Passage]:
+    """Cut documents into passages of at most `chunk_size` characters, at paragraph, line, sentence or word ends.
+
+    Passages do not overlap: a text that stood in two of them would have two votes. A document that fits stays whole
+    and keeps its id; otherwise its passages are `id#1`, `id#2`, ... All of them keep its source.
+
+    Raises:
+        ValueError: `chunk_size` is below 50.
+        ImportError: langchain-text-splitters is not installed.
+    """
+    if chunk_size < 50:
+        raise ValueError(f"chunk_size={chunk_size} must be at least 50 characters")
+    library = needed("langchain_text_splitters", "splitting documents")
+    splitter = library.RecursiveCharacterTextSplitter(
+        chunk_size=chunk_size, chunk_overlap=0, separators=list(_ENDS), is_separator_regex=True, keep_separator="end"
+    )
+    return [p for d in documents for p in _passages(d, splitter, chunk_size)]
+
+
+def _passages(document: Document, splitter: Any, chunk_size: int) -> list[Passage]:
+    whole = document.text.strip()
+    if not whole:
+        return []
+    origin: dict[str, Any] = {
+        "source": document.source,
+        "metadata": document.metadata,
+        "origin_entry": document.origin_entry,
+    }
+    if len(whole) <= chunk_size:
+        return [Passage(whole, id=document.id, **origin)]
+    # The splitter cuts a word that is too long letter by letter, which is slow; it is cut here first. Blocks bound the
+    # splitter's memory.
+    cut = re.sub(rf"\S{{{chunk_size - 1}}}(?=\S)", r"\g<0> ", whole)
+    blocks = [cut[i : i + _BLOCK] for i in range(0, len(cut), _BLOCK)]
+    chunks = [chunk for block in blocks for chunk in splitter.split_text(block)]
+    return [Passage(chunk, id=f"{document.id}#{n}", **origin) for n, chunk in enumerate(chunks, start=1)]

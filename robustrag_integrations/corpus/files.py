@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
@@ -18,6 +18,7 @@ from itertools import islice
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.corpus.documents import CorpusError, Skipped
 
 SUFFIXES = (".txt", ".text", ".md", ".markdown", ".pdf", ".jsonl")
@@ -70,20 +71,16 @@ class SourceFile:
             CorpusError: it cannot be opened, or something else stands in its place by now.
         """
         try:
-            descriptor = self._open()
-            try:
-                if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            with open(self.path, "rb", opener=self._open) as stream:
+                if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                     raise CorpusError(f"cannot read {self.label}: it is no plain file any more")
-                with os.fdopen(descriptor, "rb", closefd=False) as stream:
-                    return stream.read(most)
-            finally:
-                os.close(descriptor)
+                return stream.read(most)
         except OSError as error:
             raise CorpusError(f"cannot read {self.label}: {_reason(error)}") from error
 
-    def _open(self) -> int:
+    def _open(self, path: str, flags: int) -> int:
         if self.root is None:
-            return os.open(self.path, _FILE | (0 if self.is_link else _NO_LINK))
+            return os.open(path, _FILE | (0 if self.is_link else _NO_LINK))
         with ExitStack() as held:
             folder = self.root
             for name in self.below[:-1]:
@@ -92,22 +89,7 @@ class SourceFile:
             return os.open(self.below[-1], _FILE | _NO_LINK, dir_fd=folder)
 
 
-@dataclass(frozen=True)
-class Found:
-    """The result of a search for files.
-
-    Attributes:
-        files: those to read.
-        unread: number of files of folders that are left out: links, and other suffixes.
-        skipped: folders that could not be searched, and why.
-    """
-
-    files: tuple[SourceFile, ...]
-    unread: int
-    skipped: tuple[Skipped, ...]
-
-
-def find_files(paths: Iterable[str], held: ExitStack) -> Found:
+def find_files(paths: Sequence[str], held: ExitStack) -> tuple[list[SourceFile], list[Skipped]]:
     """Find the files in a list of files and folders, without repeats, in the order given; folders sorted by name.
 
     Hidden files and symbolic links below a folder are left out. A folder that cannot be searched, or is too deep, is
@@ -116,6 +98,9 @@ def find_files(paths: Iterable[str], held: ExitStack) -> Found:
     Args:
         paths: files and folders.
         held: closes the folders, once the files are read.
+
+    Returns:
+        The files, and what of the folders is left out, with the reason.
 
     Raises:
         CorpusError: a path does not exist, cannot be opened, or is neither folder nor plain file of a known kind.
@@ -131,8 +116,11 @@ def find_files(paths: Iterable[str], held: ExitStack) -> Found:
             found.setdefault(os.path.join(real, *file.below), file)
     folders = (os.path.dirname(os.path.abspath(p)) if p in named else os.path.abspath(p) for p in given)
     top = os.path.commonpath([*folders] or ["."])
-    files = (replace(f, name=valid_text(os.path.relpath(os.path.abspath(f.path), top))) for f in found.values())
-    return Found(tuple(files), search.unread, tuple(search.skipped))
+    files = [replace(f, name=valid_text(os.path.relpath(os.path.abspath(f.path), top))) for f in found.values()]
+    if search.unread:
+        unread = f"{count_of(search.unread, 'file')} of folders: links, or not of {', '.join(SUFFIXES)}"
+        search.skipped.insert(0, Skipped(", ".join(paths), unread))
+    return files, search.skipped
 
 
 def _files_at(path: str, search: _Search, held: ExitStack) -> list[SourceFile]:
@@ -141,7 +129,7 @@ def _files_at(path: str, search: _Search, held: ExitStack) -> list[SourceFile]:
         if stat.S_ISDIR(status.st_mode):
             root = os.open(path, _FOLDER)
             held.callback(os.close, root)
-            return search.files_of(_Folder(root, root, path))
+            return search.files_of(SourceFile(path, root=root), root)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise CorpusError(f"cannot open {_label(path)}: {reason}") from error
@@ -152,16 +140,6 @@ def _files_at(path: str, search: _Search, held: ExitStack) -> list[SourceFile]:
     return [SourceFile(path, size=status.st_size, is_link=os.path.islink(path))]
 
 
-@dataclass(frozen=True)
-class _Folder:
-    """An open folder, its open root, its path, and the names from the root to it."""
-
-    descriptor: int
-    root: int
-    path: str
-    below: tuple[str, ...] = ()
-
-
 @dataclass
 class _Search:
     """A search through folders; records what is not read, and why."""
@@ -169,56 +147,52 @@ class _Search:
     unread: int = 0
     skipped: list[Skipped] = field(default_factory=list)
 
-    def files_of(self, folder: _Folder) -> list[SourceFile]:
-        """Return the files to read in a folder and below it; none if it cannot be searched."""
+    def files_of(self, place: SourceFile, descriptor: int) -> list[SourceFile]:
+        """Return the files to read in an open folder and below it; none if it cannot be searched."""
         try:
-            return self._files_of(folder)
+            with os.scandir(descriptor) as listing:
+                entries = list(islice(listing, MOST_FILES + 1))
+            if len(entries) > MOST_FILES:
+                raise CorpusError(f"it holds more than {MOST_FILES:,} files")
+            shown = sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
+            kept = self.lightest(self._lists(place, descriptor, shown))
+            return [file for files in kept.values() for file in files]
         except (OSError, CorpusError) as error:
-            self._skip(folder.path, _reason(error) if isinstance(error, OSError) else str(error))
+            self._skip(place.path, error)
             return []
 
-    def _files_of(self, folder: _Folder) -> list[SourceFile]:
-        with os.scandir(folder.descriptor) as listing:
-            entries = list(islice(listing, MOST_FILES + 1))
-        if len(entries) > MOST_FILES:
-            raise CorpusError(f"it holds more than {MOST_FILES:,} files")
-        shown = sorted((entry for entry in entries if not entry.name.startswith(".")), key=lambda entry: entry.name)
-        kept = self.lightest(self._lists(folder, shown))
-        return [file for files in kept.values() for file in files]
-
-    def _lists(self, folder: _Folder, entries: list[os.DirEntry[str]]) -> Iterator[tuple[str, list[SourceFile]]]:
+    def _lists(
+        self, place: SourceFile, descriptor: int, entries: Iterable[os.DirEntry[str]]
+    ) -> Iterator[tuple[str, list[SourceFile]]]:
         """Yield the folder's own files, and those below each of its folders."""
-        own, names = [], []
+        own, folders = [], []
         for entry in entries:
+            inner = replace(place, path=os.path.join(place.path, entry.name), below=(*place.below, entry.name))
             if entry.is_dir(follow_symlinks=False):
-                names.append(entry.name)
+                folders.append(inner)
             elif not entry.is_file(follow_symlinks=False) or not entry.name.lower().endswith(SUFFIXES):
                 self.unread += 1
             else:
                 size = 0
                 with suppress(OSError):  # a missing one is reported when it is read
                     size = entry.stat(follow_symlinks=False).st_size
-                path, below = os.path.join(folder.path, entry.name), (*folder.below, entry.name)
-                own.append(SourceFile(path, size=size, root=folder.root, below=below))
-        yield folder.path, own
-        for name in names:
-            path = os.path.join(folder.path, name)
-            yield path, self._files_below(folder, name, path)
+                own.append(replace(inner, size=size))
+        yield place.path, own
+        for inner in folders:
+            yield inner.path, self._files_below(inner, descriptor)
 
-    def _files_below(self, folder: _Folder, name: str, path: str) -> list[SourceFile]:
-        if len(folder.below) + 1 > DEEPEST:
-            self._skip(path, f"it is more than {DEEPEST} folders deep")
-            return []
-        if len(os.fsencode(path)) > LONGEST_PATH:
-            self._skip(path, f"its path is longer than {LONGEST_PATH:,} bytes")
+    def _files_below(self, place: SourceFile, outer: int) -> list[SourceFile]:
+        try:
+            if len(place.below) > DEEPEST:
+                raise CorpusError(f"it is more than {DEEPEST} folders deep")
+            if len(os.fsencode(place.path)) > LONGEST_PATH:
+                raise CorpusError(f"its path is longer than {LONGEST_PATH:,} bytes")
+            descriptor = os.open(place.below[-1], _FOLDER | _NO_LINK, dir_fd=outer)
+        except (OSError, CorpusError) as error:
+            self._skip(place.path, error)
             return []
         try:
-            descriptor = os.open(name, _FOLDER | _NO_LINK, dir_fd=folder.descriptor)
-        except OSError as error:
-            self._skip(path, _reason(error))
-            return []
-        try:
-            return self.files_of(_Folder(descriptor, folder.root, path, (*folder.below, name)))
+            return self.files_of(place, descriptor)
         finally:
             os.close(descriptor)
 
@@ -235,10 +209,11 @@ class _Search:
                 negative, longest = heappop(by_length)
                 total += negative
                 del kept[longest]
-                self._skip(longest, f"with it there are more than {MOST_FILES:,} files")
+                self._skip(longest, CorpusError(f"with it there are more than {MOST_FILES:,} files"))
         return kept
 
-    def _skip(self, path: str, reason: str) -> None:
+    def _skip(self, path: str, error: OSError | CorpusError) -> None:
+        reason = _reason(error) if isinstance(error, OSError) else error
         self.skipped.append(Skipped(path, f"the folder {_label(path)} is not read: {reason}"))
 
 

@@ -1,4 +1,4 @@
-"""Extracts the text of one PDF, in a program of its own that may be killed at any moment (`pdf_worker` runs it).
+"""Extracts the text of one PDF, in a program of its own that may be killed at any moment (`reading` runs it).
 
 It imports nothing of this package, which takes longer to import than most files take to read.
 """

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations import Passage
-from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, readers, split
+from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read_documents, reading, split
 from tests.helpers.documents import write_pdf
 
 
@@ -147,7 +147,7 @@ def test_a_file_beyond_the_limit_is_refused_without_being_read(tmp_path: Path) -
 
 
 def test_a_pdf_that_unfolds_beyond_the_limit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "LARGEST_TEXT", 100)
+    monkeypatch.setattr(reading, "LARGEST_TEXT", 100)
     with pytest.raises(CorpusError, match="holds more than"):
         texts(write_pdf(tmp_path / "bomb.pdf", "word " * 50))
 
@@ -158,9 +158,9 @@ def test_a_pdf_that_unfolds_beyond_the_limit_is_refused(tmp_path: Path, monkeypa
 def test_a_bad_file_in_a_folder_is_skipped_and_reported(tmp_path: Path) -> None:
     (tmp_path / "good.txt").write_text("fine")
     rows(tmp_path / "bad.jsonl", "{")
-    reading = read_documents([str(tmp_path)])
-    assert [d.text for d in reading.documents] == ["fine"]
-    [skipped] = reading.skipped
+    found = read_documents([str(tmp_path)])
+    assert [d.text for d in found.documents] == ["fine"]
+    [skipped] = found.skipped
     assert "bad.jsonl, line 1" in skipped.reason
 
 

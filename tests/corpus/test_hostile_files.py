@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.cli import main
-from robustrag_integrations.corpus import read_documents, readers, reading
+from robustrag_integrations.corpus import read_documents, reading
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
-from robustrag_integrations.corpus.pdf_worker import text_in_process
+from robustrag_integrations.corpus.reading import text_in_process
 from tests.helpers.documents import write_pdf
 from tests.helpers.hostile_pdfs import ALL, many_operators, much_text
 from tests.helpers.openai_server import LoopbackServer, obedient_reader
@@ -45,8 +45,7 @@ def test_a_folder_with_twenty_hostile_pdfs_still_answers(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, no_server_settings: None
 ) -> None:
     pytest.importorskip("openai")
-    monkeypatch.setattr(readers, "_SECONDS_LOST", 2.0)
-    monkeypatch.setattr(readers, "_SECONDS_AFTERWARDS", 0.2)
+    monkeypatch.setattr(reading, "_SECONDS_LOST", 1.0)
     small = many_operators()
     assert len(small) < 14_000
     _put(tmp_path, **{f"{number:02}__pdf": small for number in range(20)})
@@ -65,13 +64,24 @@ def test_a_folder_with_twenty_hostile_pdfs_still_answers(
     assert len(answer["skipped"]) == said.err.count("took more than") == 20
 
 
-def test_patience_with_hostile_pdfs_ends_and_grows_with_honest_size() -> None:
-    reader = readers.FileReader(1 << 20)
-    assert reader._limits(14_000).seconds < 4
-    assert reader._limits(50 << 20).seconds > 500
-    reader._lost = 100.0
-    assert reader._limits(14_000).seconds < 1.5
-    assert reader._limits(14_000).characters < 2 << 20
+def test_patience_with_hostile_pdfs_ends_and_grows_with_honest_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: list[PDFLimits] = []
+
+    def refused(data: bytes, limits: PDFLimits, *, hidden: bool) -> tuple[str, int]:
+        given.append(limits)
+        raise PDFError("no")
+
+    monkeypatch.setattr(reading, "text_in_process", refused)
+    monkeypatch.setattr(reading, "_SECONDS_LOST", 1e-9)
+    _put(tmp_path, a__txt=b"fine", b__pdf=bytes(14_000), c__pdf=bytes(14_000), d__pdf=bytes(50 << 20))
+    read_documents([str(tmp_path)])
+    first, later, large = given
+    assert 1.5 < first.seconds < 4
+    assert later.seconds < 1.5
+    assert later.characters < 2 << 20
+    assert large.seconds > 500
 
 
 def test_a_pdf_of_more_text_than_its_size_allows_is_refused(tmp_path: Path) -> None:
@@ -143,7 +153,7 @@ def test_a_bad_row_costs_itself_and_is_reported(tmp_path: Path) -> None:
 
 
 def test_rows_beyond_the_limit_cost_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "MOST_ROWS", 5)
+    monkeypatch.setattr(reading, "MOST_ROWS", 5)
     path = tmp_path / "d.jsonl"
     path.write_text('{"text": "x"}\n' * 5)
     assert (len(read_documents([str(path)]).documents), read_documents([str(path)]).skipped) == (5, ())
@@ -154,7 +164,7 @@ def test_rows_beyond_the_limit_cost_themselves(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_row_of_great_length_costs_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(readers, "LONGEST_ROW", 1000)
+    monkeypatch.setattr(reading, "LONGEST_ROW", 1000)
     path = tmp_path / "d.jsonl"
     path.write_text('{"text": "one"}\n{"text": "x", "a": [' + "{}," * 1000 + '{}]}\n{"text": "two"}\n')
     found = read_documents([str(path)])
