@@ -86,7 +86,6 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
         summary_tables,
         warnings_in_sum,
     )
-    from robustrag_integrations.evaluation.show.paper import layout_table
     from robustrag_integrations.evaluation.show.tables import text_table
 
     lines = summarise(rows, None if config["prices"] is None else prices_of(config["prices"]))
@@ -94,8 +93,7 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     sure = sureness(rows)
     if args.csv:
         write_result("--csv", args.csv, lines_csv(lines))
-    layout = [layout_table(config["layout"], lines)] if config["layout"] else []
-    written = latex([*layout, *summary_tables(lines), *filter(None, [comparisons_table(compared)])])
+    written = latex([*summary_tables(lines), *filter(None, [comparisons_table(compared)])])
     if args.latex == "-":
         show(written)
     elif args.latex:
@@ -111,8 +109,6 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
             }
         )
         return
-    for table in layout:
-        show(text_table(table, terminal_width()) + "\n")
     show(lines_table(lines, terminal_width()))
     for found in sure:
         show(found.in_words())

@@ -41,7 +41,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page, and print its path and what it leaves out."""
-    from robustrag_integrations.evaluation.show.report import read_run, write_report
+    from robustrag_integrations.evaluation.score.run_file import read_run
+    from robustrag_integrations.evaluation.show.report import write_report
 
     target = _target(args.data, args.output)
     progress = Progress()

@@ -23,7 +23,7 @@ from robustrag_integrations.drawing.text import one_line, visible
 
 PASSAGE, RESPONSE = 1500, 800  # characters that are shown of each; a cut part says so
 GROUPS = 100
-_DISSENT, _KEYWORDS, _COUNTS, _STEPS = 10, 24, 20, 200
+_DISSENT, _KEYWORDS, _COUNTS, _STEPS, _STRIP = 10, 24, 20, 200, 40
 
 
 def answer_parts(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | None = None) -> tuple[Element, ...]:
@@ -76,6 +76,30 @@ def passages_of(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]]
         else:
             found.append([p for _, p in zip(ids, rest, strict=False)])
     return found
+
+
+def groups_strip(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]]) -> Element:
+    """Draw the groups in rank order at a glance: filled where it supports the answer, framed if planted."""
+    statuses = [group["status"] for group in answer["groups"]]
+    hits = [any(p.get("planted") for p in found) for found in passages_of(answer, passages)]
+    cells = [
+        h("i", cls=f"cell {status}{' hit' if hit else ''}")
+        for status, hit in zip(statuses[:_STRIP], hits, strict=False)
+    ]
+    more = f" +{len(statuses) - len(cells)}" if len(statuses) > len(cells) else None
+    said = [f"{count} {status}" for status, count in Counter(statuses).items()]
+    planted = [f"group {i + 1} planted: {s}" for i, (s, hit) in enumerate(zip(statuses, hits, strict=True)) if hit]
+    label = f"{count_of(len(statuses), 'group')}: {', '.join([*said, *planted[:5]])}"
+    return h("span", *cells, more, cls="strip", role="img", aria_label=label)
+
+
+def groups_legend(statuses: Sequence[str]) -> Element:
+    """Explain the cells of `groups_strip`, one for each status that a group may have."""
+    cells = [
+        h("li", h("i", cls=f"cell {status}", aria_hidden="true"), f" {status.replace('_', ' ')}") for status in statuses
+    ]
+    planted = h("li", h("i", cls="cell differs hit", aria_hidden="true"), " with a planted passage")
+    return h("ul", h("li", "Groups, best rank first:"), *cells, planted, cls="legend")
 
 
 def _given(answer: Mapping[str, Any]) -> Element:

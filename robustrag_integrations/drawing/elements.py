@@ -5,7 +5,7 @@ Texts and attributes are made visible (see `text`) as they are written, so that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
 from typing import Any, TypeAlias
@@ -69,19 +69,12 @@ def to_html(node: Child, styles: Mapping[str, str] | None = None) -> str:
     return f"<{node.tag}{written}>{inner}</{node.tag}>"
 
 
-def to_data(node: Child, share: Callable[[Any], Any]) -> Any:
-    """Return the tree in JSON's types: `[tag, class or 0, attributes or 0, child, ...]`, or a text.
-
-    Args:
-        node: the tree.
-        share: is shown every child as data, the innermost first; gives what takes its place, for example the number
-            under which it is kept elsewhere.
-    """
+def to_data(node: Child) -> Any:
+    """Return the tree in JSON's types: `[tag, class or 0, attributes or 0, child, ...]`, or a text."""
     if isinstance(node, str):
         return visible(node)
-    children = [share(to_data(child, share)) for child in node.children]
     attributes = {name: visible(value) for name, value in node.attributes.items()}
-    return [node.tag, node.cls or 0, attributes or 0, *children]
+    return [node.tag, node.cls or 0, attributes or 0, *map(to_data, node.children)]
 
 
 def _number(value: str | float) -> str:

@@ -72,6 +72,12 @@ INLINE: Mapping[str, str] = {
 }
 
 
+def style_sheet(scope: str = "") -> str:
+    """Return the same styles as a style sheet, for pages whose policy allows none inline; `scope` goes before each."""
+    named = ((name[1:-1] if name.startswith("<") else f".{name}", style) for name, style in INLINE.items())
+    return "".join(f"{scope}{name} {{ {style} }}\n" for name, style in named)
+
+
 def answer_html(answer: Mapping[str, Any]) -> str:
     """Return a notebook cell for `RobustAnswer.to_dict()`."""
     return to_html(h("div", _question(answer), *answer_parts(answer), cls="card"), INLINE)

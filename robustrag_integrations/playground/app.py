@@ -16,7 +16,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method
 from robustrag_integrations.defenses.vanilla import VANILLA
-from robustrag_integrations.drawing.notebook import INLINE
+from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.playground import state
 from robustrag_integrations.playground.answering import MODES, MOST_CORRUPTED
@@ -60,8 +60,7 @@ def create_app(models: Models, start: State, *, limits: Limits = LIMITS) -> Star
     """
     files = {name: _file(name) for name in _KINDS}
     # The inline styles of a notebook cell as a style sheet: the page's policy allows no others.
-    styles = ((name[1:-1] if name.startswith("<") else f".{name}", style) for name, style in INLINE.items())
-    files["style.css"] = "".join(f".evidence {name} {{ {style} }}\n" for name, style in styles) + files["style.css"]
+    files["style.css"] = style_sheet(".evidence ") + files["style.css"]
     controls, buttons, admission = controls_of(models, start), Buttons(models), Admission(limits)
     asked: dict[str, Events] = {
         "/answer": buttons.answer,

@@ -6,13 +6,13 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from robustrag_integrations.answers.answer import STATUSES
 from robustrag_integrations.answers.ask_report import ask_report
 from robustrag_integrations.attacks import ATTACKS, Attack, planted_texts
-from robustrag_integrations.drawing.answer import answer_parts
+from robustrag_integrations.drawing.answer import answer_parts, groups_legend, groups_strip
 from robustrag_integrations.drawing.certificate import certificate_parts
-from robustrag_integrations.drawing.elements import Element, h, to_data
+from robustrag_integrations.drawing.elements import h, to_data
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
-from robustrag_integrations.evaluation.show.report.listing import legend, strip
 from robustrag_integrations.playground.answering import (
     certified,
     check_askable,
@@ -52,14 +52,14 @@ class Buttons:
         for name, defense in (("vanilla", undefended(state, model)), ("defended", defense_of(state, model))):
             found = await defense.aanswer(state.question, passages, choices=choices_of(state))
             report = found.to_dict()
-            groups = h("div", strip({"answer": report, "passages": shown}), legend(), cls="strip-line")
+            groups = h("div", groups_strip(report, shown), groups_legend(STATUSES), cls="strip-line")
             yield {
                 "part": name,
                 "text": found.text,
                 "radius": found.radius,
                 "groups": len(found.groups),
                 "verdict": verdict(state, found),
-                "evidence": _data(h("div", groups, *answer_parts(report, shown))),
+                "evidence": to_data(h("div", groups, *answer_parts(report, shown))),
                 "report": ask_report(model.description, found, passages) if name == "defended" else None,
             }
 
@@ -75,11 +75,7 @@ class Buttons:
         state = state_of(asked.get("state"))
         check_askable(state)
         found = await certified(state, await self._models.load(state.model), asked)
-        yield {"evidence": _data(h("div", *certificate_parts(found.to_dict())))}
-
-
-def _data(element: Element) -> Any:
-    return to_data(element, lambda part: part)
+        yield {"evidence": to_data(h("div", *certificate_parts(found.to_dict())))}
 
 
 def attacks() -> tuple[Attack, ...]:

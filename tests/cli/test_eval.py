@@ -120,7 +120,7 @@ def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:
     path = tmp_path / "c.yaml"
     path.write_text(out)
     config = read_config(load_config(str(path)))
-    assert config.layout == "modification"
+    assert config.certify.attacks == ("injection", "modification")
     assert config.data[0].limit == 3
     assert not Path("modification.jsonl").exists()
 
@@ -244,7 +244,7 @@ def test_the_papers_tables_run_on_a_chat_api(run, tmp_path) -> None:
         )
     assert code == 0, err
     assert "openai:gpt-x: decoding, decoding-c, decoding-r left out: it gives no token probabilities" in err
-    assert "Accuracy without an attack" in out
+    assert "bacc" in out
     for name in ("no-rag", "vanilla", "keyword", "voting"):
         assert name in out
     assert "tokens in" in out

@@ -39,8 +39,8 @@ def test_lone_surrogates_leave_the_context_where_it_is() -> None:
 def test_a_run_whose_row_lacks_a_field_is_drawn_without_that_row(tmp_path) -> None:
     import json
 
-    from robustrag_integrations.evaluation.show.report import read_run
-    from robustrag_integrations.evaluation.show.report.page import report_page
+    from robustrag_integrations.evaluation.score.run_file import read_run
+    from robustrag_integrations.evaluation.show.report import report_page
     from tests.evaluation.runs import NO_ATTACK, questions, row_of, setups
 
     whole = row_of(questions(1)[0], "keyword", setups()["keyword"], NO_ATTACK)

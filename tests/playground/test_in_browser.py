@@ -19,7 +19,7 @@ from robustrag_integrations.playground.app import create_app
 from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.state import Row, State
 from tests.evaluation.hostile import TEXTS
-from tests.evaluation.show.report.browser import running_browser
+from tests.evaluation.show.browser import running_browser
 from tests.helpers.endpoint import running
 
 PATIENCE = 60  # seconds

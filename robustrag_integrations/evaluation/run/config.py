@@ -44,7 +44,6 @@ from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.prompts import Task, check_exemplars
 
 TaskName = Literal["qa", "mc", "long"]
-Layout = Literal["paper-table1", "paper-table2", "modification"]
 TASKS: tuple[TaskName, ...] = get_args(TaskName)
 MODES: tuple[AttackMode, ...] = get_args(AttackMode)
 
@@ -373,7 +372,6 @@ class EvalConfig(_Part):
     )
     seed: Seed = Field(0, description="of random choices (default 0)")
     strict: Annotated[bool, Field(strict=True)] = Field(False, description="stop at a bad row of the data")
-    layout: Layout | None = Field(None, description="the table of the paper that the summary follows")
     prices: Annotated[InstanceOf[Prices] | None, BeforeValidator(lambda v: None if v is None else prices_of(v))] = (
         Field(None, description="per million tokens, for the summary alone")
     )

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, get_args
+from typing import Any
 
 from robustrag_integrations.attacks.families import ATTACKS
-from robustrag_integrations.evaluation.run.config import Layout
 
 SHOTS = {"mc": 0, "qa": 4, "long": 1}  # worked examples in the paper's prompts
 
@@ -54,8 +53,7 @@ def _of_paper(
 ) -> tuple[str, Preset]:
     """A table or figure; without an attack and with ten passages, unless it says more."""
     shared = {"leave_out": True, "tasks": tasks, "defenses": defenses, "attacks": [], "top_k": [10]}
-    layout = {"layout": name} if name in get_args(Layout) else {}
-    return name, Preset(about, {**layout, **shared, **more}, cached)
+    return name, Preset(about, {**shared, **more}, cached)
 
 
 _ONE = {"corruption_sizes": [1]}

@@ -28,7 +28,7 @@ def check_installed() -> None:
     Raises:
         ImportError: the extra `eval` is missing.
     """
-    for name in ("jinja2", "pydantic", "scipy"):
+    for name in ("pydantic", "scipy"):
         if find_spec(name) is None:
             raise ImportError(f"evaluations need {name}: pip install 'robustrag-integrations[eval]'")
 

@@ -9,17 +9,10 @@ from robustrag_integrations.evaluation.run.config import ConfigError, read_confi
 from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.run.presets import PRESETS
 from robustrag_integrations.evaluation.run.runner import evaluate
-from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.score.summary import Line, summarise
 from robustrag_integrations.evaluation.show.lines import lines_table
-from robustrag_integrations.evaluation.show.paper import layout_table
-from robustrag_integrations.evaluation.show.tables import text_table
 from tests.evaluation.worlds import LIGHT, write_long, write_questions
 
-HEADERS = {
-    "paper-table1": "model  defence  lands (mc) bacc  lands (mc) cacc  lands (qa) bacc  lands (qa) cacc  lives (long)",
-    "paper-table2": "lands (qa) pia racc / asr  lands (qa) poison racc / asr  lives (long) pia rllmj / asr",
-    "modification": "lands (mc) injection  lands (mc) modification  lands (qa) injection",
-}
 NAMES = [name for name in PRESETS if name != "field"]
 
 
@@ -44,33 +37,32 @@ def test_every_preset_runs_to_its_end_with_the_bundled_reader(name, tmp_path, ca
     engine = LocalEngine(cache if PRESETS[name].cached else None)
     done = evaluate(config, output=str(tmp_path / "run.jsonl"), engine=engine)
     assert [r["error"] for r in done.rows if r["error"]] == []
-    lines = summarise(done.rows)
-    shown = text_table(layout_table(name, lines)) if name in HEADERS else lines_table(lines)
-    assert " ".join(HEADERS.get(name, "setup").split()) in " ".join(shown.split())
+    assert "setup" in lines_table(summarise(done.rows))
 
 
-def test_table_1_has_a_row_per_defence_and_marks_what_cannot_be_measured(tmp_path) -> None:
-    given = {
-        **PRESETS["paper-table1"].config,
-        "models": [LIGHT],
-        "defenses": ["no-rag", "vanilla", "keyword", "voting"],
+def _lines(name, tmp_path, **more) -> dict[tuple[str, str, str], Line]:
+    """The lines of a preset over a light model, by task, setup and attack."""
+    given = {**PRESETS[name].config, "models": [LIGHT], "data": [write_questions(tmp_path)], "top_k": [4], **more}
+    return {(line.task, line.setup, line.attack.name): line for line in summarise(evaluate(read_config(given)).rows)}
+
+
+def test_table_1_has_a_line_per_defence_and_no_number_for_what_cannot_be_measured(tmp_path) -> None:
+    lines = _lines("paper-table1", tmp_path, defenses=["no-rag", "vanilla", "keyword", "voting"])
+    assert {key: line.accuracy.mean for key, line in lines.items()} == {
+        ("mc", "no-rag", "none"): 0,
+        ("mc", "vanilla", "none"): 1,
+        ("mc", "voting", "none"): 1,
+        ("qa", "no-rag", "none"): 0,
+        ("qa", "vanilla", "none"): 1,
+        ("qa", "keyword", "none"): 1,
     }
-    config = read_config({**given, "data": [write_questions(tmp_path)], "top_k": [4]})
-    lines = [
-        " ".join(line.split())
-        for line in text_table(layout_table("paper-table1", summarise(evaluate(config).rows))).split("\n")
-    ]
-    assert f"{LIGHT} no-rag 0.0 -- 0.0 --" in lines
-    assert f"{LIGHT} vanilla 100.0 -- 100.0 --" in lines
-    assert f"{LIGHT} keyword 100.0 0.0" in lines or f"{LIGHT} keyword 100.0 100.0" in lines
-    assert f"{LIGHT} voting 100.0 100.0" in lines
+    assert {key[1] for key, line in lines.items() if line.certified} == {"keyword", "voting"}
 
 
 def test_attack_success_stands_next_to_accuracy(tmp_path) -> None:
-    given = {**PRESETS["paper-table2"].config, "models": [LIGHT], "defenses": ["vanilla", "keyword"]}
-    config = read_config({**given, "data": [write_questions(tmp_path)], "top_k": [4]})
-    shown = text_table(layout_table("paper-table2", summarise(evaluate(config).rows)))
-    assert f"{LIGHT} vanilla 0.0 / 100.0" in " ".join(shown.split())
+    lines = _lines("paper-table2", tmp_path, defenses=["vanilla", "keyword"])
+    attacked = lines["qa", "vanilla", "pia"]
+    assert (attacked.accuracy.mean, attacked.asr.mean) == (0, 1)
 
 
 def test_prompts_show_as_many_worked_examples_as_the_papers_none_for_choices_four_short_one_long() -> None:
@@ -110,13 +102,6 @@ def test_the_thresholds_of_each_task_stay(tmp_path) -> None:
 
 
 def test_injection_stands_beside_modification(tmp_path) -> None:
-    given = {**PRESETS["modification"].config, "models": [LIGHT], "data": [write_questions(tmp_path)], "top_k": [4]}
-    lines = summarise(evaluate(read_config(given)).rows)
-    shown = [" ".join(line.split()) for line in text_table(layout_table("modification", lines)).split("\n")]
-    pairs = "lands (mc) injection lands (mc) modification lands (qa) injection lands (qa) modification"
-    assert f"model defence {pairs}" in shown
-    assert not any("decoding" in line for line in shown)
-    keyword, voting = (next(line for line in shown if f" {name} " in line) for name in ("keyword", "voting"))
-    for line in (keyword, voting):
-        injected, modified = map(float, line.split()[-2:])
-        assert modified <= injected
+    for line in _lines("modification", tmp_path).values():
+        injected, modified = (line.certified_against(kind, 1) for kind in ("injection", "modification"))
+        assert modified.score.mean <= injected.score.mean

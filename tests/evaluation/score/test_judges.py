@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.cli import main, output
-from robustrag_integrations.evaluation.show.report import read_run, write_report
+from robustrag_integrations.evaluation.score.run_file import read_run
+from robustrag_integrations.evaluation.show.report import write_report
 from tests.evaluation import light
 from tests.evaluation.worlds import LIGHT, write_long
 from tests.helpers.openai_server import LoopbackServer, Reply

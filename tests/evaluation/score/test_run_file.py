@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from robustrag_integrations.evaluation.score.run_file import NotARunError, Run, read_run
 from robustrag_integrations.evaluation.score.schema import misfit_in_row
-from robustrag_integrations.evaluation.show.report import NotARunError, Run, read_run
-from robustrag_integrations.evaluation.show.report.page import report_page
+from robustrag_integrations.evaluation.show.report import report_page
 from tests.evaluation.runs import HEADER, write_run
 
 

@@ -7,8 +7,7 @@ import pytest
 from robustrag_integrations.cli import output
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.lines import lines_table
-from robustrag_integrations.evaluation.show.paper import layout_table
-from robustrag_integrations.evaluation.show.tables import fitted_table, text_table
+from robustrag_integrations.evaluation.show.tables import fitted_table
 from tests.evaluation.rows import PIA, certificate, row
 
 HEADER = ("setup", "attack", "n", "right", "asr", "certified")
@@ -48,9 +47,6 @@ def test_every_number_of_a_summary_stands_somewhere_at_any_width(width: int) -> 
     assert numbers <= {word.removesuffix(";") for word in words(narrow)}
     if width >= 60:
         assert max(map(len, narrow.splitlines())) <= width
-    for layout in ("paper-table1", "paper-table2"):
-        text = text_table(layout_table(layout, lines), width)
-        assert width < 80 or max(map(len, text.splitlines())) <= width
 
 
 def test_a_terminal_has_a_width_and_a_file_has_none_unless_somebody_says(monkeypatch) -> None:

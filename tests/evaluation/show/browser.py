@@ -68,10 +68,11 @@ class Visit:
         """Whether the page is no wider than its window."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
-    def unfold(self, number: int = 1) -> Any:
-        """Open the details of a row of the list, counted from 1."""
-        self.page.locator("#list tbody tr.line .unfold").nth(number - 1).click()
-        return self.page.locator("#list tbody tr.unfolded").first
+    def unfold(self, *words: str) -> str:
+        """Open everything, and return the text of the first row of the list that has all of these words."""
+        self.page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        shown = [str(text) for text in self.page.locator(".line").all_inner_texts()]
+        return next(text for text in shown if all(word in text for word in words))
 
 
 class Browser:
@@ -81,17 +82,15 @@ class Browser:
         self._running = running
 
     @contextmanager
-    def visit(self, path: Path, *, script: bool = True, width: int = 1280, dark: bool = False) -> Iterator[Visit]:
+    def visit(self, path: Path, *, width: int = 1280, dark: bool = False) -> Iterator[Visit]:
         """Open a file in a fresh profile."""
         context = self._running.new_context(
-            java_script_enabled=script,
             viewport={"width": width, "height": 900},
             color_scheme="dark" if dark else "light",
             reduced_motion="reduce",
         )
         context.set_default_timeout(100_000)  # machines of a test farm are slow
-        if script:
-            context.add_init_script(_WATCH)
+        context.add_init_script(_WATCH)
         visit = Visit(context.new_page())
         own = path.resolve().as_uri()
         visit.page.on("console", lambda message: visit.logged.append(message.text))

@@ -1,0 +1,321 @@
+"""One page about a run, in one file without scripts: its tables, and for each question what was read and counted.
+
+Everything is drawn by `drawing`, so that nothing in a run's file can become markup; the page's policy allows its own
+style sheet and nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+from base64 import b64encode
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.answer import STATUSES
+from robustrag_integrations.answers.usage import Prices, prices_of
+from robustrag_integrations.drawing.answer import (
+    GROUPS,
+    PASSAGE,
+    RESPONSE,
+    answer_parts,
+    facts,
+    groups_legend,
+    groups_strip,
+    warnings,
+)
+from robustrag_integrations.drawing.certificate import attacker_in_words, certificate_parts
+from robustrag_integrations.drawing.elements import Child, Element, h, to_html
+from robustrag_integrations.drawing.notebook import style_sheet
+from robustrag_integrations.drawing.text import one_line, visible
+from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.score.paired import compare
+from robustrag_integrations.evaluation.score.rows import Row, attack_of_row
+from robustrag_integrations.evaluation.score.run_file import Run, missing_rows
+from robustrag_integrations.evaluation.score.summary import Line, summarise
+from robustrag_integrations.evaluation.show.lines import comparisons_table, summary_tables
+from robustrag_integrations.evaluation.show.tables import Table
+
+BYTES = 40_000_000  # of the questions' details; those of later rows are left out, and the page says so
+LINES = 20_000  # rows in the list
+GOOD_ENOUGH = 0.5  # the share of the full score from which an answer is listed as right
+OUTCOMES = {
+    "correct": "right",
+    "abstained": "abstained",
+    "unscored": "not scored",
+    "wrong": "wrong",
+    "both": "right and hijacked",
+    "hijacked": "hijacked",
+    "failed": "failed",
+}
+_LONGEST_TABLE = 500  # rows
+_MOST_NAMES = 6  # data sets and models named in the heading
+_MOST_BAD_LINES = 20
+
+_STYLE = """
+:root { color-scheme: light dark; }
+body { margin: 0 auto; max-width: 84rem; padding: 1rem; font: 15px/1.5 system-ui, sans-serif; }
+body * { overflow-wrap: anywhere; unicode-bidi: isolate; }
+h3 { margin: 2rem 0 .5rem; }
+summary { cursor: pointer; }
+.scroll { overflow-x: auto; }
+.summary td, .summary th { white-space: nowrap; padding: 4px 1rem 4px 0; }
+.legend { display: flex; flex-wrap: wrap; gap: .2rem 1.2rem; padding: 0; list-style: none; opacity: .8; }
+.setup { margin: .5rem 0; }
+.line { margin: .2rem 0 .2rem 1rem; border-top: 1px solid rgba(128,128,128,.35); }
+.drill { padding: .5rem 1rem 1.5rem; overflow: auto; }
+.outcome { font-weight: 600; } .correct { color: #1f9d74; } .hijacked, .both, .failed { color: #d8553f; }
+.hit { outline: 2px solid #d8553f; outline-offset: 1px; margin: 0 4px; }
+@media print { .scroll, .drill, .response, .passage { overflow: visible; max-height: none; } }
+"""
+_PAGE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<link rel="icon" href="data:,">
+<title>{title}: robust answers</title>
+<style>{style}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
+
+class ReportError(RobustRAGError):
+    """A page that cannot be written; the message says where and why."""
+
+
+def write_report(run: Run, target: str | Path) -> Path:
+    """Write the page about a run, at once or not at all, with the permissions of the umask.
+
+    Args:
+        run: from `read_run`.
+        target: the file; what was there is replaced.
+
+    Raises:
+        ReportError: the file cannot be written.
+    """
+    target, page = Path(target), report_page(run)
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    try:
+        with draft.open("x", encoding="utf-8", newline="") as file:
+            file.write(page)
+        draft.replace(target)
+    except OSError as error:
+        with suppress(OSError):
+            draft.unlink()
+        raise ReportError(f"cannot write {str(target)!r}: {error.strerror}") from error
+    return target
+
+
+def report_page(run: Run) -> str:
+    """The page about a run, as HTML."""
+    lines = summarise(run.rows, _prices(run.header))
+    compared = comparisons_table(compare(run.rows))
+    tables = [*summary_tables(lines), *([compared] if compared else [])]
+    style = style_sheet() + _STYLE
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    body = (
+        h("h1", one_line(run.name, 100)),
+        facts(_facts(run, lines)),
+        h("h3", "What came out"),
+        *(part for table in tables for part in _table(table)),
+        *([] if tables else [h("p", "This run has no rows yet.")]),
+        h("h3", "Question by question"),
+        groups_legend(STATUSES),
+        *_questions(run.rows),
+        *_remains(run),
+    )
+    policy = f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; base-uri 'none'; form-action 'none'"
+    return _PAGE.format(
+        policy=policy, title=to_html(one_line(run.name, 80)), style=style, body="\n".join(map(to_html, body))
+    )
+
+
+def outcome(row: Row) -> str:
+    """One of `OUTCOMES`: a response that holds both answers is `both`, a refusal the attacker wanted is `hijacked`.
+
+    Without an attack no answer is hijacked: one that is the attacker's by chance is merely wrong.
+    """
+    if row.get("error") is not None:
+        return "failed"
+    scores = row["scores"]
+    if scores["hijacked"] and row["attack"]["name"] != "none":
+        return "both" if scores["both"] else "hijacked"
+    if scores["abstained"] and not scores["correct"]:
+        return "abstained"
+    if scores["correct"] is None:
+        return "unscored"
+    return "correct" if scores["correct"] >= GOOD_ENOUGH else "wrong"
+
+
+def _prices(header: Mapping[str, Any]) -> Prices | None:
+    """The prices of a run; None where its header, which is not trusted, has none that make sense."""
+    config = header.get("config")
+    try:
+        return prices_of(config.get("prices")) if isinstance(config, Mapping) else None
+    except ValueError:
+        return None
+
+
+def _facts(run: Run, lines: Sequence[Line]) -> list[tuple[str, str]]:
+    """Names and values at the head of the page."""
+    questions = len({(row["dataset"], row["question_id"]) for row in run.rows})
+    failed, left, missing = sum(line.failed for line in lines), len(run.bad) + run.torn, missing_rows(run)
+    repeats = dict.fromkeys(line.repeats for line in lines if line.repeats)
+    said = {
+        "Data": _names(line.dataset for line in lines),
+        "Model": _names(line.model for line in lines),
+        "Rows": f"{len(run.rows):,}, from {count_of(questions, 'question')}",
+        "Not finished": f"{count_of(missing, 'row')} missing; the same command goes on with them" if missing else "",
+        "Repeats itself": one_line("; ".join(repeats), 400),
+        "Failed": f"{count_of(failed, 'row')}, in no rate" if failed else "",
+        "Left out": f"{count_of(left, 'line')} that cannot be read; see the end of this page" if left else "",
+    }
+    return [(name, value) for name, value in said.items() if value]
+
+
+def _names(found: Iterable[str]) -> str:
+    names = list(dict.fromkeys(found))
+    more = [f"and {len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    return ", ".join([one_line(name, 60) for name in names[:_MOST_NAMES]] + more) or "none"
+
+
+def _table(table: Table) -> Iterator[Element]:
+    head = h("tr", *(h("th", one_line(name, 80), scope="col") for name in table.header))
+    rows = [
+        h("tr", *(h("th" if i < table.keys else "td", one_line(cell, 80)) for i, cell in enumerate(row)))
+        for row in table.rows[:_LONGEST_TABLE]
+    ]
+    yield h("h4", one_line(table.title, 200))
+    yield h("div", h("table", h("thead", head), h("tbody", *rows), cls="summary"), cls="scroll", tabindex="0")
+    yield from (h("p", one_line(note, 600), cls="note") for note in table.notes)
+    if (left := len(table.rows) - _LONGEST_TABLE) > 0:
+        yield h("p", f"{left} more rows are left out.", cls="note")
+
+
+def _questions(rows: Sequence[Row]) -> Iterator[Element]:
+    """The rows under their setup and attack, each unfolding to its details, as far as there is room."""
+    if len(rows) > LINES:
+        left = len(rows) - LINES
+        yield h("p", f"{left:,} of {len(rows):,} rows are not listed (the tables above count all of them).", cls="cut")
+    room, groups, undrawn = BYTES, dict[tuple[str, ...], list[Row]](), 0
+    for row in rows[:LINES]:
+        about = (row["dataset"], row["task"], row["model"], row["setup"], _attack(row))
+        groups.setdefault(about, []).append(row)
+    for about, listed in groups.items():
+        became = Counter(OUTCOMES[outcome(row)] for row in listed)
+        said = ", ".join(f"{count} {name}" for name, count in became.most_common())
+        lines = []
+        for row in listed:
+            details = _details(row) if room > 0 else None
+            room -= 0 if details is None else len(to_html(details))
+            undrawn += details is None
+            lines.append(_line(row, details))
+        names = ", ".join(one_line(name, 60) for name in about)
+        yield h("details", h("summary", f"{names}: {said}"), *lines, cls="setup")
+    if undrawn:
+        what = f"The details of {undrawn:,} rows are left out"
+        yield h("p", f"{what}: the page is limited to {BYTES / 1e6:g} MB.", cls="cut")
+
+
+def _line(row: Row, details: Element | None) -> Element:
+    answer, became = _answer(row), outcome(row)
+    said: list[Child | None] = [
+        h("span", OUTCOMES[became], cls=f"outcome {became}"),
+        ": ",
+        h("span", one_line(row["question"], 240), dir="auto"),
+        " ",
+        h("b", one_line(answer["text"], 160), dir="auto") if answer else None,
+        *([" ", groups_strip(answer, row["passages"]), f" radius {answer['radius']}"] if answer else []),
+        *(f", {_tau(found)}" for found in row.get("certificates") or ()),
+    ]
+    return h(
+        "details", h("summary", *said), details or h("p", "Left out to keep this page small.", cls="cut"), cls="line"
+    )
+
+
+def _tau(found: Mapping[str, Any]) -> str:
+    tau = f"{found['tau']:.2g}" if found["certified"] else "not decided"
+    return f"τ {tau} ({attacker_in_words(found)})"
+
+
+def _details(row: Row) -> Element:
+    answer, error = _answer(row), row.get("error")
+    failure = [visible(f"{error['type']}: {error['message']}", 800)] if error else []
+    parts: list[Child | None] = [facts(_about(row)), warnings(failure)]
+    parts += [h("h4", "Answer"), *answer_parts(answer, row["passages"])] if answer else _passages(row)
+    for found in row.get("certificates") or ():
+        parts += [h("h4", f"Certificate: {attacker_in_words(found)}"), *certificate_parts(found)]
+    return h("div", *parts, cls="drill")
+
+
+def _answer(row: Row) -> Mapping[str, Any] | None:
+    """The answer of a row that has one; a failed row's is not looked at."""
+    return row["answer"] if row.get("error") is None else None
+
+
+def _attack(row: Row) -> str:
+    attack = attack_of_row(row)
+    return "no attack" if attack.name == "none" else one_line(str(attack), 100)
+
+
+def _about(row: Row) -> list[tuple[str, str]]:
+    wanted = row.get("target") or row.get("incorrect")
+    pairs = [
+        ("Question", visible(row["question"], RESPONSE)),
+        ("Right answer", one_line(" | ".join(row["answers"]), 300) or "(not known)"),
+        ("Attacker wants", one_line(wanted, 200) if wanted else ""),
+        ("Data set", f"{one_line(row['dataset'], 60)}, question {one_line(row['question_id'], 60)}"),
+        ("Model", one_line(row["model"], 100)),
+        ("Attack", _attack(row)),
+        ("Metric", one_line(row.get("metric") or "", 100)),
+        ("Outcome", _scores(row)),
+    ]
+    return [(name, value) for name, value in pairs if value]
+
+
+def _scores(row: Row) -> str:
+    said = OUTCOMES[outcome(row)]
+    scores = row["scores"] if row.get("error") is None else {}
+    if scores.get("correct") not in (None, 0, 1):
+        said += f", score {scores['correct']:.3g}"
+    if scores.get("judge") is not None:
+        said += f", judge {scores['judge']:g} of 100"
+    if scores.get("unreadable"):
+        said += ", because no score could be read from the judge's replies"
+    if scores.get("failure"):
+        said += f", because the metric failed: {one_line(scores['failure'], 200)}"
+    return said
+
+
+def _passages(row: Row) -> list[Child | None]:
+    """The passages alone, where no answer says which group they were in."""
+    rows = [
+        h("li", h("b", "planted ", cls="tag planted") if p.get("planted") else None, visible(p["text"], PASSAGE))
+        for p in row["passages"][:GROUPS]
+    ]
+    return [h("h4", "Passages"), h("ol", *rows)]
+
+
+def _remains(run: Run) -> Iterator[Element]:
+    """What of the file is not shown, and the versions that made it."""
+    if run.torn:
+        yield h("p", "The last line is torn, as after a run that was stopped in mid-write. It is left out.")
+    if run.bad:
+        bad = [h("li", f"line {line.number}: {one_line(line.reason, 200)}") for line in run.bad[:_MOST_BAD_LINES]]
+        more = h("li", f"and {len(run.bad) - _MOST_BAD_LINES} more") if len(run.bad) > _MOST_BAD_LINES else None
+        yield h("p", f"Not rows, and left out: {len(run.bad)}")
+        yield h("ul", *bad, more)
+    if isinstance(versions := run.header.get("versions"), Mapping):
+        named = ", ".join(f"{one_line(str(k), 40)} {one_line(str(v), 40)}" for k, v in versions.items())
+        yield h("p", f"Made with {named}", cls="note")

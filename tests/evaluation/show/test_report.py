@@ -1,0 +1,187 @@
+"""The page about a run as a file, and `robustrag report`, which writes it."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import os
+import re
+from base64 import b64encode
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustrag_integrations.cli import main
+from robustrag_integrations.evaluation.score.run_file import Run, read_run
+from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show import report
+from robustrag_integrations.evaluation.show.lines import summary_tables
+from robustrag_integrations.evaluation.show.report import ReportError, outcome, report_page, write_report
+from tests.evaluation.runs import write_run
+
+
+@pytest.fixture(scope="module")
+def page(run_file: Path) -> str:
+    return report_page(read_run(run_file))
+
+
+def test_the_policy_allows_the_style_of_the_page_and_nothing_points_anywhere_else(page: str) -> None:
+    [policy] = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
+    [style] = re.findall(r"<style>(.*?)</style>", page, re.S)
+    digest = b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy.startswith(f"default-src 'none'; style-src 'sha256-{digest}'; ")
+    assert "unsafe" not in policy
+    assert page.index("Content-Security-Policy") < page.index("<title>")
+    assert re.findall(r'\b(?:src|href|action|data)="([^"]*)"', page) == ["data:,"]
+    for absent in ("<script", "http:", "https:", "@import", "url(", " style="):
+        assert absent not in page
+
+
+def test_hostile_rows_add_no_element_to_the_page(dangerous_rows: list[dict[str, Any]], page: str) -> None:
+    hostile = report_page(Run("</title><script>x</script>", rows=tuple(dangerous_rows)))
+    hostile.encode("utf-8")
+    assert "\u202e" not in hostile
+    assert set(re.findall(r"<([a-zA-Z!/][\w-]*)", hostile)) <= set(re.findall(r"<([a-zA-Z!/][\w-]*)", page))
+
+
+def test_hostile_names_and_headers_are_text(made_rows: list[dict[str, Any]]) -> None:
+    hostile = "{{ 7 * 7 }}{policy}<b>\u202e"
+    rows = tuple({**row, "setup": hostile, "dataset": hostile} for row in made_rows[:4])
+    shown = report_page(Run(hostile, {"versions": {hostile: hostile}, "config": hostile}, rows))
+    assert "<b>\u202e" not in shown
+    assert shown.count("{{ 7 * 7 }}{policy}&lt;b&gt;⟨U+202E⟩") > 4
+    for odd in (None, [1], "text", {}, {"a": None}):
+        assert "</html>" in report_page(Run("run", {"versions": odd, "config": {"prices": odd}}, rows))
+
+
+def test_the_tables_say_what_the_summary_says_and_every_row_is_listed(
+    page: str, made_rows: list[dict[str, Any]]
+) -> None:
+    [table] = summary_tables(summarise(made_rows))
+    shown = html.unescape(page)
+    for cell in {*table.header, *(cell for row in table.rows for cell in row)}:
+        assert f">{cell}</t" in shown
+    assert "1 row, in no rate" in page
+    assert page.count('<details class="line">') == len(made_rows)
+    assert "Differences between setups on the same questions" in page
+
+
+@pytest.mark.parametrize(("correct", "shown"), [(1.0, "correct"), (0.0, "abstained")])
+def test_an_abstention_is_listed_as_right_where_it_is(
+    made_rows: list[dict[str, Any]], correct: float, shown: str
+) -> None:
+    row = next(row for row in made_rows if row["error"] is None)
+    scores = {**row["scores"], "correct": correct, "hijacked": False, "both": False, "abstained": True}
+    assert outcome({**row, "scores": scores}) == shown
+
+
+def test_a_page_keeps_to_its_size_and_says_what_it_left_out(
+    made_rows: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = tuple({**made_rows[i % 30], "key": str(i)} for i in range(300))
+    monkeypatch.setattr(report, "BYTES", 200_000)
+    monkeypatch.setattr(report, "LINES", 250)
+    page = report_page(Run("run", rows=rows))
+    assert len(page) < 1_000_000
+    assert "50 of 300 rows are not listed" in page
+    left = re.search(r"The details of (\d+) rows are left out: the page is limited to 0.2 MB\.", page)
+    assert left is not None
+    assert page.count("Left out to keep this page small.") == int(left[1])
+    assert page.count('<details class="line">') == 250
+
+
+def test_what_was_wrong_with_the_file_stands_on_the_page(tmp_path: Path, made_rows: list[dict[str, Any]]) -> None:
+    path = write_run(tmp_path / "run.jsonl", made_rows[:1])
+    path.write_bytes(path.read_bytes() + b"<b>broken\n{torn")
+    page = report_page(read_run(path))
+    assert "line 3: not JSON" in page
+    assert "The last line is torn" in page
+    assert "2 lines that cannot be read" in page
+    assert "<b>broken" not in page
+
+
+def test_a_page_that_cannot_be_put_in_place_leaves_the_old_one(
+    run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "report.html"
+    target.write_text("old")
+
+    def refuse(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "replace", refuse)
+        with pytest.raises(ReportError, match="No space left on device"):
+            write_report(read_run(run_file), target)
+    assert target.read_text() == "old"
+    write_report(read_run(run_file), target)
+    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_what_a_sampling_model_is_worth_stands_on_the_page_and_is_called_no_certificate(run_file: Path) -> None:
+    determinism = {"model": "samples", "why": "temperature 1", "scope": "this_run", "promise": "no replacement <b>"}
+    rows = []
+    for row in read_run(run_file).rows:
+        if row["defense"] == "keyword" and row["attack"]["name"] == "none" and row.get("error") is None:
+            row = {**row, "answer": {**row["answer"], "radius": 2, "determinism": determinism}}
+        rows.append(row)
+    shown = report_page(Run("run", rows=tuple(rows)))
+    assert "ecacc k&#x27;=1" in shown
+    assert "samples (temperature 1)" in shown
+    assert "no certificate of any single answer" in shown
+    assert "replacement <b>" not in shown
+
+
+@pytest.fixture
+def run_path(tmp_path: Path, made_rows: list[dict[str, Any]]) -> Path:
+    return write_run(tmp_path / "run.jsonl", made_rows[:6])
+
+
+def test_a_run_becomes_a_page_beside_it(run_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(run_path)]) == 0
+    page = run_path.with_suffix(".html")
+    assert "</html>" in page.read_text(encoding="utf-8")
+    assert capsys.readouterr().out.startswith(f"{page}: 6 rows, ")
+
+
+def test_bad_and_torn_lines_are_told_and_the_page_is_written(
+    run_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run_path.write_bytes(run_path.read_bytes() + b"nonsense\n{torn")
+    assert main(["report", str(run_path), "-o", str(run_path.with_name("out.html"))]) == 0
+    told = capsys.readouterr().err
+    assert "1 bad line left out; line " in told
+    assert "line 8" in told
+    assert "the last line is torn" in told
+    assert run_path.with_name("out.html").exists()
+
+
+def test_a_file_that_is_not_a_run_fails_with_a_reason_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "notes.jsonl"
+    path.write_text(json.dumps({"key": "a", "certificates": []}) + "\n")
+    assert main(["report", str(path)]) == 1
+    assert "is not a run" in capsys.readouterr().err
+    assert not path.with_suffix(".html").exists()
+
+
+@pytest.mark.parametrize(
+    ("output", "message"),
+    [(".", "is a folder"), ("none/x.html", "there is no folder"), ("run.jsonl", "is the run itself")],
+)
+def test_a_place_that_cannot_be_written_is_wrong_usage(
+    run_path: Path, capsys: pytest.CaptureFixture[str], output: str, message: str
+) -> None:
+    before = run_path.read_bytes()
+    assert main(["report", str(run_path), "-o", str(run_path.parent / output)]) == 2
+    assert message in capsys.readouterr().err
+    assert run_path.read_bytes() == before
+
+
+def test_a_missing_run_is_wrong_usage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", str(tmp_path / "none.jsonl")]) == 2
+    assert "cannot open" in capsys.readouterr().err
