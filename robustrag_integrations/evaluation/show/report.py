@@ -210,7 +210,7 @@ def _questions(rows: Sequence[Row]) -> Iterator[Element]:
         yield h("p", f"{left:,} of {len(rows):,} rows are not listed (the tables above count all of them).", cls="cut")
     room, groups, undrawn = BYTES, dict[tuple[str, ...], list[Row]](), 0
     for row in rows[:LINES]:
-        about = (row["dataset"], row["task"], row["model"], row["setup"], _attack(row))
+        about: tuple[str, ...] = (row["dataset"], row["task"], row["model"], row["setup"], _attack(row))
         groups.setdefault(about, []).append(row)
     for about, listed in groups.items():
         became = Counter(OUTCOMES[outcome(row)] for row in listed)
@@ -236,9 +236,10 @@ def _line(row: Row, details: Element | None) -> Element:
         h("span", one_line(row["question"], 240), dir="auto"),
         " ",
         h("b", one_line(answer["text"], 160), dir="auto") if answer else None,
-        *([" ", groups_strip(answer, row["passages"]), f" radius {answer['radius']}"] if answer else []),
-        *(f", {_tau(found)}" for found in row.get("certificates") or ()),
     ]
+    if answer:
+        said += [" ", groups_strip(answer, row["passages"]), f" radius {answer['radius']}"]
+    said += [f", {_tau(found)}" for found in row.get("certificates") or ()]
     return h(
         "details", h("summary", *said), details or h("p", "Left out to keep this page small.", cls="cut"), cls="line"
     )
