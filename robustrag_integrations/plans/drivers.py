@@ -9,19 +9,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, Generic, TypeGuard, TypeVar
 
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import Response
+from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.plans.performers import Performer
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, responses_of
-from robustrag_integrations.plans.streams import atrimmed, trimmed
 from robustrag_integrations.plans.watch import Watch
-from robustrag_integrations.replies.reply import Ending
-from robustrag_integrations.replies.streams import Shown, ashown, aunbroken, shown, unbroken
+from robustrag_integrations.replies.streams import Shown
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
@@ -87,19 +83,25 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
             if isinstance(step, Emit):
                 yield step.text
             elif _is_streamed(step):
-                answer, ending = Shown(whole=step.whole), Ending()
-                plain = partial(_whole, watch, step, performer)
-                pieces = unbroken(watch.pieces(performer.stream_final(step.prompts[0])), answer, plain)
+                answer = Shown(whole=step.whole)
                 try:
-                    for piece in trimmed(shown(pieces, answer)):
-                        if isinstance(piece, Ending):
-                            ending = piece
-                        else:
-                            yield piece
+                    for piece in watch.pieces(performer.stream_final(step.prompts[0])):
+                        if ready := answer.take(piece):
+                            yield ready
+                except INTERRUPTS:
+                    raise
+                except Exception as error:
+                    answer.failed = error
+                try:
+                    if answer.is_missing:
+                        with watch.asking(step) as span:
+                            answer.restart(responses_of(watch.heard(span, step, performer(step)))[0])
                 except ModelError as error:
                     plan.throw(error)  # comes back with the plan's report
                     raise
-                reply = [answer.response(ending, truncated=_was_cut(ending))]
+                if rest := answer.rest():
+                    yield rest
+                reply = [answer.response]
             else:
                 with watch.asking(step) as span:
                     reply = watch.heard(span, step, performer(step))
@@ -117,42 +119,32 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
             if isinstance(step, Emit):
                 yield step.text
             elif _is_streamed(step):
-                answer, ending = Shown(whole=step.whole), Ending()
-                plain = partial(_awhole, watch, step, performer)
-                pieces = aunbroken(watch.apieces(performer.astream_final(step.prompts[0])), answer, plain)
+                answer = Shown(whole=step.whole)
                 try:
-                    async with closed_after(atrimmed(ashown(pieces, answer))) as parts:
-                        async for piece in parts:
-                            if isinstance(piece, Ending):
-                                ending = piece
-                            else:
-                                yield piece
+                    async with closed_after(watch.apieces(performer.astream_final(step.prompts[0]))) as pieces:
+                        async for piece in pieces:
+                            if ready := answer.take(piece):
+                                yield ready
+                except INTERRUPTS:
+                    raise
+                except Exception as error:
+                    answer.failed = error
+                try:
+                    if answer.is_missing:
+                        with watch.asking(step) as span:
+                            answer.restart(responses_of(watch.heard(span, step, await performer.aperform(step)))[0])
                 except ModelError as error:
                     plan.throw(error)  # comes back with the plan's report
                     raise
-                reply = [answer.response(ending, truncated=_was_cut(ending))]
+                if rest := answer.rest():
+                    yield rest
+                reply = [answer.response]
             else:
                 with watch.asking(step) as span:
                     reply = watch.heard(span, step, await performer.aperform(step))
             step = await asyncio.to_thread(_step, plan, reply, watch)
         result = watch.done(step.result)
     yield result
-
-
-def _whole(watch: Watch, request: Ask, performer: Performer) -> Response:
-    """Get the final reply by a plain call, where its stream failed."""
-    with watch.asking(request) as span:
-        return responses_of(watch.heard(span, request, performer(request)))[0]
-
-
-async def _awhole(watch: Watch, request: Ask, performer: Performer) -> Response:
-    with watch.asking(request) as span:
-        return responses_of(watch.heard(span, request, await performer.aperform(request)))[0]
-
-
-def _was_cut(ending: Ending) -> bool:
-    """True if a final prompt's passages were cut to fit, as models that know end their streams with a `Response`."""
-    return isinstance(ending, Response) and ending.truncated
 
 
 def _is_streamed(request: Request) -> TypeGuard[Ask]:

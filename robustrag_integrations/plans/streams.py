@@ -1,13 +1,11 @@
-"""Answers in pieces: the streams that users iterate over, and whitespace held back until it is known to stay."""
+"""Answers in pieces: the streams that users iterate over."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from collections.abc import AsyncGenerator, Generator
 from types import TracebackType
 
-from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.replies.reply import Ending, Piece
 
 _NOT_YET = "the answer is complete only after the last piece: iterate over the stream to its end"
 
@@ -85,38 +83,3 @@ class AsyncAnswerStream(_Finished):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
-
-
-def trimmed(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Yield the pieces of a text without the whitespace at its two ends, each as soon as it is known to stay."""
-    trim = _Trim()
-    for piece in pieces:
-        if (ready := trim.ready(piece)) is not None:
-            yield ready
-
-
-async def atrimmed(pieces: AsyncIterator[Piece]) -> AsyncIterator[Piece]:
-    """`trimmed` for an asynchronous stream."""
-    trim = _Trim()
-    async with closed_after(pieces):
-        async for piece in pieces:
-            if (ready := trim.ready(piece)) is not None:
-                yield ready
-
-
-class _Trim:
-    """Holds back the whitespace that may turn out to be the end of a text."""
-
-    def __init__(self) -> None:
-        self._held, self._started = "", False
-
-    def ready(self, piece: Piece) -> Piece | None:
-        """Return what this piece makes ready to show: an ending as it is, text, or None."""
-        if isinstance(piece, Ending):
-            return piece
-        text = self._held + piece
-        text = text if self._started else text.lstrip()
-        shown = text.rstrip()
-        self._held = text[len(shown) :]
-        self._started = self._started or bool(shown)
-        return shown or None

@@ -92,10 +92,10 @@ TAG = re.compile(
 
 
 def streamed(text: str, cuts: list[int], *, whole: bool) -> str | None:
-    """What is shown; None where that is retracted."""
+    """What is shown, without white space at its ends; None where that is retracted."""
     reply = Shown(whole=whole)
     edges = [0, *cuts, len(text)]
-    said = "".join([*(reply.add(text[a:b]) for a, b in pairwise(edges)), reply.rest()])
+    said = "".join([*(reply.take(text[a:b]) for a, b in pairwise(edges)), reply.rest()])
     return None if reply.retracted else said
 
 
@@ -158,7 +158,7 @@ def test_a_removed_block_leaves_no_new_mark() -> None:
 @pytest.mark.parametrize("block", BLOCKS)
 def test_a_stream_in_any_two_pieces_shows_the_answer_alone(block: str) -> None:
     for text in (f"{block} Karl Gross", f"Karl Gross {block} the miller"):
-        wanted = parts_of(text).answer
+        wanted = parts_of(text).answer.strip()
         for cut in range(len(text) + 1):
             assert streamed(text, [cut], whole=True) == wanted
             if (said := streamed(text, [cut], whole=False)) is None:
@@ -169,14 +169,14 @@ def test_a_stream_in_any_two_pieces_shows_the_answer_alone(block: str) -> None:
 
 def test_text_without_marks_is_shown_as_it_comes() -> None:
     reply = Shown()
-    assert [reply.add(p) for p in ("Karl ", "Gross <", "b> is", " it")] == ["Karl ", "Gross ", "<b> is", " it"]
+    assert [reply.take(p) for p in ("Karl ", "Gross <", "b> is", " it")] == ["Karl", " Gross", " <b> is", " it"]
     assert reply.rest() == ""
 
 
 def test_a_stream_that_closes_what_it_never_opened_retracts_what_it_has_shown() -> None:
     reply = Shown()
-    assert reply.add("Let me see. ") == "Let me see. "
-    assert reply.add("</think> Karl Gross") == ""
+    assert reply.take("Let me see. ") == "Let me see."
+    assert reply.take("</think> Karl Gross") == ""
     assert (reply.rest(), reply.retracted) == ("", True)
 
 
@@ -184,7 +184,7 @@ def test_a_stream_that_closes_what_it_never_opened_retracts_what_it_has_shown() 
     "reply", ["hm</think>X", "hm <think>a</think></think> X", "  </think>X", "hm<|channel|>final<|message|>X"]
 )
 def test_a_mark_in_the_same_piece_retracts_nothing(reply: str) -> None:
-    assert streamed(reply, [], whole=False) == parts_of(reply).answer
+    assert streamed(reply, [], whole=False) == parts_of(reply).answer.strip()
 
 
 def test_a_hundred_thousand_fuzzed_replies_show_no_mark() -> None:
@@ -194,9 +194,9 @@ def test_a_hundred_thousand_fuzzed_replies_show_no_mark() -> None:
         parts = parts_of(text)
         assert not TAG.search(parts.answer), (text, parts)
         cuts = sorted(chance.randint(0, len(text)) for _ in range(chance.randint(0, 4)))
-        assert streamed(text, cuts, whole=True) == parts.answer
+        assert streamed(text, cuts, whole=True) == parts.answer.strip()
         said = streamed(text, cuts, whole=False)
-        assert parts.reasoning_chars if said is None else said.lstrip() == parts.answer.lstrip(), text
+        assert parts.reasoning_chars if said is None else said == parts.answer.strip(), text
 
 
 @pytest.mark.parametrize(
@@ -209,5 +209,5 @@ def test_hostile_replies_take_linear_time(text: str) -> None:
     parts_of(text)
     reply = Shown()
     for i in range(0, len(text), 4):
-        reply.add(text[i : i + 4])
+        reply.take(text[i : i + 4])
     assert time.process_time() - began < 4
