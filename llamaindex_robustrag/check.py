@@ -30,7 +30,7 @@ from llamaindex_robustrag.tools import RobustQueryEngineTool
 from robustrag_integrations.audit.canaries import Canaries, CheckedRun
 from robustrag_integrations.audit.prompts import SHORTEST, Audit
 from robustrag_integrations.errors import UndefendedError
-from robustrag_integrations.grouping.metadata import is_origin_field
+from robustrag_integrations.grouping.origins import is_origin_field
 
 _SOURCE = "https://canary.example"
 _CHECKING = threading.Lock()

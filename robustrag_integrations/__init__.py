@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from robustrag_integrations.defenses.vanilla.defense import VanillaRAG
     from robustrag_integrations.defenses.voting.defense import MajorityVoting
     from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
-    from robustrag_integrations.grouping.newest import Newest
     from robustrag_integrations.grouping.passages import Passage, PassageGroup, isolate
+    from robustrag_integrations.grouping.trust import Newest
     from robustrag_integrations.grouping.votes import VoteRules
     from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
     from robustrag_integrations.models.base import Response
@@ -90,7 +90,7 @@ _HOMES = {
     "models.callable": ("CallableModel",),
     "models.local.model": ("LocalModel",),
     "models.server.model": ("OpenAIModel",),
-    "grouping.newest": ("Newest",),
+    "grouping.trust": ("Newest",),
     "grouping.passages": ("Passage", "PassageGroup", "isolate"),
     "grouping.votes": ("VoteRules",),
     "prompts": ("PromptSet", "PromptTemplate", "prompts_for"),

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from robustrag_integrations._util.checks import check_at_least, is_whole_number
 from robustrag_integrations._util.display import printable, table
@@ -25,10 +25,14 @@ from robustrag_integrations.answers.links import without_links
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, tokens_in_words
 from robustrag_integrations.prompts import ABSTENTION
 
+if TYPE_CHECKING:
+    from robustrag_integrations.grouping.passages import Passage
+
 GroupStatus = Literal["supports", "variant", "differs", "unsure", "abstained", "failed", "copy", "not_asked"]
 STATUSES: tuple[GroupStatus, ...] = get_args(GroupStatus)
 
 SCHEMA = "robustrag/answer/1"
+ASK_SCHEMA = "robustrag/ask/1"
 ANSWERING: tuple[GroupStatus, ...] = ("supports", "variant", "differs", "unsure")  # statuses of groups that answer
 _MOST_SHOWN = 10  # dissenting answers in `explain()`
 _MOST_TOLD = 5  # answers in the text that tells of a disagreement
@@ -462,14 +466,22 @@ class RobustAnswer(_Record):
             f"Answer:   {printable(self.text, 400)}",
             f"Radius:   {self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)}"
             f"{retold_in_words(self.evidence.get('retold'))})",
-            *_tier_lines(self),
-            f"Defence:  {self.defense}, {count_of(len(self.groups), 'group')}, "
-            f"{count_of(self.model_calls, 'model call')}",
-            *_spending_lines(self.spending),
-            *_determinism_lines(self.determinism),
         ]
-        if shown := _evidence_line(self.evidence):
-            lines.append(shown)
+        if sizes := self.tier_sizes:
+            radii = self.radius_by_tier
+            said = f"how many of each can be replaced is not given for {self.defense}"
+            if radii is not None:
+                said = f"can be replaced, all others untouched: {tiers_in_words(radii, sizes)}"
+            lines.append(f"Tiers:    {said}")
+        counted = f"{count_of(len(self.groups), 'group')}, {count_of(self.model_calls, 'model call')}"
+        lines.append(f"Defence:  {self.defense}, {counted}")
+        if self.spending.told != UNTOLD and self.spending.calls:
+            lines.append(f"Tokens:   {tokens_in_words(self.spending)}")
+        lines.append(f"Model:    {printable(repeats_in_words(self.determinism.model, self.determinism.why), 400)}")
+        if self.determinism.scope != "every_run":
+            lines.append(f"Holds:    {printable(self.determinism.promise, 600)}")
+        if "counts" in self.evidence:
+            lines.append(f"Counts:   {_counts_in_words(self.evidence)}")
         unit = "vote" if self.radius_unit == "votes" else "group"
         lines += [f"Claim:    {claim.in_words(unit)}" for claim in self.claims]
         left_out = self.evidence.get("left_out") or ()
@@ -504,35 +516,40 @@ def as_answer(report: object) -> RobustAnswer:
     raise ValueError(f"not a RobustAnswer and not a report of one, got {type(report).__name__}")
 
 
-def _tier_lines(answer: RobustAnswer) -> list[str]:
-    """Return the line on tiers, if groups have some."""
-    sizes, radii = answer.tier_sizes, answer.radius_by_tier
-    if not sizes:
-        return []
-    if radii is None:
-        return [f"Tiers:    how many of each can be replaced is not given for {answer.defense}"]
-    return [f"Tiers:    can be replaced, all others untouched: {tiers_in_words(radii, sizes)}"]
+def ask_report(
+    model: str, answer: RobustAnswer, passages: Sequence[Passage], skipped: Sequence[Mapping[str, str]] = ()
+) -> dict[str, Any]:
+    """The report of one question in JSON's types, as `robustrag ask --json` prints it and the playground saves it.
+
+    Args:
+        model: its description.
+        answer: the answer.
+        passages: all that it was made from, best first.
+        skipped: files that could not be read: `path` and `reason`.
+    """
+    return {
+        "schema": ASK_SCHEMA,
+        "model": model,
+        "answer": answer.to_dict(),
+        "passages": [{"id": p.id, "source": p.source, "text": p.text} for p in passages],
+        "skipped": list(skipped),
+    }
 
 
 def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
-    notes = []
-    if group.status == "differs" and group.margin is not None:
-        notes.append(loss_in_words(group.margin, unit))
-    if group.error:
-        notes.append(group.error)
-    if group.note:
-        notes.append(group.note)
-    if group.copy_of is not None:
-        notes.append(f"copy of group {group.copy_of + 1}")
-    if group.votes != 1:
-        notes.append(count_of(group.votes, "vote"))
-    if group.tier is not None:
-        notes.append(printable(group.tier, 60))
-    if group.dated is not None:
-        notes.append(group.dated)
-    if group.truncated:
-        notes.append("passages cut to fit")
-    return str(group.index + 1), _names(group), group.status.replace("_", " "), group.response or "", "; ".join(notes)
+    lost = group.status == "differs" and group.margin is not None
+    notes = (
+        loss_in_words(group.margin or 0, unit) if lost else None,
+        group.error,
+        group.note,
+        None if group.copy_of is None else f"copy of group {group.copy_of + 1}",
+        None if group.votes == 1 else count_of(group.votes, "vote"),
+        None if group.tier is None else printable(group.tier, 60),
+        group.dated,
+        "passages cut to fit" if group.truncated else None,
+    )
+    status, said = group.status.replace("_", " "), "; ".join(filter(None, notes))
+    return str(group.index + 1), _names(group), status, group.response or "", said
 
 
 def _dissent(found: Dissent) -> str:
@@ -563,22 +580,8 @@ def _names(of: GroupReport | Citation) -> str:
     return printable(", ".join(of.origins or of.passage_ids), 60)
 
 
-def _spending_lines(spending: Spending) -> list[str]:
-    """Return the lines on tokens, if a call reported any."""
-    return [f"Tokens:   {tokens_in_words(spending)}"] if spending.told != UNTOLD and spending.calls else []
-
-
-def _determinism_lines(found: Determinism) -> list[str]:
-    """Say whether the model is deterministic, and what is left of the radius where it may not be."""
-    lines = [f"Model:    {printable(repeats_in_words(found.model, found.why), 400)}"]
-    return lines if found.scope == "every_run" else [*lines, f"Holds:    {printable(found.promise, 600)}"]
-
-
-def _evidence_line(evidence: Mapping[str, Any]) -> str | None:
-    if "counts" not in evidence:
-        return None
+def _counts_in_words(evidence: Mapping[str, Any]) -> str:
     ranked = sorted(evidence["counts"].items(), key=lambda item: (-item[1], item[0]))[:8]
     listed = ", ".join(f"{printable(name, 30)} {count}" for name, count in ranked)
     why = f": {evidence['rule']}" if "rule" in evidence else ""
-    need = f" (kept from {evidence['threshold']} on{why})" if "threshold" in evidence else ""
-    return f"Counts:   {listed}{need}"
+    return listed + (f" (kept from {evidence['threshold']} on{why})" if "threshold" in evidence else "")

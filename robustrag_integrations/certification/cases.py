@@ -13,12 +13,12 @@ from itertools import combinations
 from typing import Literal, get_args
 
 from robustrag_integrations._util.checks import is_whole_number
-from robustrag_integrations.grouping.keys import Keys
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
     PASSAGE,
     SITE,
     GroupBy,
+    Keys,
     Passage,
     PassageGroup,
     as_passages,

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.ask_report import ask_report
+from robustrag_integrations.answers.answer import RobustAnswer, ask_report
 from robustrag_integrations.cli.arguments import some_text
 from robustrag_integrations.cli.defending import (
     Documents,

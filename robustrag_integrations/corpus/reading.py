@@ -23,7 +23,7 @@ from robustrag_integrations.corpus.documents import CorpusError, Document, Skipp
 from robustrag_integrations.corpus.files import SUFFIXES, SourceFile, find_files
 from robustrag_integrations.corpus.markup import without_hidden, without_invisible
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
-from robustrag_integrations.grouping.metadata import names_in
+from robustrag_integrations.grouping.origins import names_in
 
 LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together
 LARGEST_FILE = 64 * 1024 * 1024  # bytes

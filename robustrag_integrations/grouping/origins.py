@@ -1,19 +1,41 @@
-"""Origins by name, in the form that is compared: an address, a file, or any other label.
+"""Origins: whose text a passage is, read off its metadata, in the form in which spellings of one name are equal.
+
+`names_in` finds the entries that name an origin, `origin_named` brings a name into the form that is compared, `site_of`
+cuts an address to its registrable domain. All of them are functions of one passage's metadata alone.
 
 Spellings that lead to the same page or file are one name. What a server or a file system may tell apart (the query, the
 path's letter case) stays apart: joining it would let the author of one page join the group of another.
+
+The owner of a page is read off its host, so the host is read as every URL library reads it, or not at all. It is cut
+off before anything is decoded ("the authority component is terminated by the next slash, question mark or number sign
+character", RFC 3986, 3.2), and nothing that is decoded later, from percent signs, full-width letters or by IDNA, may
+yield a delimiter. What libraries refuse, or read in different ways, has no host: a backslash, a second "@", control
+characters, labels that are no names.
+
+Left out of an address: the scheme, user and password, a leading "www.", the ports 80 and 443, the fragment, tracking
+parameters, session ids, signatures of storage (they differ each time somebody is let in), empty and dotted path
+segments, the page of a document (`a.pdf:3`). Kept: every other part of the query, which may choose the page.
 """
 
 from __future__ import annotations
 
+import ipaddress
+import json
 import re
+import socket
 import unicodedata
-from dataclasses import dataclass, field
-from typing import Literal, get_args
-from urllib.parse import unquote
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from numbers import Number
+from pathlib import PurePath
+from typing import Any, Literal, get_args
+from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes, urlencode
 
 from robustrag_integrations._util.normalise import few_marks
-from robustrag_integrations.grouping.addresses import address_of, resolved, without_page
+from robustrag_integrations.errors import INTERRUPTS
 
 _WEB = re.compile(r"(?:https?|wss?|ftps?):(?=[/\\]*[^/\\])", re.IGNORECASE)
 _FILE = re.compile(r"file:(?://(?:localhost(?=/))?|(?=/|[a-z]:[/\\]))", re.IGNORECASE)  # file:///a, file:/a
@@ -26,6 +48,53 @@ _LONGEST_BARE = 300
 _PLACE_IN_FILE = re.compile(r"#[A-Za-z_]+=[^/#]*$")
 _BEFORE_ADDRESSES = "".join(map(chr, range(33)))  # control characters and spaces, which URL libraries pass over
 _DRIVE = re.compile(r"[A-Za-z]:(?:/|$)")
+_AUTHORITY = re.compile(r"(?:[!-?A-Z^-~]*@)?(\[[0-9A-Fa-f:.]+\]|[^@:\[\]\\]+)(?::([0-9]{0,9}))?")  # user@host:port
+_HOST = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
+_LONGEST_HOST = 253  # characters of a domain
+_PAGE = re.compile(r"(\.[A-Za-z][A-Za-z0-9]{0,4}):[0-9]{0,6}$")  # a.pdf:3
+_SESSION = re.compile(r";jsessionid=[^/]*", re.IGNORECASE)
+_UNESCAPED = "!$&'()*+,;=:@-._~"  # what a path segment holds without being escaped
+# fmt: off
+_TRACKING = frozenset((
+    "__hsfp", "__hssc", "__hstc", "__s", "__twitter_impression", "_ga", "_gl", "_hsenc", "_hsmi", "_openstat",
+    "aspsessionid", "cvid", "cx_click", "dclid", "dm_i", "ef_id", "epik", "fb_action_ids", "fb_action_types",
+    "fb_ref", "fb_source", "fbclid", "gad_campaignid", "gad_source", "gbraid", "gclid", "gclsrc", "ghost_ref",
+    "hsctatracking", "igsh", "igshid", "irclickid", "jsessionid", "li_fat_id", "mc_cid", "mc_eid", "mkt_tok",
+    "ml_subscriber", "ml_subscriber_hash", "msclkid", "ns_campaign", "ns_mchannel", "ns_source", "oft_id",
+    "oly_anon_id", "oly_enc_id", "phpsessid", "rb_clickid", "ref_src", "ref_url", "s_cid", "s_kwcid", "scid",
+    "sessionid", "spm", "srsltid", "sscid", "tblci", "trk", "trkinfo", "ttclid", "twclid", "vero_conv", "vero_id",
+    "wbraid", "wickedid", "wt.mc_id", "wt_mc", "yclid", "ysclid", "zanpid",
+))
+# fmt: on
+_TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "piwik_", "matomo_", "hsa_", "itm_", "stm_")
+
+
+# Parameters of a signed address, which is one if it has all of the first ones; "x-amz-" stands for all that begin so.
+_SIGNATURES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
+    (frozenset(needed.split()), frozenset(f"{needed} {others}".split()))
+    for needed, others in (
+        ("x-amz-signature", "x-amz-"),
+        ("x-goog-signature", "x-goog-"),
+        ("awsaccesskeyid signature", "expires x-amz-security-token"),
+        ("googleaccessid signature", "expires"),
+        ("ossaccesskeyid signature", "expires security-token"),
+        ("key-pair-id signature", "expires policy"),
+        ("sig sv se", "st sp sr spr sip ske skoid sktid skt sks skv"),
+    )
+)
+# What the loaders, readers and stores of LangChain and LlamaIndex write: the file, then the address, then ids. `source`
+# is first: loaders write it last, over whatever the properties of a PDF or the fields of a row are called.
+_NAME_FIELDS = (
+    "source", "file_path", "url", "link", "source_url", "uri", "source_uri", "href", "permalink", "web_url", "html_url",
+    "page_url", "document_url", "document_uri", "path", "source_path", "metadata_storage_path", "file_name",
+    "source_file", "doc_name", "document_name",
+)  # fmt: skip
+_ID_FIELDS = ("file_id", "document_id", "ref_doc_id", "doc_id")
+FIELDS = (*_NAME_FIELDS, *_ID_FIELDS)
+_FILE_FIELDS = frozenset({"file_path", "path", "source_path", "file_name", "source_file", "doc_name", "document_name"})
+_JSON = ("metadata", "nodecontent")  # how names of entries end that hold JSON
+_LONGEST_JSON = 1_000_000  # characters
+_MOST_LEVELS = 50
 
 NO_HOST = "an address without a valid host"  # the one name of all of these: whoever makes them up has one vote
 
@@ -66,6 +135,96 @@ class Origin:
             long, short = short, long
         same = self.given == other.given or long == short or long.endswith(f"/{short}")
         return same or long.isdecimal() or short.isdecimal()
+
+
+Named = tuple[str, Origin]
+"""An entry, as metadata spells it, and the origin that it names."""
+
+
+def names_in(metadata: Mapping[str, Any], first: str = "source") -> list[Named]:
+    """Return the entries that name an origin, in the order of `FIELDS`: the first one counts.
+
+    Outer entries come before those of mappings within (`location.s3Location.uri`, `_source`), of which some stores
+    write one as JSON (`metadata`); where an outer entry names something, those within are not looked at. An id counts
+    only where nothing else does, and alone.
+
+    Args:
+        metadata: of a passage.
+        first: the entry that comes before all others.
+    """
+    if type(metadata) is dict and not metadata:
+        return []
+    fields = (first, *(name for name in _NAME_FIELDS if name != first))
+    if outer := list(entries_in(metadata, fields)):
+        return outer
+    within = list(_levels(metadata))
+    if found := [named for level in within[1:] for named in entries_in(level, fields)]:
+        return found
+    ids = (named for level in within for named in entries_in(level, _ID_FIELDS))
+    return [(key, replace(origin, kind=ID)) for key, origin in ids][:1]
+
+
+def entries_in(metadata: Mapping[str, Any], fields: Sequence[str]) -> Iterator[Named]:
+    """Yield the entries of these names that name something: a text, a number or a path.
+
+    Entries are found in other spellings too ("URL", "fileName", "file path"), after the exact ones.
+    """
+    ranks = _ranks(tuple(fields))
+    keys = [(rank, key != fields[rank], key) for key in metadata if (rank := ranks.get(_plain(key))) is not None]
+    for rank, _, key in sorted(keys, key=lambda found: found[:2]):
+        named = label(metadata[key])
+        if named is not None and (origin := origin_named(named, is_file=fields[rank] in _FILE_FIELDS)) is not None:
+            yield key, origin
+
+
+@cache
+def _ranks(fields: tuple[str, ...]) -> dict[str | None, int]:
+    return {_plain(field): rank for rank, field in enumerate(fields)}
+
+
+def _levels(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """The metadata and the mappings within it, outer ones first."""
+    levels = [metadata]
+    for level in levels:
+        yield level
+        within = (_parsed(key, level[key]) for key in level)
+        levels += [value for value in within if isinstance(value, Mapping)][: _MOST_LEVELS - len(levels)]
+
+
+def _parsed(key: object, value: object) -> object:
+    if not (isinstance(value, str) and (_plain(key) or "").endswith(_JSON) and len(value) <= _LONGEST_JSON):
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+
+
+def is_origin_field(key: str) -> bool:
+    """True if an entry of this name, in any spelling, may name an origin."""
+    return _plain(key) in _PLAIN_FIELDS
+
+
+def _plain(key: object) -> str | None:
+    return key.lower().replace("_", "").replace("-", "").replace(" ", "") if isinstance(key, str) else None
+
+
+_PLAIN_FIELDS = frozenset(map(_plain, FIELDS))
+
+
+def label(value: object) -> str | None:
+    """The name that a value is: a text, a number or a path as str. None for anything else, for NaN and for nothing."""
+    if value is None:
+        return None
+    try:
+        if isinstance(value, str):
+            return str.__str__(value) or None
+        named = isinstance(value, (Number, PurePath)) and not isinstance(value, bool) and bool(value == value)
+        return str(value) if named else None
+    except INTERRUPTS:
+        raise
+    except BaseException:  # a number that cannot be compared or written out
+        return None
 
 
 def origin_named(text: str, *, is_file: bool = False) -> Origin | None:
@@ -110,3 +269,119 @@ def _file_name(text: str) -> str:
     rooted = "/" if path.startswith("/") else ""
     name = rooted + "/".join(resolved(path.split("/"), rooted=bool(rooted) or windows))
     return name.lower() if windows else name  # Windows does not tell cases apart
+
+
+def address_of(text: str) -> tuple[str, str] | None:
+    """Return an address without its scheme as `host[:port]/path[?query]`, and its host; None without a valid host."""
+    text = re.sub(r"[\t\r\n]", "", text).partition("#")[0]  # as browsers and urllib read it
+    where, _, query = text.partition("?")
+    authority, _, path = where.partition("/")
+    match = _AUTHORITY.fullmatch(authority)
+    host, port = (host_name(match[1]), int(match[2] or 0)) if match else (None, 0)
+    if host is None or port >= 1 << 16:
+        return None
+    segments = _SESSION.sub("", without_page(path).replace("\\", "/")).split("/")
+    page = "/".join(resolved((quote(unquote_to_bytes(part), safe=_UNESCAPED) for part in segments), rooted=True))
+    pairs = parse_qsl(query, keep_blank_values=True)
+    signed = _signatures_in({name.lower() for name, _ in pairs})
+    kept = sorted(pair for pair in pairs if not (_tracks(pair[0]) or pair[0].lower() in signed))
+    name = host + (f":{port}" if port not in (0, 80, 443) else "")
+    return name + (f"/{page}" if page else "") + (f"?{urlencode(kept)}" if kept else ""), host
+
+
+def host_name(host: str) -> str | None:
+    """Return a host in lower case and ASCII (IDNA), without a leading "www." and a final dot; None if it is no host.
+
+    "ß" is not "ss": these are two domains. Numbers are the IPv4 address that systems read them as: 127.1, 0x7f000001.
+    """
+    if host.startswith("["):
+        try:
+            address = ipaddress.IPv6Address(host[1:-1])
+        except ValueError:
+            return None
+        return f"[{address.compressed}]" if address.ipv4_mapped is None else str(address.ipv4_mapped)
+    if len(host) > 12 * _LONGEST_HOST:  # a letter may be escaped as twelve characters
+        return None
+    host = unquote(host).lower()
+    if not host.isascii() or "xn--" in host:
+        import idna
+
+        try:
+            host = idna.encode(host, uts46=True).decode()
+        except UnicodeError:
+            return None
+    host = host.removesuffix(".")
+    if len(host) > _LONGEST_HOST or not _HOST.fullmatch(host):
+        return None
+    with suppress(OSError):
+        return str(ipaddress.IPv4Address(socket.inet_aton(host)))
+    return host[4:] if host.startswith("www.") and host.count(".") > 1 else host
+
+
+def without_page(path: str) -> str:
+    """Return a path without the page number that some stores write behind the file's ending."""
+    return _PAGE.sub(r"\1", path)
+
+
+def resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:
+    """Return path segments without empty ones, "." and "..": a path that leads to the same place."""
+    found: list[str] = []
+    for segment in segments:
+        if segment == ".." and found and found[-1] != "..":
+            found.pop()
+        elif segment not in ("", ".") and not (segment == ".." and rooted):
+            found.append(segment)
+    return found
+
+
+def _signatures_in(names: set[str]) -> set[str]:
+    """Return those of these parameters that only say who was let in, and until when."""
+    found: set[str] = set()
+    for needed, others in _SIGNATURES:
+        if needed <= names:
+            found |= {name for name in names if name in others or f"{'-'.join(name.split('-')[:2])}-" in others}
+    return found
+
+
+def _tracks(name: str) -> bool:
+    folded = name.lower()
+    return folded in _TRACKING or folded.startswith(_TRACKING_PREFIXES)
+
+
+def site_of(origin: Origin) -> str:
+    """Return the registrable domain of an address (`news.x.co.uk/a` is of `x.co.uk`); anything else is its own site.
+
+    Hosts under which anybody can have a name (`github.io`) are one site, since those names cost nothing. So are those
+    under a domain of which the list has no ending: the last two names are taken, as the list's own rules say. The
+    site of an IPv6 address is its network of 64 bits, since whoever has one of its addresses has all.
+
+    Raises:
+        ImportError: tldextract is not installed.
+    """
+    extract, host = site_extractor(), origin.host
+    if not host:
+        return origin.name
+    if host.startswith("["):
+        return str(ipaddress.IPv6Network((host.strip("[]"), 64), strict=False))
+    found = extract(host)
+    if found.suffix:
+        return f"{found.domain}.{found.suffix}" if found.domain else host
+    labels = host.split(".")
+    return host if labels[-1].isdigit() else ".".join(labels[-2:])
+
+
+@cache
+def site_extractor() -> Any:
+    """Return tldextract with the list that it ships; nothing is downloaded and nothing is written.
+
+    Raises:
+        ImportError: tldextract is not installed; the message names the extra.
+    """
+    try:
+        library = import_module("tldextract")
+    except ImportError as error:
+        raise ImportError(
+            "group_by='site' needs tldextract: pip install 'robustrag-integrations[site]'; or leave group_by out, "
+            "which is by origin"
+        ) from error
+    return library.TLDExtract(suffix_list_urls=(), cache_dir=None)

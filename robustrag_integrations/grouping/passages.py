@@ -6,7 +6,7 @@ import unicodedata
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -15,10 +15,16 @@ from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.display import printable, without_selectors
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.copies import sketch_of
-from robustrag_integrations.grouping.keys import Keys, keys_of, label
-from robustrag_integrations.grouping.metadata import Named, entries_in, names_in
-from robustrag_integrations.grouping.origins import ID, Origin
-from robustrag_integrations.grouping.sites import site_extractor, site_of
+from robustrag_integrations.grouping.origins import (
+    ID,
+    Named,
+    Origin,
+    entries_in,
+    label,
+    names_in,
+    site_extractor,
+    site_of,
+)
 
 if TYPE_CHECKING:
     from robustrag_integrations.grouping.copies import Sketch
@@ -240,84 +246,22 @@ def isolate(
     """
     items = as_passages(passages)
     by = grouping_of(group_size, by)
-    if by == PASSAGE:
-        runs = [items[i : i + group_size] for i in range(0, len(items), group_size)]
-        return tuple(
-            PassageGroup(
-                index,
-                run,
-                ranks=tuple(range(index * group_size, index * group_size + len(run))),
-                key=_origin_name(run),
-            )
-            for index, run in enumerate(runs)
-        )
     keys = passage_keys(items, by)
     members: dict[int, list[int]] = {}
     for rank, place in enumerate(keys.places):
-        members.setdefault(place, []).append(rank)
-    return tuple(_keyed_group(index, items, ranks, keys) for index, ranks in enumerate(members.values()))
+        members.setdefault(rank // group_size if by == PASSAGE else place, []).append(rank)
+    groups = []
+    for index, ranks in enumerate(members.values()):
+        within = tuple(items[rank] for rank in ranks)
+        reasons = tuple(reason for rank in ranks if (reason := keys.missing[rank]))
+        key = _common_origin(within) if by == PASSAGE else keys.keys[ranks[0]]
+        groups.append(PassageGroup(index, within, reasons, ranks=tuple(ranks), key=key))
+    return tuple(groups)
 
 
-def _origin_name(passages: Sequence[Passage]) -> str | None:
-    """The origin that all of these have in common."""
+def _common_origin(passages: Sequence[Passage]) -> str | None:
     names = {origin.name if (origin := readable_origin(p)) else None for p in passages}
     return names.pop() if len(names) == 1 else None
-
-
-def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
-    """Assign the passages to groups; a passage's key depends on that passage alone, and on whether any has an origin.
-
-    Raises:
-        ValueError: `by` names an entry that no passage has had in this process; the message names those that there are.
-    """
-    if by == PASSAGE:
-        return Keys(tuple(range(len(passages))), (None,) * len(passages), (None,) * len(passages))
-    keys = keys_of(passages, _key_of(by, any(map(is_named, passages)) if by in (ORIGIN, SITE) else False))
-    if by in (ORIGIN, SITE):
-        return keys if None in keys.missing else Keys(tuple(range(len(passages))), keys.keys, keys.missing)
-    if isinstance(by, str):
-        if None in keys.missing:
-            _entries_met.add(by)
-        elif passages and by not in _entries_met:
-            raise ValueError(
-                f"group_by={by!r}: no passage has an entry of that name; there are {_entries_of(passages)}"
-            )
-    return keys
-
-
-def _key_of(by: GroupBy, named: bool) -> Callable[[Passage], Hashable]:
-    """Return the key of a passage by origin, site, entry or function; `named`: an id alone is no origin."""
-    if callable(by):
-        return by
-    if by not in (ORIGIN, SITE):
-        return lambda passage: found.name if (found := passage.named(by)) else None
-    site = site_of if by == SITE else None
-    if site:
-        site_extractor()  # an error here, and not per passage
-
-    def key(passage: Passage) -> str | None:
-        origin = passage.origin
-        if origin is None or (named and origin.kind == ID):
-            return None
-        return site(origin) if site else origin.name
-
-    return key
-
-
-def _entries_of(passages: Sequence[Passage]) -> str:
-    """Name the entries of these passages' metadata."""
-    names: dict[str, None] = {}
-    for passage in passages:
-        with suppress(Exception):  # metadata that fails when it is read
-            names |= dict.fromkeys(key for key in passage._with_source if isinstance(key, str) and key[:1] != "_")
-    shown = ", ".join(repr(printable(name, 40)) for name in list(names)[:_ENTRIES_NAMED])
-    return shown + (", ..." if len(names) > _ENTRIES_NAMED else "") or "none"
-
-
-def _keyed_group(index: int, items: Sequence[Passage], ranks: Sequence[int], keys: Keys) -> PassageGroup:
-    reasons = tuple(filter(None, map(keys.missing.__getitem__, ranks)))
-    passages = tuple(map(items.__getitem__, ranks))
-    return PassageGroup(index, passages, reasons, ranks=tuple(ranks), key=keys.keys[ranks[0]])
 
 
 def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
@@ -348,3 +292,107 @@ def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
     if by == SITE:
         site_extractor()
     return by
+
+
+@dataclass(frozen=True)
+class Keys:
+    """The assignment of passages to groups.
+
+    Attributes:
+        places: per passage the number of its group, by first appearance. All without a key share one group.
+        keys: per passage its key, None without one.
+        missing: per passage why it has no key (`None`, or the name of an exception), or None if it has one.
+    """
+
+    places: tuple[int, ...]
+    keys: tuple[Hashable, ...]
+    missing: tuple[str | None, ...]
+
+
+def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
+    """Assign the passages to groups; a passage's key depends on that passage alone, and on whether any has an origin.
+
+    Metadata is untrusted: a passage whose key cannot be made or used has none, and raises no error.
+
+    Raises:
+        ValueError: `by` names an entry that no passage has had in this process; the message names those that there are.
+    """
+    ranks = tuple(range(len(passages)))
+    if by == PASSAGE:
+        return Keys(ranks, (None,) * len(ranks), (None,) * len(ranks))
+    key = _key_of(by, any(map(is_named, passages)) if by in (ORIGIN, SITE) else False)
+    known: dict[Hashable, int] = {}
+    places, keys, missing = [], [], []
+    for passage in passages:
+        reason = None
+        try:
+            found = usable(key(passage))
+            place = known.setdefault(found, len(known))
+        except INTERRUPTS:
+            raise
+        except BaseException as error:
+            found, reason = None, type(error).__name__
+            place = known.setdefault(None, len(known))
+        places.append(place)
+        keys.append(found)
+        missing.append("None" if found is None and reason is None else reason)
+    if None not in missing and by in (ORIGIN, SITE):
+        places = list(ranks)
+    elif isinstance(by, str) and by not in (ORIGIN, SITE):
+        if None in missing:
+            _entries_met.add(by)
+        elif passages and by not in _entries_met:
+            raise ValueError(
+                f"group_by={by!r}: no passage has an entry of that name; there are {_entries_of(passages)}"
+            )
+    return Keys(tuple(places), tuple(keys), tuple(missing))
+
+
+def _key_of(by: GroupBy, named: bool) -> Callable[[Passage], object]:
+    """Return the key of a passage by origin, site, entry or function; `named`: an id alone is no origin."""
+    if callable(by):
+        return by
+    if by not in (ORIGIN, SITE):
+        return lambda passage: found.name if (found := passage.named(by)) else None
+
+    def key(passage: Passage) -> str | None:
+        origin = passage.origin
+        if origin is None or (named and origin.kind == ID):
+            return None
+        return site_of(origin) if by == SITE else origin.name
+
+    return key
+
+
+def usable(key: object) -> Hashable:
+    """The key with None in place of whatever is not equal to itself (NaN, NaT), in tuples and frozen sets as well.
+
+    Raises:
+        Exception: the key cannot be hashed or compared.
+    """
+    if key is None or type(key) is str:
+        return key
+    if isinstance(key, tuple):
+        return tuple(map(usable, key))
+    if isinstance(key, frozenset):
+        return frozenset(map(usable, key))
+    kind = type(key)
+    compared = getattr(kind, "model_fields", None)  # of pydantic's
+    if is_dataclass(kind):
+        compared = [f.name for f in fields(kind) if f.compare] if kind.__dataclass_params__.eq else None  # type: ignore[attr-defined]
+    if isinstance(compared, (list, dict)):
+        hash(key)
+        return kind, *(usable(getattr(key, name)) for name in compared)
+    if hash(key) != hash(key):
+        raise TypeError("the hash changes")
+    return key if key == key else None
+
+
+def _entries_of(passages: Sequence[Passage]) -> str:
+    """Name the entries of these passages' metadata."""
+    names: dict[str, None] = {}
+    for passage in passages:
+        with suppress(Exception):  # metadata that fails when it is read
+            names |= dict.fromkeys(key for key in passage._with_source if isinstance(key, str) and key[:1] != "_")
+    shown = ", ".join(repr(printable(name, 40)) for name in list(names)[:_ENTRIES_NAMED])
+    return shown + (", ..." if len(names) > _ENTRIES_NAMED else "") or "none"

@@ -13,7 +13,6 @@ from robustrag_integrations._util.settings import Setting, settings_in
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.copies import first_of_same
-from robustrag_integrations.grouping.newest import Newest
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
     SITE,
@@ -25,7 +24,7 @@ from robustrag_integrations.grouping.passages import (
     isolate,
     readable_origin,
 )
-from robustrag_integrations.grouping.trust import OTHER, ByOrigin, TierRule, Tiers
+from robustrag_integrations.grouping.trust import OTHER, ByOrigin, Newest, TierRule, Tiers
 
 Copies = Literal["report", "one_vote"]
 Below = Literal["abstain", "raise"]

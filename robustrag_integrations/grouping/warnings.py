@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import islice
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.grouping.copies import first_of_same, near_copies
-from robustrag_integrations.grouping.keys import label
-from robustrag_integrations.grouping.metadata import FIELDS
-from robustrag_integrations.grouping.origins import ID, NO_HOST, Origin
+from robustrag_integrations.grouping.origins import FIELDS, ID, NO_HOST, label
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
     PASSAGE,
@@ -45,34 +43,45 @@ def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> lis
             f"groups of {most} adjacent passages: the radius is about replacing what is in a group; a passage put in "
             "shifts which passages share one, and one such passage may change the answer. certify() counts that"
         )
+    origins = [(g.index, p, o) for g in groups for p in g.passages if (o := readable_origin(p)) is not None]
     if by in (ORIGIN, SITE):
-        found += _contradiction_warnings(groups)
+        found += _contradiction_warnings([passage for _, passage, _ in origins])
     if by == ORIGIN:
-        origins = [(g.index, origin) for g in groups for p in g.passages if (origin := readable_origin(p)) is not None]
-        found += [*_query_warnings(origins), *_document_warnings(origins)]
+        pages: dict[str, dict[int, None]] = {}
+        for group, _, origin in origins:
+            if origin.host:
+                pages.setdefault(origin.page, {})[group] = None
+        found += [
+            f"groups {_listed(list(those))} are the page {printable(page, 60)} with other queries, and have a vote "
+            "each: who writes a page may choose what stands behind its '?'; group_by='site' gives a site one vote"
+            for page, those in pages.items()
+            if len(those) > 1
+        ][:_NAMED]
+        if len(ids := {origin.name for _, _, origin in origins if origin.kind == ID}) > 1:
+            found.append(
+                f"{len(ids)} groups are told apart by document ids alone: a file that was loaded as several documents, "
+                "a page each, has several votes; give documents their file_path, source or url"
+            )
     found += _copy_warnings(groups)
-    ids = [p.id for group in groups for p in group.passages]
-    if len(set(ids)) < len(ids):
+    passage_ids = [p.id for group in groups for p in group.passages]
+    if len(set(passage_ids)) < len(passage_ids):
         found.append("some passages have the same id; they were kept apart, but reports cannot tell them apart by id")
     return found
 
 
-def _contradiction_warnings(groups: Sequence[PassageGroup]) -> list[str]:
+def _contradiction_warnings(passages: Sequence[Passage]) -> list[str]:
     """Warn of passages whose entries name different origins."""
     alike: dict[tuple[str, str], list[str]] = {}
-    for passage in (p for group in groups for p in group.passages if readable_origin(p) is not None):
+    for passage in passages:
         for other, another in passage.contradicted[1:]:
             first, counted = passage.contradicted[0]
             given = f"{printable(counted.given, 60)}, {printable(another.given, 60)}"
-            alike.setdefault((first, other), []).append(given)
-    said = []
-    for (first, other), found in islice(alike.items(), _NAMED):
-        one, two = printable(first, 40), printable(other, 40)
-        said.append(
-            f"{count_of(len(found), 'passage')} whose {one!r} and {two!r} name different origins ({found[0]}): "
-            f"{one!r} counts, and has no weight or tier of its own; group_by={two!r} goes by the other"
-        )
-    return said
+            alike.setdefault((printable(first, 40), printable(other, 40)), []).append(given)
+    return [
+        f"{count_of(len(found), 'passage')} whose {one!r} and {two!r} name different origins ({found[0]}): {one!r} "
+        f"counts, and has no weight or tier of its own; group_by={two!r} goes by the other"
+        for (one, two), found in islice(alike.items(), _NAMED)
+    ]
 
 
 def keyless_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
@@ -130,41 +139,19 @@ def _blank_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     ]
 
 
-def _query_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
-    """Warn of groups whose origins are one page but for their queries."""
-    pages = _groups_by(origins, lambda origin: origin.page if origin.host else None)
-    return [
-        f"groups {_listed(found)} are the page {printable(str(page), 60)} with other queries, and have a vote each: "
-        "who writes a page may choose what stands behind its '?'; group_by='site' gives a site one vote"
-        for page, found in pages.items()
-        if len(found) > 1
-    ][:_NAMED]
-
-
-def _document_warnings(origins: Sequence[tuple[int, Origin]]) -> list[str]:
-    """Warn of groups that a framework's document ids alone tell apart."""
-    ids = _groups_by(origins, lambda origin: origin.name if origin.kind == ID else None)
-    if len(ids) < 2:
-        return []
-    return [
-        f"{len(ids)} groups are told apart by document ids alone: a file that was loaded as several documents, a page "
-        "each, has several votes; give documents their file_path, source or url"
-    ]
-
-
 def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
     """Warn of passages in different groups with the same text, or nearly."""
     same, near = _alike(groups)
-    said = [
-        f"groups {_listed(found)} {_SAME} ({_named([groups[i] for i in found])}): several origins, one "
+    found = [
+        f"groups {_listed(those)} {_SAME} ({_named([groups[i] for i in those])}): several origins, one "
         "author? copies='one_vote' counts those that answer alike once"
-        for found in sorted(same)
+        for those in sorted(same)
     ]
-    pairs = ", ".join(f"{i + 1} and {j + 1} ({_named([groups[i], groups[j]])})" for i, j in sorted(near)[:_NAMED])
-    more = f", and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
     if near:
-        said.append(f"groups {pairs}{more} {_NEARLY}: several origins, one author?")
-    return said
+        pairs = ", ".join(f"{i + 1} and {j + 1} ({_named([groups[i], groups[j]])})" for i, j in sorted(near)[:_NAMED])
+        more = f", and {len(near) - _NAMED} more" if len(near) > _NAMED else ""
+        found.append(f"groups {pairs}{more} {_NEARLY}: several origins, one author?")
+    return found
 
 
 def tell_of_copies(warnings: Sequence[str]) -> bool:
@@ -210,15 +197,6 @@ def _alike(groups: Sequence[PassageGroup]) -> tuple[set[tuple[int, ...]], set[tu
         for pair in [(min(one, other), max(one, other))]
     }
     return same, near
-
-
-def _groups_by(origins: Sequence[tuple[int, Origin]], key: Callable[[Origin], str | None]) -> dict[str, list[int]]:
-    """By a key of origins, the groups that have one with it."""
-    found: dict[str, dict[int, None]] = {}
-    for group, origin in origins:
-        if (name := key(origin)) is not None:
-            found.setdefault(name, {})[group] = None
-    return {name: list(groups) for name, groups in found.items()}
 
 
 def _named(groups: Sequence[PassageGroup]) -> str:

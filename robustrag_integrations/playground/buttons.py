@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from robustrag_integrations.answers.answer import STATUSES
-from robustrag_integrations.answers.ask_report import ask_report
+from robustrag_integrations.answers.answer import STATUSES, ask_report
 from robustrag_integrations.attacks import ATTACKS, Attack, planted_texts
 from robustrag_integrations.drawing.answer import answer_parts, groups_legend, groups_strip
 from robustrag_integrations.drawing.certificate import certificate_parts

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 
 from robustrag_integrations import CallableModel, KeywordAggregation, Passage, isolate
-from robustrag_integrations.grouping import sites
+from robustrag_integrations.grouping import origins
+from robustrag_integrations.grouping.passages import is_named
 from robustrag_integrations.grouping.warnings import grouping_warnings
 
 
@@ -119,7 +120,7 @@ def test_an_entry_that_no_passage_has_ever_had_is_an_error_that_names_those_ther
 def suffixes(monkeypatch: pytest.MonkeyPatch) -> None:
     """tldextract, or where it is not installed, something that knows two suffixes."""
     pytest.importorskip("tldextract")
-    sites.site_extractor.cache_clear()
+    origins.site_extractor.cache_clear()
 
 
 @pytest.mark.usefixtures("suffixes")
@@ -162,16 +163,16 @@ def test_addresses_of_one_ipv6_network_are_one_site() -> None:
 def test_sites_come_from_the_list_in_the_package_and_nothing_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[dict[str, Any]] = []
     library = SimpleNamespace(TLDExtract=lambda **given: made.append(given))
-    monkeypatch.setattr(sites, "import_module", lambda name: library)
-    sites.site_extractor.cache_clear()
-    sites.site_extractor()
-    sites.site_extractor.cache_clear()
+    monkeypatch.setattr(origins, "import_module", lambda name: library)
+    origins.site_extractor.cache_clear()
+    origins.site_extractor()
+    origins.site_extractor.cache_clear()
     assert made == [{"suffix_list_urls": (), "cache_dir": None}]
 
 
 def test_without_tldextract_grouping_by_site_is_an_error_that_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tldextract", None)
-    sites.site_extractor.cache_clear()
+    origins.site_extractor.cache_clear()
     with pytest.raises(ImportError, match=r"robustrag-integrations\[site\]"):
         KeywordAggregation(CallableModel(lambda prompt: "x"), group_by="site")
     with pytest.raises(ImportError, match=r"robustrag-integrations\[site\]"):
@@ -218,7 +219,7 @@ def test_no_passage_changes_how_the_others_are_grouped(passages: list[Passage], 
     attacked = [*passages[:place], forged, *passages[place + 1 :]]
     others = [p for i, p in enumerate(passages) if i != place]
     # The one exception, which has a warning of its own: whether anybody names an origin at all.
-    if by == "origin" and all(p.origin is None for p in others):
+    if by == "origin" and not any(map(is_named, others)):
         return
     assert _partition(passages, by, place) == _partition(attacked, by, place)
 

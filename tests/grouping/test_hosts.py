@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from robustrag_integrations import CallableModel, MajorityVoting, Passage, isolate
-from robustrag_integrations.grouping.addresses import host_name
-from robustrag_integrations.grouping.origins import NO_HOST, origin_named
+from robustrag_integrations.grouping.origins import NO_HOST, host_name, origin_named
 
 idna = pytest.importorskip("idna")
 PARSERS: dict[str, Callable[[str], str | None]] = {"urllib": lambda url: urlsplit(url).hostname}

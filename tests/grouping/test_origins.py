@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.grouping.metadata import FIELDS, names_in
-from robustrag_integrations.grouping.origins import origin_named
+from robustrag_integrations.grouping.origins import FIELDS, names_in, origin_named
 from robustrag_integrations.grouping.passages import Passage
 
 ONE = [
