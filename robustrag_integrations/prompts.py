@@ -223,117 +223,92 @@ def _doubled(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
+def _template(instruction: str, body: str) -> PromptTemplate:
+    """Return a template whose fields are those of its body."""
+    return PromptTemplate(instruction, body, tuple(name for _, name in _split(body) if name is not None))
+
+
+_TEXT_AND_QUESTION = "Text:\n{context}\n\nQuestion: {query}\n"
 _SHORT = "Answer the question using only the text below. Reply with the answer alone, in a few words."
 _UNKNOWN = f'If the text does not contain the answer, reply "{ABSTENTION}".'
-
-_TRAVEL = (
-    "The Halden Light was built in 1871 by the engineer Tomas Brevik. It stands on the island of Sorra and is open to "
-    "visitors in summer."
-)
-_MUSIC = (
-    "Ilse Quant composed the opera The Glass Harbour in Lund. It was first performed in 1934, with the tenor Aron Feld "
-    "in the part of the pilot."
-)
-_WEATHER = "Fog forms when air near the ground cools until it can hold no more water."
-_COOKING = "Saffron is the most expensive spice in the world by weight. It comes from the flower of a crocus."
 _UNKNOWN_OPTION = f'If the text does not say which, reply "{NO_INFORMATION}".'
 _SETS = {
     "short_answer": PromptSet(
-        isolated=PromptTemplate(
-            f"{_SHORT} {_UNKNOWN}\n\n", "Text:\n{context}\n\nQuestion: {query}\nAnswer:", ("context", "query")
-        ),
-        no_retrieval=PromptTemplate(
+        isolated=_template(f"{_SHORT} {_UNKNOWN}\n\n", f"{_TEXT_AND_QUESTION}Answer:"),
+        no_retrieval=_template(
             f"Answer the question from what you know. Reply with the answer alone, in a few words. If you do not know "
             f'the answer, reply "{ABSTENTION}".\n\n',
             "Question: {query}\nAnswer:",
-            ("query",),
         ),
-        keyword=PromptTemplate(
+        keyword=_template(
             "Several sources were asked the question below. These are the keywords on which their answers agree. "
             "Answer the question with these keywords, as briefly as possible. Reply with the answer alone.\n\n",
             "Keywords: {keywords}\n\nQuestion: {query}\nAnswer:",
-            ("keywords", "query"),
         ),
-        choice=PromptTemplate(
-            f"Answer the question using only the text below. {CHOICE_REQUEST}\n\n",
-            "Text:\n{context}\n\nQuestion: {query}\nAnswer:",
-            ("context", "query"),
+        choice=_template(
+            f"Answer the question using only the text below. {CHOICE_REQUEST}\n\n", f"{_TEXT_AND_QUESTION}Answer:"
         ),
     ),
     "multiple_choice": PromptSet(
-        isolated=PromptTemplate(
+        isolated=_template(
             "Answer the question using only the text below. Reply with one of the options, word for word. "
             f"{_UNKNOWN_OPTION}\n\n",
-            "Text:\n{context}\n\nQuestion: {query}\nOptions:\n{choices}\nAnswer:",
-            ("context", "query", "choices"),
+            f"{_TEXT_AND_QUESTION}Options:\n{{choices}}\nAnswer:",
         ),
-        no_retrieval=PromptTemplate(
+        no_retrieval=_template(
             "Answer the question from what you know. Reply with one of the options, word for word.\n\n",
             "Question: {query}\nOptions:\n{choices}\nAnswer:",
-            ("query", "choices"),
         ),
     ),
     "long_form": PromptSet(
-        isolated=PromptTemplate(
+        isolated=_template(
             f"Write a detailed answer to the request using only the text below. {_UNKNOWN}\n\n",
             "Text:\n{context}\n\nRequest: {query}\nAnswer:",
-            ("context", "query"),
         ),
-        no_retrieval=PromptTemplate(
-            "Write a detailed answer to the request.\n\n", "Request: {query}\nAnswer:", ("query",)
-        ),
-        keyword=PromptTemplate(
+        no_retrieval=_template("Write a detailed answer to the request.\n\n", "Request: {query}\nAnswer:"),
+        keyword=_template(
             "Write a detailed answer to the request using the phrases below, on which several sources agree.\n\n",
             "Phrases: {keywords}\n\nRequest: {query}\nAnswer:",
-            ("keywords", "query"),
         ),
-        phrases=PromptTemplate(
+        phrases=_template(
             "List the important short phrases of the text below that help to answer the request. Write only the "
             f"phrases, separated by commas. {_UNKNOWN}\n\n",
             "Text:\n{context}\n\nRequest: {query}\nPhrases:",
-            ("context", "query"),
         ),
     ),
     "list": PromptSet(
-        isolated=PromptTemplate(
+        isolated=_template(
             "Answer the question using only the text below. Reply with every answer that the text gives, one per line, "
             f"and nothing else. {_UNKNOWN}\n\n",
-            "Text:\n{context}\n\nQuestion: {query}\nAnswers:",
-            ("context", "query"),
+            f"{_TEXT_AND_QUESTION}Answers:",
         ),
-        no_retrieval=PromptTemplate(
+        no_retrieval=_template(
             "Answer the question from what you know. Reply with every answer, one per line, and nothing else. If you "
             f'do not know any, reply "{ABSTENTION}".\n\n',
             "Question: {query}\nAnswers:",
-            ("query",),
         ),
     ),
 }
 _LETTERED = PromptSet(
-    isolated=PromptTemplate(
+    isolated=_template(
         "Choose the option that answers the question, using only the text below. Reply with the letter of that "
         "option alone.\n\n",
-        "Text:\n{context}\n\nQuestion: {query}\n{choices}\nAnswer:",
-        ("context", "query", "choices"),
+        f"{_TEXT_AND_QUESTION}{{choices}}\nAnswer:",
     ),
-    no_retrieval=PromptTemplate(
+    no_retrieval=_template(
         "Choose the option that answers the question, from what you know. Reply with the letter of that option "
         "alone.\n\n",
         "Question: {query}\n{choices}\nAnswer:",
-        ("query", "choices"),
     ),
     options="letters",
 )
-
-
-DECOMPOSITION = PromptTemplate(
+DECOMPOSITION = _template(
     "Write the questions that have to be looked up, one after another, to answer the question below. Each asks for one "
     "fact. Write one question a line, and nothing else. Where a question needs the answer to an earlier one, write {1} "
     "for the answer to the first question, {2} for that to the second. If one look-up is enough, repeat the question.\n"
     "\nQuestion: Where was the author of The Glass Harbour born?\nQuestions:\nWho wrote The Glass Harbour?\n"
     "Where was {1} born?\n\n",
     "Question: {query}\nQuestions (at most {most}):\n",
-    ("query", "most"),
 )
 """The prompt of `hops.decomposed_by`; no passage is in it."""
 
@@ -435,6 +410,26 @@ def option_label(index: int) -> str:
     return chr(65 + index) if index < 26 else "0"
 
 
+_TRAVEL = (
+    "The Halden Light was built in 1871 by the engineer Tomas Brevik. It stands on the island of Sorra and is open to "
+    "visitors in summer."
+)
+_MUSIC = (
+    "Ilse Quant composed the opera The Glass Harbour in Lund. It was first performed in 1934, with the tenor Aron Feld "
+    "in the part of the pilot."
+)
+_WEATHER = "Fog forms when air near the ground cools until it can hold no more water."
+_COOKING = "Saffron is the most expensive spice in the world by weight. It comes from the flower of a crocus."
+
+
+def _exemplars(of_travel: tuple[str, str], of_music: tuple[str, str]) -> tuple[Exemplar, ...]:
+    """Return two questions with their answers, each asked of the text that answers it and of one that does not."""
+    (first, built), (second, performed) = of_travel, of_music
+    asked = ((_TRAVEL, first, built), (_COOKING, first, ABSTENTION))
+    asked += ((_MUSIC, second, performed), (_WEATHER, second, ABSTENTION))
+    return tuple(Exemplar({"context": text, "query": query}, answer) for text, query, answer in asked)
+
+
 def _choice_exemplars(options: Options) -> tuple[Exemplar, ...]:
     light, opera = ("1798", "1871", "1902", NO_INFORMATION), ("Ilse Quant", "Aron Feld", "Tomas Brevik", NO_INFORMATION)
     when, who = "When was the Halden Light built?", "Who composed The Glass Harbour?"
@@ -450,43 +445,35 @@ def _choice_exemplars(options: Options) -> tuple[Exemplar, ...]:
 
 _LETTERED_EXEMPLARS = _choice_exemplars("letters")
 _EXEMPLARS: dict[str, tuple[Exemplar, ...]] = {
-    "short_answer": (
-        Exemplar({"context": _TRAVEL, "query": "Who built the Halden Light?"}, "Tomas Brevik"),
-        Exemplar({"context": _COOKING, "query": "Who built the Halden Light?"}, ABSTENTION),
-        Exemplar({"context": _MUSIC, "query": "In which year was The Glass Harbour first performed?"}, "1934"),
-        Exemplar({"context": _WEATHER, "query": "In which year was The Glass Harbour first performed?"}, ABSTENTION),
+    "short_answer": _exemplars(
+        ("Who built the Halden Light?", "Tomas Brevik"),
+        ("In which year was The Glass Harbour first performed?", "1934"),
     ),
     "multiple_choice": _choice_exemplars("words"),
-    "long_form": (
-        Exemplar(
-            {"context": _TRAVEL, "query": "Tell me about the Halden Light."},
+    "long_form": _exemplars(
+        (
+            "Tell me about the Halden Light.",
             "The Halden Light stands on the island of Sorra. It was built in 1871 by the engineer Tomas Brevik, and "
             "visitors can see it in summer.",
         ),
-        Exemplar({"context": _COOKING, "query": "Tell me about the Halden Light."}, ABSTENTION),
-        Exemplar(
-            {"context": _MUSIC, "query": "What is The Glass Harbour?"},
+        (
+            "What is The Glass Harbour?",
             "The Glass Harbour is an opera that Ilse Quant composed in Lund. It was first performed in 1934; the tenor "
             "Aron Feld sang the pilot.",
         ),
-        Exemplar({"context": _WEATHER, "query": "What is The Glass Harbour?"}, ABSTENTION),
+    ),
+    "list": _exemplars(
+        ("Who worked on the Halden Light?", "Tomas Brevik"),
+        ("Who is named with The Glass Harbour?", "Ilse Quant\nAron Feld"),
     ),
 }
-_EXEMPLARS["list"] = (
-    Exemplar({"context": _TRAVEL, "query": "Who worked on the Halden Light?"}, "Tomas Brevik"),
-    Exemplar({"context": _COOKING, "query": "Who worked on the Halden Light?"}, ABSTENTION),
-    Exemplar({"context": _MUSIC, "query": "Who is named with The Glass Harbour?"}, "Ilse Quant\nAron Feld"),
-    Exemplar({"context": _WEATHER, "query": "Who is named with The Glass Harbour?"}, ABSTENTION),
-)
-_PHRASE_EXEMPLARS = (
-    Exemplar(
-        {"context": _TRAVEL, "query": "Tell me about the Halden Light."},
+_PHRASE_EXEMPLARS = _exemplars(
+    (
+        "Tell me about the Halden Light.",
         "built in 1871, engineer Tomas Brevik, island of Sorra, open in summer",
     ),
-    Exemplar({"context": _COOKING, "query": "Tell me about the Halden Light."}, ABSTENTION),
-    Exemplar(
-        {"context": _MUSIC, "query": "What is The Glass Harbour?"},
+    (
+        "What is The Glass Harbour?",
         "opera by Ilse Quant, composed in Lund, first performed in 1934, tenor Aron Feld as the pilot",
     ),
-    Exemplar({"context": _WEATHER, "query": "What is The Glass Harbour?"}, ABSTENTION),
 )

@@ -17,11 +17,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from functools import cache, lru_cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
+
+from robustrag_integrations.languages import scripts_of
 
 _WORDS = Path(__file__).with_name("words")
 _HEADING = re.compile(r"\[([a-z_]+)\]")
@@ -41,13 +42,6 @@ _BY_SCRIPT = {
     "han": ("zh", "ja"), "kana": ("ja",), "hangul": ("ko",), "thai": ("th",),
 }  # fmt: skip
 LANGUAGES = tuple(sorted({*LATIN, *(name for names in _BY_SCRIPT.values() for name in names)}))
-_RANGES = (
-    ("greek", 0x370, 0x3FF),
-    ("cyrillic", 0x400, 0x52F), ("hebrew", 0x590, 0x5FF), ("arabic", 0x600, 0x77F), ("devanagari", 0x900, 0x963),
-    ("bengali", 0x980, 0x9FF), ("gujarati", 0xA80, 0xAFF), ("tamil", 0xB80, 0xBFF), ("telugu", 0xC00, 0xC7F),
-    ("thai", 0xE00, 0xE7F), ("hangul", 0x1100, 0x11FF), ("kana", 0x3041, 0x30FA), ("han", 0x3400, 0x9FFF),
-    ("hangul", 0xAC00, 0xD7A3),
-)  # fmt: skip
 
 
 class Language:
@@ -130,12 +124,7 @@ def languages_of(text: str) -> tuple[str, ...]:
     """Return the languages that a text may be in: by script; those in Latin script if no other one stands out."""
     if text.isascii():
         return LATIN
-    counts = Counter(script for character in text if (script := _script(ord(character))))
-    latin = sum(character.isascii() and character.isalpha() for character in text)
-    if not counts or 3 * counts.total() < latin:
+    counts = scripts_of(text)
+    if not counts:
         return LATIN
-    return _BY_SCRIPT["kana" if counts.get("kana") else counts.most_common(1)[0][0]]
-
-
-def _script(code: int) -> str | None:
-    return next((name for name, first, last in _RANGES if first <= code <= last), None)
+    return _BY_SCRIPT["kana" if counts["kana"] else counts.most_common(1)[0][0]]

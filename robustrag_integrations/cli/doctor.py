@@ -170,8 +170,7 @@ def isolation_here() -> dict[str, str]:
 
 def shipped_models() -> dict[str, dict[str, Any]]:
     """Return the shipped models with the hash of their files, and whether it is that of this version."""
-    from robustrag_integrations.keywords.fingerprint import hash_of_files
-    from robustrag_integrations.keywords.spacy_extractor import SHIPPED_FOLDER
+    from robustrag_integrations.keywords.spacy_extractor import SHIPPED_FOLDER, hash_of_files
     from robustrag_integrations.reader import reader_path
 
     found: dict[str, dict[str, Any]] = {}

@@ -3,9 +3,7 @@
 `WordExtractor` is the default, `SpacyKeywordExtractor` the paper's; importing this module does not import spaCy.
 """
 
-from robustrag_integrations.keywords.fingerprint import extractor_fingerprint
-from robustrag_integrations.keywords.protocol import KeywordExtractor
 from robustrag_integrations.keywords.spacy_extractor import SpacyKeywordExtractor
-from robustrag_integrations.keywords.words import WordExtractor
+from robustrag_integrations.keywords.words import KeywordExtractor, WordExtractor, extractor_fingerprint
 
 __all__ = ["KeywordExtractor", "SpacyKeywordExtractor", "WordExtractor", "extractor_fingerprint"]

@@ -13,13 +13,13 @@ their own group's reply, and no other.
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.keywords.fingerprint import hash_of_files
 from robustrag_integrations.keywords.normalise import MAX_REPLY, as_keyword, plain_lines
 from robustrag_integrations.reply_text import answer_text, unboxed
 
@@ -128,3 +128,13 @@ def _whole_reply(lines: list[str]) -> list[str]:
     if len(words) > 1 and words[0].casefold() in ("the", "a", "an"):
         words = words[1:]
     return [" ".join(words)] if len(words) <= MAX_WHOLE_WORDS else []
+
+
+def hash_of_files(folder: Path) -> str:
+    """SHA-256 over the names and contents of a model's files; what is about the model and not of it is left out."""
+    digest = hashlib.sha256()
+    for file in sorted(folder.rglob("*")):
+        if file.is_file() and file.suffix != ".md" and file.name != "scores.json":
+            content = file.read_bytes()
+            digest.update(f"{file.relative_to(folder).as_posix()} {len(content)}\n".encode() + content)
+    return f"sha256:{digest.hexdigest()}"

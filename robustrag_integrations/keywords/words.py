@@ -1,4 +1,4 @@
-"""Plain content words of a reply: the paper's keywords without spaCy.
+"""What an extractor is, and the default one: plain content words of a reply, the paper's keywords without spaCy.
 
 The keywords of a reply are
 
@@ -12,8 +12,10 @@ Words are compared without case. In scripts without spaces all that stands betwe
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Collection
 from functools import cache
 from itertools import groupby
+from typing import Protocol
 
 from robustrag_integrations.keywords.normalise import MAX_REPLY, as_keyword, plain_lines
 from robustrag_integrations.languages import NEGATIONS, VERDICTS, language_of, stop_words
@@ -21,6 +23,39 @@ from robustrag_integrations.reply_text import answer_text, unboxed
 
 MAX_PIECE_WORDS = 12
 _PUNCTUATION = re.compile(r"[.,;:!?]+(?=\s|\Z)|[()\[\]{}\"。、，；：！？।؟،؛]+|\s[-–—]\s")
+
+
+class KeywordExtractor(Protocol):
+    """Any function from the text of one response to its keywords.
+
+    The certificate rests on two properties that no type can state:
+
+    - deterministic: the same text gives the same keywords, whatever was extracted before, in whichever order or thread;
+    - one response only: nothing of another response, of the query or of a passage enters. The extractor is given
+      the text alone, and must not remember earlier ones.
+
+    An extractor that is wrong about words costs answers, never soundness. Duplicates do not matter: what is returned is
+    counted as a set. Keywords are joined by ", " in the second prompt, so a keyword should hold neither a comma nor a
+    line break.
+    """
+
+    def __call__(self, text: str, /) -> Collection[str] | None:
+        """Return the keywords and keyphrases of one response; None if it abstains."""
+        ...
+
+
+def extractor_fingerprint(extractor: Callable[[str], object]) -> str:
+    """Return a line that identifies an extractor.
+
+    If the extractor has a `fingerprint` string, that is it; `SpacyKeywordExtractor` has one. Anything else is named
+    `module.qualname (unhashed)`, which does not distinguish two functions with the same name.
+    """
+    own = getattr(extractor, "fingerprint", None)
+    if isinstance(own, str):
+        return own
+    named = extractor if hasattr(extractor, "__qualname__") else type(extractor)
+    module = getattr(named, "__module__", None) or "builtins"  # a method such as `str.split` has none
+    return f"{module}.{named.__qualname__} (unhashed)"
 
 
 class WordExtractor:

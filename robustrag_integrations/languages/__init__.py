@@ -21,8 +21,10 @@ def listed(words: str) -> list[str]:
 
 _STOP_WORDS = Path(__file__).with_name("stop_words")
 _RANGES = (
-    (0x400, 0x52F, "cyrillic"), (0x590, 0x5FF, "hebrew"), (0x600, 0x77F, "arabic"), (0x900, 0x963, "devanagari"),
-    (0xE00, 0xE7F, "thai"), (0x3041, 0x30FF, "kana"), (0x3400, 0x9FFF, "han"), (0xAC00, 0xD7A3, "hangul"),
+    ("greek", 0x370, 0x3FF), ("cyrillic", 0x400, 0x52F), ("hebrew", 0x590, 0x5FF), ("arabic", 0x600, 0x77F),
+    ("devanagari", 0x900, 0x963), ("bengali", 0x980, 0x9FF), ("gujarati", 0xA80, 0xAFF), ("tamil", 0xB80, 0xBFF),
+    ("telugu", 0xC00, 0xC7F), ("thai", 0xE00, 0xE7F), ("hangul", 0x1100, 0x11FF), ("kana", 0x3041, 0x30FA),
+    ("han", 0x3400, 0x9FFF), ("hangul", 0xAC00, 0xD7A3),
 )  # fmt: skip
 _OF_SCRIPT = {
     "hebrew": "he", "arabic": "ar", "devanagari": "hi", "thai": "th", "kana": "ja", "han": "zh", "hangul": "ko",
@@ -94,25 +96,27 @@ def language_of(text: str) -> str | None:
     """
     if text.isascii():
         return _of_latin(text)
-    scripts = Counter(script for character in text if (script := _script(ord(character))))
-    if scripts:
-        latin = sum(character.isascii() and character.isalpha() for character in text)
-        main, size = scripts.most_common(1)[0]
-        if scripts["kana"] and scripts["kana"] + scripts["han"] >= size:
-            main = "kana"
-        if 3 * scripts.total() >= latin:
-            return _of_cyrillic(text) if main == "cyrillic" else _OF_SCRIPT[main]
-    return _of_latin(text)
+    if not (scripts := scripts_of(text)):
+        return _of_latin(text)
+    main, size = scripts.most_common(1)[0]
+    if scripts["kana"] and scripts["kana"] + scripts["han"] >= size:
+        main = "kana"
+    if main == "cyrillic":
+        return "uk" if any(letter in text for letter in "іїєґ") else "ru"
+    return _OF_SCRIPT.get(main) or _of_latin(text)
+
+
+def scripts_of(text: str) -> Counter[str]:
+    """Count a text's characters by script; empty if most of its letters are Latin."""
+    counts = Counter(script for character in text if (script := _script(ord(character))))
+    latin = sum(character.isascii() and character.isalpha() for character in text)
+    return counts if 3 * counts.total() >= latin else Counter()
 
 
 def _script(code: int) -> str | None:
-    if code < 0x400:
+    if code < _RANGES[0][1]:
         return None
-    return next((name for first, last, name in _RANGES if first <= code <= last), None)
-
-
-def _of_cyrillic(text: str) -> str:
-    return "uk" if any(letter in text for letter in "іїєґ") else "ru"
+    return next((name for name, first, last in _RANGES if first <= code <= last), None)
 
 
 def _of_latin(text: str) -> str | None:

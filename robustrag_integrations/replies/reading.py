@@ -77,10 +77,9 @@ def counted(
         return replace(answer, abstains=True, note=reason)
     if cut_replies == "count" and (answer.text or "").strip():
         return replace(answer, note=f"{reason}; what is there counts")
-    if by_lines and (lines := _whole_lines(response, answer.text or "")):
-        return replace(answer, text=lines, logprobs=None, note=f"{reason}; the lines before count")
-    if (complete := _complete(response, answer.text or "", by_line)) is not None:
-        return replace(answer, text=complete, logprobs=None, note=f"{reason}; its answer was complete and counts")
+    complete, what = _before_the_cut(response, answer.text or "", by_line, by_lines)
+    if complete is not None:
+        return replace(answer, text=complete, logprobs=None, note=f"{reason}; {what}")
     return replace(answer, abstains=True, note=reason)
 
 
@@ -160,20 +159,14 @@ def _read(response: Response) -> tuple[Response, str | None]:
     return answer, None
 
 
-def _complete(response: Response, answer: str, by_line: bool) -> str | None:
-    """Return the part of a cut answer that was complete before the cut."""
+def _before_the_cut(response: Response, answer: str, by_line: bool, by_lines: bool) -> tuple[str | None, str]:
+    """Return the part of a cut answer that was complete before the cut, None without one, and what of it counts."""
     if response.finish != "length" or parts_of(response.text or "").unfinished:
-        return None
-    if by_line and (line := _LINE.match(answer)):
-        return line[1]
-    return complete_form(answer)
-
-
-def _whole_lines(response: Response, answer: str) -> str:
-    """Return the lines of a cut answer that were complete, with what limits them, before the cut."""
-    if response.finish != "length" or parts_of(response.text or "").unfinished:
-        return ""
-    return "\n".join([line for line in answer.split("\n") if line.strip()][:-2])
+        return None, ""
+    if by_lines and (lines := "\n".join([line for line in answer.split("\n") if line.strip()][:-2])):
+        return lines, "the lines before count"
+    line = _LINE.match(answer) if by_line else None
+    return line[1] if line else complete_form(answer), "its answer was complete and counts"
 
 
 def ending_warnings(final: Response, responses: Sequence[Response]) -> list[str]:

@@ -17,11 +17,43 @@ Everything here is a function of one reply and linear in its length.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
-from robustrag_integrations.reply_text.lookalikes import HIDDEN, INVISIBLE, plain
+_UNSEEN = "\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufe00-\ufe0f\ufeff\U000e0100-\U000e01ef"
+"""Characters that are not seen, as the inside of a pattern's brackets."""
+
+_HIDDEN = f"[{_UNSEEN}]{{0,3}}"
+"""A pattern of the few invisible characters that may stand between two letters of a mark."""
+
+_SIGNS = {"<": "﹤⟨ᐸ˂", ">": "﹥⟩ᐳ˃", "|": "∣ǀ❘│", "/": "∕⁄", "&": "﹠"}  # fmt: skip
+_LETTERS = {
+    "a": "аα", "c": "сϲ", "d": "ԁ", "e": "еε", "f": "ғ", "g": "ɡԍ", "h": "һ", "i": "іιı", "j": "ј", "k": "кκ",
+    "l": "ӏⅼ", "m": "м", "n": "ոη", "o": "оοо", "p": "рρ", "r": "г", "s": "ѕ", "t": "тτ", "u": "υս",
+    "x": "х", "y": "уγ",
+    "A": "АΑ", "C": "СϹ", "E": "ЕΕ", "H": "НΗ", "I": "ІΙ", "K": "КΚ", "M": "МΜ", "N": "Ν", "O": "ОΟ", "P": "РΡ",
+    "S": "Ѕ", "T": "ТΤ", "X": "ХΧ", "Y": "ҮΥ",
+}  # fmt: skip
+_STYLED = (range(0xFF01, 0xFF5F), range(0x1D400, 0x1D7CC), range(0x2100, 0x2140), range(0x24B6, 0x24EA))
+
+
+def _like_ascii() -> dict[int, str]:
+    found = {code: unicodedata.normalize("NFKC", chr(code)) for codes in _STYLED for code in codes}
+    table = {code: text for code, text in found.items() if len(text) == 1 and text.isascii()}
+    for given in (_SIGNS, _LETTERS):
+        table |= {ord(like): text for text, likes in given.items() for like in likes}
+    return table
+
+
+_LIKE = _like_ascii()
+
+
+def _ascii(text: str) -> str:
+    """Replace look-alikes with ASCII, character by character, so that the length stays the same."""
+    return text if text.isascii() else text.translate(_LIKE)
+
 
 _NAMES = (
     "thinking", "think", "thoughts", "thought", "thought_process", "reasoning", "reasoning_content", "reason",
@@ -31,16 +63,16 @@ _NAMES = (
 
 def _any(*words: str) -> str:
     """Return a pattern of any of these words, with invisible characters allowed between their letters."""
-    return "|".join(f"{HIDDEN}".join(map(re.escape, word)) for word in sorted(words, key=len, reverse=True))
+    return "|".join(f"{_HIDDEN}".join(map(re.escape, word)) for word in sorted(words, key=len, reverse=True))
 
 
 _NAME = _any(*_NAMES)
 _BRACKETED = _any("thinking", "think", "thoughts", "thought", "reasoning")
-_GAP = rf"[\s{INVISIBLE}]{{0,5}}"
+_GAP = rf"[\s{_UNSEEN}]{{0,5}}"
 _LESS = rf"(?:<|&lt;|&#60;|&#x3c;){_GAP}"
 _MORE = r"(?:>|&gt;|&#62;|&#x3e;)"
 _BAR = rf"\|?{_GAP}"
-_ALONE = rf"{HIDDEN}(?![:-]?\w)"  # not the beginning of another word, such as <think-tank>
+_ALONE = rf"{_HIDDEN}(?![:-]?\w)"  # not the beginning of another word, such as <think-tank>
 _EDGE = _any("begin", "start", "end", "stop")
 _CONTROLS = _any("start", "end", "return", "call", "message", "constrain")
 
@@ -54,9 +86,9 @@ def _mark() -> re.Pattern[str]:
         rf"(?:[^<>&\n]{{0,200}}?(?P<alone>/?){_GAP}{_MORE})?"
         rf"|{_LESS}{_BAR}[/\\]{_GAP}{_BAR}(?:[a-z]{{1,12}}:|ant)?(?P<closing>{_NAME}){_ALONE}(?:{_GAP}{_BAR}{_MORE})?"
         # <|begin_of_thought|>, <|END_THINKING|>, <|thinking_end|>
-        rf"|{_LESS}{_BAR}(?P<edge>{_EDGE}){HIDDEN}[_▁-]{HIDDEN}(?:{_any('of')}{HIDDEN}[_▁-]{HIDDEN})?(?P<edged>{_NAME})"
+        rf"|{_LESS}{_BAR}(?P<edge>{_EDGE}){_HIDDEN}[_▁-]{_HIDDEN}(?:{_any('of')}{_HIDDEN}[_▁-]{_HIDDEN})?(?P<edged>{_NAME})"
         rf"(?:{_GAP}{_BAR}{_MORE})?"
-        rf"|{_LESS}{_BAR}(?P<sided>{_NAME}){HIDDEN}[_▁-]{HIDDEN}(?P<side>{_EDGE}){_ALONE}(?:{_GAP}{_BAR}{_MORE})?"
+        rf"|{_LESS}{_BAR}(?P<sided>{_NAME}){_HIDDEN}[_▁-]{_HIDDEN}(?P<side>{_EDGE}){_ALONE}(?:{_GAP}{_BAR}{_MORE})?"
         # [THINK], but not the link [reasoning](...)
         rf"|\[{_GAP}(?P<bslash>/?){_GAP}(?P<bracketed>{_BRACKETED}){_GAP}\](?!\()"
         rf"|◁{_GAP}(?P<kslash>/?){_GAP}(?P<pointed>{_NAME})(?:{_GAP}[▷>])?"
@@ -77,11 +109,11 @@ def _mark() -> re.Pattern[str]:
 
 _BARE_ANALYSIS = re.compile(r"\s*analysis(?=[A-Z])")
 _BEGUN = re.compile(
-    rf"(?:<|&(?:l(?:t;?)?|#(?:x?[36]?[0c]?;?)?)?|◁|\[)[\s|/\\{INVISIBLE}]{{0,20}}(?P<word>[\w:|▁{INVISIBLE}-]{{0,60}})"
-    rf"[\s|{INVISIBLE}]{{0,8}}\Z",
+    rf"(?:<|&(?:l(?:t;?)?|#(?:x?[36]?[0c]?;?)?)?|◁|\[)[\s|/\\{_UNSEEN}]{{0,20}}(?P<word>[\w:|▁{_UNSEEN}-]{{0,60}})"
+    rf"[\s|{_UNSEEN}]{{0,8}}\Z",
     re.IGNORECASE,
 )
-_INVISIBLE = re.compile(f"[{INVISIBLE}]")
+_INVISIBLE = re.compile(f"[{_UNSEEN}]")
 _LONGEST_BEGUN = 100  # characters of a mark that has begun
 _WORDS = (
     *_NAMES, "begin_of_thought", "end_of_thought", "start_thinking", "end_thinking", "stop_thinking",
@@ -118,7 +150,7 @@ def parts_of(reply: str) -> Parts:
     bare = False
     if match := _BARE_ANALYSIS.match(reply):
         opened, depth, done, bare = ["channel"], Counter(channel=1), match.end(), True
-    for match in _mark().finditer(plain(reply), done):
+    for match in _mark().finditer(_ascii(reply), done):
         kind, does = _meaning(match)
         if kind == "bare" and not bare:
             continue
@@ -148,7 +180,7 @@ def parts_of(reply: str) -> Parts:
 
 def may_have_marks(text: str) -> bool:
     """True if a text has a character that marks begin with; most replies have none."""
-    seen = plain(text)
+    seen = _ascii(text)
     if "<" in seen or "[" in seen or "&" in seen or "◁" in seen:
         return True
     return "analysis" in text and _BARE_ANALYSIS.match(text) is not None
@@ -161,7 +193,7 @@ def clear_of_marks(text: str, *, at_start: bool) -> tuple[int, bool]:
         text: the text so far.
         at_start: True if nothing but white space stands before it in the reply.
     """
-    text = plain(text)
+    text = _ascii(text)
     if at_start:
         begins = text.lstrip()
         if _BARE_ANALYSIS.match(text) or "analysis".startswith(begins):
@@ -216,7 +248,7 @@ def _unfinished_mark(text: str) -> re.Match[str] | None:
 
 
 def _begun(text: str) -> re.Match[str] | None:
-    return _BEGUN.search(plain(text), max(0, len(text) - _LONGEST_BEGUN))
+    return _BEGUN.search(_ascii(text), max(0, len(text) - _LONGEST_BEGUN))
 
 
 def _apart(text: str) -> str:

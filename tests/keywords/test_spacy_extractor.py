@@ -21,9 +21,12 @@ from spacy.tokens import Doc  # noqa: E402
 
 from robustrag_integrations import CallableModel, KeywordAggregation  # noqa: E402
 from robustrag_integrations.keywords import SpacyKeywordExtractor, extractor_fingerprint  # noqa: E402
-from robustrag_integrations.keywords.fingerprint import hash_of_files  # noqa: E402
 from robustrag_integrations.keywords.normalise import MAX_CHARACTERS, MAX_KEYWORD_CHARACTERS  # noqa: E402
-from robustrag_integrations.keywords.spacy_extractor import INFORMATIVE, SHIPPED_FOLDER  # noqa: E402
+from robustrag_integrations.keywords.spacy_extractor import (  # noqa: E402
+    INFORMATIVE,
+    SHIPPED_FOLDER,
+    hash_of_files,
+)
 from tests.helpers.crafted_words import word_like  # noqa: E402
 from tests.needs import DATA, needing  # noqa: E402
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from robustrag_integrations.abstention import abstention_of, is_abstention
 from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.keywords.fingerprint import extractor_fingerprint
+from robustrag_integrations.keywords.words import extractor_fingerprint
 from robustrag_integrations.languages.questions import is_literal
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response

@@ -13,7 +13,7 @@ from robustrag_integrations.defenses.shared_options import (
     DisagreementOptions,
     QuorumOptions,
 )
-from robustrag_integrations.keywords.protocol import KeywordExtractor
+from robustrag_integrations.keywords.words import KeywordExtractor
 
 Final = Literal["always", "never"]
 
