@@ -425,8 +425,8 @@ _COOKING = "Saffron is the most expensive spice in the world by weight. It comes
 def _exemplars(of_travel: tuple[str, str], of_music: tuple[str, str]) -> tuple[Exemplar, ...]:
     """Return two questions with their answers, each asked of the text that answers it and of one that does not."""
     (first, built), (second, performed) = of_travel, of_music
-    asked = ((_TRAVEL, first, built), (_COOKING, first, ABSTENTION))
-    asked += ((_MUSIC, second, performed), (_WEATHER, second, ABSTENTION))
+    asked = [(_TRAVEL, first, built), (_COOKING, first, ABSTENTION)]
+    asked += [(_MUSIC, second, performed), (_WEATHER, second, ABSTENTION)]
     return tuple(Exemplar({"context": text, "query": query}, answer) for text, query, answer in asked)
 
 
