@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, TypeVar
 
-from langchain_core.runnables import AddableDict, RunnableConfig, RunnableSerializable
+from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import patch_config
 from pydantic import ConfigDict
 
@@ -15,7 +15,7 @@ Output = TypeVar("Output")
 
 class OneRun(RunnableSerializable[Any, Output]):
     """A Runnable whose input is a dict, with no other arguments. Subclasses implement `_answer`, `_aanswer`, `_pieces`
-    and `_apieces`."""
+    and `_apieces`. Behind another Runnable it begins when its input is complete, as LangChain's `transform` does."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
@@ -31,47 +31,32 @@ class OneRun(RunnableSerializable[Any, Output]):
 
     def stream(self, input: Any, config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Output]:
         """The aggregated answer in pieces; no isolated response is ever among them."""
-        return self.transform(iter([input]), config, **kwargs)
+        _refuse_arguments(kwargs)
+        yield from self._transform_stream_with_config(iter([input]), self._streamed, config)
 
     async def astream(
         self, input: Any, config: RunnableConfig | None = None, **kwargs: Any
     ) -> AsyncGenerator[Output, None]:
         """`stream` without blocking the event loop."""
+        _refuse_arguments(kwargs)
 
         async def once() -> AsyncIterator[Any]:
             yield input
 
-        async for piece in self.atransform(once(), config, **kwargs):
+        async for piece in self._atransform_stream_with_config(once(), self._astreamed, config):
             yield piece
 
-    def transform(self, input: Iterator[Any], config: RunnableConfig | None = None, **kwargs: Any) -> Iterator[Output]:
-        """`stream` behind another Runnable: the answer begins when the input is complete."""
-        _refuse_arguments(kwargs)
-        yield from self._transform_stream_with_config(input, self._transform, config)
+    def _streamed(self, inputs: Iterator[Any], run_manager: Any, config: RunnableConfig) -> Iterator[Output]:
+        for given in inputs:
+            yield from self._pieces(given, run_manager, config)
 
-    async def atransform(
-        self, input: AsyncIterator[Any], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncGenerator[Output, None]:
-        """`transform` without blocking the event loop."""
-        _refuse_arguments(kwargs)
-        async for piece in self._atransform_stream_with_config(input, self._atransform, config):
-            yield piece
-
-    def _transform(self, chunks: Iterator[Any], run_manager: Any, config: RunnableConfig) -> Iterator[Output]:
-        whole: Any = None
-        for chunk in chunks:
-            whole = _added(whole, chunk)
-        yield from self._pieces(whole, run_manager, config)
-
-    async def _atransform(
-        self, chunks: AsyncIterator[Any], run_manager: Any, config: RunnableConfig
+    async def _astreamed(
+        self, inputs: AsyncIterator[Any], run_manager: Any, config: RunnableConfig
     ) -> AsyncIterator[Output]:
-        whole: Any = None
-        async for chunk in chunks:
-            whole = _added(whole, chunk)
-        async with aclosing(self._apieces(whole, run_manager, config)) as pieces:
-            async for piece in pieces:
-                yield piece
+        async for given in inputs:
+            async with aclosing(self._apieces(given, run_manager, config)) as pieces:
+                async for piece in pieces:
+                    yield piece
 
     def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Output:
         raise NotImplementedError
@@ -98,10 +83,3 @@ def _refuse_arguments(arguments: Mapping[str, Any]) -> None:
             f"a robust chain passes no arguments on, got {', '.join(sorted(arguments))}; bind to the model what is for "
             f"the model: llm.bind({next(iter(arguments))}=...)"
         )
-
-
-def _added(whole: Any, chunk: Any) -> Any:
-    """Merge the input so far: streamed dicts come key by key."""
-    if whole is None or not isinstance(chunk, Mapping):
-        return chunk
-    return AddableDict(whole) + chunk if isinstance(chunk, AddableDict) else {**whole, **chunk}

@@ -1,18 +1,18 @@
-"""Performing a plan's requests with LangChain: the one driver behind chain, tool, middleware and graph node.
+"""A model of LangChain as a model of the core, for one question.
 
 Isolated calls are child runs `group:0`, `group:1`, ... that carry the tag `nostream`, so that no front end shows what a
-single group says; only the final call may be streamed. The algorithms are in the core.
+single group says; only the final call may be streamed.
 """
 
 from __future__ import annotations
 
 import concurrent.futures
 import sys
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, aclosing
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import AbstractContextManager
 from contextvars import Context
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
@@ -32,22 +32,19 @@ from langchain_robustrag.prompts import FilledPrompt, Requesting, with_request
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.checks import check_at_least, check_flag
-from robustrag_integrations._util.redaction import in_one_line, presentable, secrets_of
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.models.base import BLANK, Response
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.callable import Call, CalledModel
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.exits import acalled
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
-from robustrag_integrations.plans.requests import Ask, Reply, Request
-from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.reply import Piece, without_secrets
+from robustrag_integrations.replies.reply import Piece
 
 ISOLATED = "robustrag:isolated"
 
 RunManager: TypeAlias = CallbackManagerForChainRun | AsyncCallbackManagerForChainRun
-ChildRun: TypeAlias = Callable[[BaseCallbackHandler], RunnableConfig]  # maps the handler of a run to the run's config
 
 
 @dataclass(frozen=True)
@@ -77,263 +74,120 @@ class CallOptions:
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
 
 
-@dataclass(frozen=True)
-class ModelCalls:
-    """A language model and the settings of its calls.
+class LangChainModel(CalledModel):
+    """A model of LangChain, whose calls are children of one run of a chain.
 
-    Attributes:
+    Args:
         llm: the model.
         limits: number of calls that may be under way, and how long each may take.
         attempts: tries in all where the server says that it is busy. A model that tries again by itself is left to it.
+        config: the chain's config.
+        run_manager: the chain's run.
         structured: the schema of its answers; None for text.
-        caller: makes the calls.
-        synchronous: True if its asynchronous calls are not implemented.
     """
 
-    llm: Runnable[Any, Any]
-    limits: CallLimits
-    attempts: int = 3
-    structured: Structured | None = None
-    caller: ModelCaller = field(init=False)
-    synchronous: bool = field(init=False)
-
-    def __post_init__(self) -> None:
-        caller = ModelCaller(self.limits, 1 if retries_itself(self.llm) else self.attempts)
-        object.__setattr__(self, "caller", caller)
-        object.__setattr__(self, "synchronous", is_synchronous(self.llm))
-
-    def asking(self, prompt: Prompt, *, heard: bool = True) -> tuple[Runnable[Any, Any], Any]:
-        """Return the runnable to invoke, and its input. If `heard`, it streams, and handlers are told of it."""
-        llm = self.llm
-        if self.structured is not None:
-            llm = self.structured.around(llm)
-        if isinstance(prompt, FilledPrompt):
-            plain = not heard and type(prompt.template).__module__.startswith("langchain_core.")
-            # A sequence opens a run for itself and one for the prompt, which cost as much as the model's own.
-            if plain:
-                return llm, with_request(prompt.template.format_prompt(**prompt.values), prompt.request)
-            asked = Requesting(llm, prompt.request) if prompt.request else llm
-            return prompt.template | asked, dict(prompt.values)
-        return RunnablePassthrough() | llm, prompt.text
+    def __init__(
+        self,
+        llm: Runnable[Any, Any],
+        limits: CallLimits,
+        attempts: int,
+        config: RunnableConfig,
+        run_manager: RunManager,
+        structured: Structured | None = None,
+    ) -> None:
+        synchronous = is_synchronous(llm)  # its asynchronous calls are not implemented
+        super().__init__(
+            ModelCaller(limits, 1 if retries_itself(llm) else attempts),
+            type(llm).__name__,
+            self._invoke,
+            None if synchronous else self._ainvoke,
+            stream=self._streamed,
+            astream=None if synchronous else self._astreamed,
+            clients=(llm,),
+            cap=config.get("max_concurrency"),
+        )
+        self._llm, self._config, self._run_manager = llm, config, run_manager
+        self._asked = llm if structured is None else structured.around(llm)
 
     @property
     def repeats(self) -> Repeats:
         """The model's reproducibility, by its settings."""
-        return repeats_of_runnable(self.llm)
+        return repeats_of_runnable(self._llm)
 
+    def _invoke(self, call: Call) -> Response:
+        asking, value = self._asking(call, heard=self._heard)
+        config = self._child(call, seen := Seen())
+        with _inside(config) as context:
+            reply = context.run(asking.invoke, value, config)
+        return response_of(reply, seen.ending)
 
-@dataclass
-class CallPerformer:
-    """Performs a text plan's requests with LangChain calls, for one answer.
+    async def _ainvoke(self, call: Call) -> Response:
+        asking, value = self._asking(call, heard=self._heard)
+        config = self._child(call, in_loop(seen := Seen()))
+        with _inside(config) as context:
+            reply = await coro_with_context(acalled(asking.ainvoke(value, config)), context, create_task=True)
+        return response_of(reply, seen.ending)
 
-    Attributes:
-        calls: the model, and its calls.
-        config: the chain's config.
-        run_manager: the chain's run, whose children the calls are.
-        final_calls: the same for the final prompt, where that is another model or has a schema.
-        final_may_fail: True if there is an answer without the final call; the plan hears of a failure then.
-        failure: the first failed call's exception.
-    """
-
-    calls: ModelCalls
-    config: RunnableConfig
-    run_manager: RunManager
-    final_calls: ModelCalls | None = None
-    final_may_fail: bool = False
-    failure: Exception | None = None
-
-    def __call__(self, request: Request) -> Reply:
-        """Perform one request."""
-        if not isinstance(request, Ask):
-            return None
-        if request.role == "final":
-            return [self._writer.final(request)]
-        return self.calls.caller.ask_all(
-            self._ask,
-            self._groups(request),
-            self._failed,
-            request.until,
-            cap=self.config.get("max_concurrency"),
-        )
-
-    async def aperform(self, request: Request) -> Reply:
-        """Perform one request without blocking the event loop; cancelling it cancels the calls."""
-        if not isinstance(request, Ask):
-            return None
-        if request.role == "final":
-            return [await self._writer.afinal(request)]
-        return await self.calls.caller.aask_all(
-            self._aask,
-            self._groups(request),
-            self._failed,
-            request.until,
-            cap=self.config.get("max_concurrency"),
-        )
-
-    def final(self, request: Ask) -> Response:
-        """Make the final call."""
-        ask = partial(self._ask, (request.prompts[0], self._final(shown=request.shown)))
-        try:
-            return self.calls.caller.call(ask, cap=self.config.get("max_concurrency"))
-        except INTERRUPTS:
-            raise
-        except BaseException as error:
-            failed = self._shown(error)
-        if self.final_may_fail and not steers(failed):
-            return Response(None, error=in_one_line(failed))
-        raise failed
-
-    async def afinal(self, request: Ask) -> Response:
-        """`final` without blocking the event loop."""
-        ask = partial(self._aask, (request.prompts[0], self._final(shown=request.shown)))
-        try:
-            return await self.calls.caller.acall(ask, cap=self.config.get("max_concurrency"))
-        except INTERRUPTS:
-            raise
-        except BaseException as error:
-            failed = self._shown(error)
-        if self.final_may_fail and not steers(failed):
-            return Response(None, error=in_one_line(failed))
-        raise failed
-
-    def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
-        """Yield the final answer in pieces, then its ending."""
-        writer = self._writer
-        try:
-            yield from writer.calls.caller.stream(
-                partial(writer._pieces, prompt), cap=self.config.get("max_concurrency")
-            )
-            return
-        except INTERRUPTS:
-            raise
-        except BaseException as error:
-            failed = writer._shown(error)
-        raise failed
-
-    async def astream_final(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
-        """`stream_final` without blocking the event loop."""
-        writer = self._writer
-        try:
-            made = writer.calls.caller.astream(partial(writer._apieces, prompt), cap=self.config.get("max_concurrency"))
-            async with aclosing(made) as pieces:
-                async for piece in pieces:
-                    yield piece
-            return
-        except INTERRUPTS:
-            raise
-        except BaseException as error:
-            failed = writer._shown(error)
-        raise failed
-
-    @property
-    def _writer(self) -> CallPerformer:
-        """The performer of the final call, which may ask another model."""
-        return self if self.final_calls is None else replace(self, calls=self.final_calls, final_calls=None)
-
-    @cached_property
-    def _heard(self) -> bool:
-        """True if anything listens to the runs of the calls."""
-        config: RunnableConfig = {**self.config, "callbacks": self.run_manager.get_child()}
-        return has_handlers(config) or has_listeners(self.calls.llm)
-
-    def _pieces(self, prompt: Prompt) -> Iterator[Piece]:
-        streamed = Streamed(Seen())
-        asking, value = self.calls.asking(prompt)
-        config = announced(self._final()(streamed.seen), prompt)
-        for chunk in asking.stream(value, config):
+    def _streamed(self, call: Call) -> Iterator[Piece]:
+        streamed = Streamed(seen := Seen())
+        asking, value = self._asking(call)
+        for chunk in asking.stream(value, self._child(call, seen)):
             yield from streamed.pieces_of(chunk)
-        yield from map(self._safe, streamed.end())
+        yield from streamed.end()
 
-    async def _apieces(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
-        streamed = Streamed(Seen())
-        asking, value = self.calls.asking(prompt)
-        config = announced(self._final()(self._watching(streamed.seen)), prompt)
-        made = (
-            self.calls.limits.iterate_in_thread(asking.stream(value, config))
-            if self.calls.synchronous
-            else asking.astream(value, config)
-        )
-        async with closed_after(made) as chunks:
+    async def _astreamed(self, call: Call) -> AsyncGenerator[Piece, None]:
+        streamed = Streamed(seen := Seen())
+        asking, value = self._asking(call)
+        async with closed_after(asking.astream(value, self._child(call, in_loop(seen)))) as chunks:
             async for chunk in chunks:
                 for piece in streamed.pieces_of(chunk):
                     yield piece
         for piece in streamed.end():
-            yield self._safe(piece)
+            yield piece
 
-    def _safe(self, piece: Piece) -> Piece:
-        return piece if isinstance(piece, str) else without_secrets(piece, self.calls.llm)
-
-    def _ask(self, asked: tuple[Prompt, ChildRun]) -> Response:
-        (prompt, child), seen = asked, Seen()
-        if prompt.blank:
-            return BLANK
-        asking, value = self.calls.asking(prompt, heard=self._heard)
-        config = announced(child(seen), prompt)
-        with _inside(config) as context:
-            reply = context.run(asking.invoke, value, config)
-        return without_secrets(response_of(reply, seen.ending), self.calls.llm)
-
-    async def _aask(self, asked: tuple[Prompt, ChildRun]) -> Response:
-        (prompt, child), seen = asked, Seen()
-        if prompt.blank:
-            return BLANK
-        asking, value = self.calls.asking(prompt, heard=self._heard)
-        reply = await self._ainvoked(asking, value, announced(child(self._watching(seen)), prompt))
-        return without_secrets(response_of(reply, seen.ending), self.calls.llm)
-
-    async def _ainvoked(self, asking: Runnable[Any, Any], value: Any, config: RunnableConfig) -> Any:
-        with _inside(config) as context:
-            if self.calls.synchronous:
-                return await self.calls.limits.arun(context.run, asking.invoke, value, config)
-            return await coro_with_context(acalled(asking.ainvoke(value, config)), context, create_task=True)
-
-    def _shown(self, error: BaseException) -> Exception:
-        """Return the exception, or a presentable one where it holds one of the model's keys."""
-        if isinstance(error, Exception) and steers(error):
-            return error
-        return presentable(error, secrets_of(self.calls.llm))
-
-    def _failed(self, error: BaseException) -> str:
-        """Return a failed group's error in words. Raise errors that steer the graph or the task around it."""
+    def _failure(self, error: BaseException) -> Exception:
         if steers(error):
             raise error
-        shown = self._shown(error)
-        self.failure = self.failure or shown
-        return in_one_line(shown)
+        return super()._failure(error)
 
-    def _watching(self, handler: BaseCallbackHandler) -> BaseCallbackHandler:
-        """Return a handler in the form that calls in an event loop need."""
-        return handler if self.calls.synchronous else in_loop(handler)
+    @cached_property
+    def _heard(self) -> bool:
+        """True if anything listens to the runs of the calls."""
+        config: RunnableConfig = {**self._config, "callbacks": self._run_manager.get_child()}
+        return has_handlers(config) or has_listeners(self._llm)
 
-    def _groups(self, request: Ask) -> list[tuple[Prompt, ChildRun]]:
-        """Return the prompts, each with its run."""
-        tags = (NOSTREAM, ISOLATED)
-        return [
-            (prompt, partial(self._child, f"group:{index}", tags, {"robustrag_group": index}))
-            for index, prompt in enumerate(request.prompts)
-        ]
+    def _asking(self, call: Call, *, heard: bool = True) -> tuple[Runnable[Any, Any], Any]:
+        """Return the runnable to invoke, and its input. If `heard`, it streams, and handlers are told of it."""
+        llm, prompt = self._asked, call.prompt
+        if not isinstance(prompt, FilledPrompt):
+            return RunnablePassthrough() | llm, prompt.text
+        if not heard and type(prompt.template).__module__.startswith("langchain_core."):
+            # A sequence opens a run for itself and one for the prompt, which cost as much as the model's own.
+            return llm, with_request(prompt.template.format_prompt(**prompt.values), prompt.request)
+        asked = Requesting(llm, prompt.request) if prompt.request else llm
+        return prompt.template | asked, dict(prompt.values)
 
-    def _final(self, *, shown: bool = True) -> ChildRun:
-        hidden = not shown or NOSTREAM in (self.config.get("tags") or ())
-        return partial(self._child, "final", (NOSTREAM,) if hidden else (), {})
-
-    def _child(
-        self, name: str, tags: Sequence[str], metadata: Mapping[str, Any], watching: BaseCallbackHandler
-    ) -> RunnableConfig:
+    def _child(self, call: Call, watching: BaseCallbackHandler) -> RunnableConfig:
         """Return the config of a call: the chain's own, built once, as LangChain copies it often enough."""
-        callbacks = self.run_manager.get_child(name)
-        config: RunnableConfig = {
-            **self.config,
-            "callbacks": callbacks,
-            "run_name": name,
-            "tags": sorted({*(self.config.get("tags") or ()), *tags}),
-            "metadata": {**(self.config.get("metadata") or {}), **metadata},
-        }
-        config.pop("run_id", None)
-        if tags:
+        tags, metadata = set(self._config.get("tags") or ()), dict(self._config.get("metadata") or {})
+        name, hidden = "final", call.prompt.hidden or NOSTREAM in tags
+        if call.role == "isolated":
+            name, hidden = f"group:{call.index}", True
+            tags, metadata = tags | {ISOLATED}, {**metadata, "robustrag_group": call.index}
+        callbacks = self._run_manager.get_child(name)
+        if hidden:
+            tags.add(NOSTREAM)
             without_tokens(callbacks)
         callbacks.add_handler(watching)
-        return config
+        config: RunnableConfig = {
+            **self._config,
+            "callbacks": callbacks,
+            "run_name": name,
+            "tags": sorted(tags),
+            "metadata": metadata,
+        }
+        config.pop("run_id", None)
+        return announced(config, call.prompt)
 
 
 def _inside(config: RunnableConfig) -> AbstractContextManager[Context]:

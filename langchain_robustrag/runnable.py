@@ -1,7 +1,7 @@
 """The Runnable that answers from documents, robustly.
 
 1. `_call` finds the question, isolates the documents into groups, and sets up the method's plan (`Defense.whole_plan`)
-   with the chain's prompts, and what performs it: `CallPerformer`, or a model of the core past LangChain.
+   with the chain's prompts, and what performs it: a model of the core, which `LangChainModel` makes of LangChain's.
 2. `_answer`, `_aanswer`, `_pieces` and `_apieces` run the plan (`plans/drivers.py`); only the final call is streamed.
 3. Each sends the report to callbacks, and gives the answer to the output parser.
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, cast
 
 from langchain_core.documents import Document
@@ -30,7 +30,7 @@ from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 from langchain_robustrag.aggregations import Reader
 from langchain_robustrag.base import OneRun, child_config
 from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
-from langchain_robustrag.calls import CallOptions, CallPerformer, ModelCalls, RunManager
+from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager
 from langchain_robustrag.configured import configured, model_name
 from langchain_robustrag.documents import Isolation, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
@@ -39,16 +39,16 @@ from langchain_robustrag.questions import Question, find_question, shown_convers
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_of
-from robustrag_integrations.errors import QuorumError
+from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.limits import CallLimits
+from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import for_prompts
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
@@ -65,19 +65,6 @@ from robustrag_integrations.prompts import (
 
 _LOG = logging.getLogger(__name__)
 _DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
-
-
-@dataclass(frozen=True)
-class _Call:
-    """One answer in the making: the plan and its performer."""
-
-    plan: Plan
-    perform: Performer
-
-    @property
-    def failure(self) -> Exception | None:
-        """The exception of the first failed call."""
-        return getattr(self.perform, "failure", None)
 
 
 class RobustDocuments(OneRun[Any]):
@@ -136,49 +123,41 @@ class RobustDocuments(OneRun[Any]):
     # --- calling
 
     def _answer(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Any:
-        call = self._call(inputs, run_manager, config)
+        plan, performer = self._call(inputs, run_manager, config)
         try:
-            answer = run(call.plan, call.perform)
-        except QuorumError as error:
+            answer = run(plan, performer)
+        except ModelError as error:
             send_report(error.robustness, config)
-            raise error from call.failure
+            failed = _own_failure(error)
+            raise failed from failed.__cause__
         send_report(answer, config)
         self._log_unheard(answer, config)
-        try:
+        with _attached(answer):
             if self.structured is not None:
-                parsed = self.structured.loaded(answer)
-            else:
-                parsed = self.output_parser.invoke(self._shown(answer), child_config(config, run_manager, "parse"))
-        except Exception as error:
-            attach(error, answer)
-            raise
-        return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
+                return self._given(self.structured.loaded(answer), answer)
+            parser_config = child_config(config, run_manager, "parse")
+            return self._given(self.output_parser.invoke(self._shown(answer), parser_config), answer)
 
     async def _aanswer(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Any:
-        call = self._call(inputs, run_manager, config)
+        plan, performer = self._call(inputs, run_manager, config)
         try:
-            answer = await arun(call.plan, call.perform.aperform)
-        except QuorumError as error:
+            answer = await arun(plan, performer.aperform)
+        except ModelError as error:
             await asend_report(error.robustness, config)
-            raise error from call.failure
+            failed = _own_failure(error)
+            raise failed from failed.__cause__
         await asend_report(answer, config)
         self._log_unheard(answer, config)
-        try:
+        with _attached(answer):
             if self.structured is not None:
-                parsed = self.structured.loaded(answer)
-            elif type(self.output_parser) is StrOutputParser and not has_handlers(config):
-                parsed = self.output_parser.parse(self._shown(answer))  # `ainvoke` takes a thread for it
-            else:
-                parser_config = child_config(config, run_manager, "parse")
-                parsed = await self.output_parser.ainvoke(self._shown(answer), parser_config)
-        except Exception as error:
-            attach(error, answer)
-            raise
-        return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
+                return self._given(self.structured.loaded(answer), answer)
+            if type(self.output_parser) is StrOutputParser and not has_handlers(config):
+                return self._given(self.output_parser.parse(self._shown(answer)), answer)  # `ainvoke` takes a thread
+            parser_config = child_config(config, run_manager, "parse")
+            return self._given(await self.output_parser.ainvoke(self._shown(answer), parser_config), answer)
 
     def _pieces(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Iterator[Any]:
-        call = self._call(inputs, run_manager, config)
-        pieces = AnswerStream(stream(call.plan, call.perform))
+        pieces = AnswerStream(stream(*self._call(inputs, run_manager, config)))
         parser_config = child_config(config, run_manager, "parse")
         try:
             if self.structured is None:
@@ -190,9 +169,10 @@ class RobustDocuments(OneRun[Any]):
                 parsed = self.structured.loaded(pieces.answer)
                 yield AddableDict(answer=parsed) if self.return_robustness else parsed
             answer = pieces.answer
-        except QuorumError as error:
+        except ModelError as error:
             send_report(error.robustness, config)
-            raise error from call.failure
+            failed = _own_failure(error)
+            raise failed from failed.__cause__
         except Exception as error:
             for _ in pieces:  # the parser has failed, or the stream, which then has no answer
                 pass
@@ -206,8 +186,7 @@ class RobustDocuments(OneRun[Any]):
             yield AddableDict(robustness=answer)
 
     async def _apieces(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> AsyncIterator[Any]:
-        call = self._call(inputs, run_manager, config)
-        pieces = AsyncAnswerStream(astream(call.plan, call.perform))
+        pieces = AsyncAnswerStream(astream(*self._call(inputs, run_manager, config)))
         parser_config = child_config(config, run_manager, "parse")
         try:
             if self.structured is None:
@@ -219,9 +198,10 @@ class RobustDocuments(OneRun[Any]):
                 parsed = self.structured.loaded(pieces.answer)
                 yield AddableDict(answer=parsed) if self.return_robustness else parsed
             answer = pieces.answer
-        except QuorumError as error:
+        except ModelError as error:
             await asend_report(error.robustness, config)
-            raise error from call.failure
+            failed = _own_failure(error)
+            raise failed from failed.__cause__
         except Exception as error:
             async for _ in pieces:
                 pass
@@ -236,7 +216,7 @@ class RobustDocuments(OneRun[Any]):
         if self.return_robustness:
             yield AddableDict(robustness=answer)
 
-    def _call(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> _Call:
+    def _call(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> tuple[Plan, Performer]:
         """Check the input, isolate the documents, and set up the plan with what performs it."""
         name = self.document_variable_name
         if not isinstance(inputs, Mapping) or name not in inputs:
@@ -247,9 +227,7 @@ class RobustDocuments(OneRun[Any]):
         method = method_of(self.aggregation)
         choices = inputs.get("choices", self.choices) if method.takes_choices else None
         self._check_inputs(trusted, method.takes_choices)
-        model = self._model
-        calls = self._calls(self.llm, config) if model is None else None
-        final = self._final_calls(config)
+        model = self._bound(config, run_manager)
         groups = self.isolation.groups(inputs[name])
         few = few_sources_warning(groups, _DEFAULT_K, 'as_retriever(search_kwargs={"k": 10})')
         plan_input = PlanInput(
@@ -258,52 +236,44 @@ class RobustDocuments(OneRun[Any]):
             choices,
             self.rules,
             (
-                *self._caveats(),
+                *model.warnings,
                 *([few] if few else []),
                 *unseen_conversation(trusted, shown_names(self.prompt)),
                 *shown_conversation(shown := self._inputs_shown(trusted)),
                 *unisolated_documents(shown, name),
             ),
             getattr(model, "codec", None),
-            self._caveats,
-            repeats=lambda: self._repeats(calls, final),
+            lambda: model.warnings,
+            repeats=lambda: repeats_of(model),
             accept_sampling=self.calls.accept_sampling,
             markers=self.citation_markers,
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))
-        words = isinstance(settings, ConsensusSettings) and not settings.objects
-        perform = (
-            CallPerformer(calls, config, run_manager, final, final_may_fail=words)
-            if calls is not None
-            else self._past_langchain()
-        )
         plan = method.load().whole_plan(plan_input, settings)
         plan = for_prompts(plan, markers=self.citation_markers) if self.reader == "model" else plan
-        return _Call(plan, perform)
-
-    def _past_langchain(self) -> Performer:
-        return (DecodingPerformer if method_of(self.aggregation).needs_probabilities else TextPerformer)(self.llm)
+        return plan, (DecodingPerformer if method.needs_probabilities else TextPerformer)(model)
 
     @property
-    def _model(self) -> TextModel | DecodingModel | None:
-        """The core's model that is asked without LangChain; None for a model of LangChain."""
-        return self.llm if isinstance(self.llm, (TextModel, DecodingModel)) else None
+    def _is_of_core(self) -> bool:
+        """True for a model that is asked past LangChain."""
+        return isinstance(self.llm, (TextModel, DecodingModel))
 
-    def _repeats(self, calls: ModelCalls | None, final: ModelCalls | None) -> Repeats:
-        if calls is None:
-            return repeats_of(self.llm)
-        return calls.repeats if final is None else calls.repeats.with_other(final.repeats)
+    def _bound(self, config: RunnableConfig, run_manager: RunManager) -> Any:
+        """Return the model that this config chooses; its calls belong to this run."""
 
-    def _final_calls(self, config: RunnableConfig) -> ModelCalls | None:
-        """Return the calls for the final prompt, where they differ from all others."""
+        def model(llm: Any, structured: Structured | None = None) -> LangChainModel:
+            chosen = configured(llm, config)
+            return LangChainModel(chosen, self._limits, self.calls.attempts, config, run_manager, structured)
+
+        if self._is_of_core:
+            return self.llm
         if self.final_llm is None and self.structured is None:
-            return None
-        calls = self._calls(self.llm if self.final_llm is None else self.final_llm, config)
-        return replace(calls, structured=self.structured)
+            return model(self.llm)
+        writer = self.llm if self.final_llm is None else self.final_llm
+        return TwoModels(model(self.llm), model(writer, self.structured))
 
-    def _calls(self, llm: Any, config: RunnableConfig) -> ModelCalls:
-        """Return the calls to this config's model."""
-        return ModelCalls(configured(llm, config), self._limits, self.calls.attempts)
+    def _given(self, parsed: Any, answer: RobustAnswer) -> Any:
+        return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
 
     def _log_unheard(self, answer: RobustAnswer, config: RunnableConfig) -> None:
         """Log once that nothing receives the report of an answer with warnings; a log holds no text of theirs."""
@@ -332,7 +302,7 @@ class RobustDocuments(OneRun[Any]):
 
     def _prompts(self, inputs: Mapping[str, Any]) -> PromptSet:
         """Return the chain's prompts in the core's form, filled with this call's input."""
-        kind = FilledTemplate if self._model is None else FormattedTemplate
+        kind = FormattedTemplate if self._is_of_core else FilledTemplate
         name = self.document_variable_name
         shipped: PromptSet = self.settings.prompts
 
@@ -373,9 +343,6 @@ class RobustDocuments(OneRun[Any]):
         """Return all prompts, given or made; each may show inputs."""
         return [p for p in (self.prompt, self.keyword_prompt, self.no_retrieval_prompt) if p is not None]
 
-    def _caveats(self) -> tuple[str, ...]:
-        return () if self._model is None else tuple(self._model.warnings)
-
     # --- introspection for LangChain
 
     def __repr__(self) -> str:
@@ -415,3 +382,22 @@ class RobustDocuments(OneRun[Any]):
         documents = {self.document_variable_name: (list[Document], ...)}
         fields: dict[str, Any] = {**documents, **types}
         return create_model("RobustDocumentsInput", **fields)
+
+
+@contextmanager
+def _attached(answer: RobustAnswer) -> Iterator[None]:
+    """Attach the answer to what a parser raises in the block."""
+    try:
+        yield
+    except Exception as error:
+        attach(error, answer)
+        raise
+
+
+def _own_failure(error: ModelError) -> Exception:
+    """Return the exception to raise: the model's own for a final call, so that retries and fallbacks know it."""
+    cause = error.__cause__
+    if isinstance(error, QuorumError) or not isinstance(cause, Exception):
+        return error
+    attach(cause, error.robustness)
+    return cause

@@ -22,8 +22,8 @@ from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngin
 from llamaindex_robustrag.check import aassert_defended, assert_defended
 from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.grouping import supporting_nodes
+from llamaindex_robustrag.llm_calls import CallOptions
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
-from llamaindex_robustrag.model import CallOptions
 from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
 from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
-from llamaindex_robustrag.model import CallOptions
+from llamaindex_robustrag.llm_calls import CallOptions
 from robustrag_integrations._util.checks import refuse_unknown
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.method_options import MethodOptions

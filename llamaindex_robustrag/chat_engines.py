@@ -18,7 +18,7 @@ from llama_index.core.schema import NodeWithScore, QueryType
 from llama_index.core.tools import ToolOutput
 
 from llamaindex_robustrag.conversation import aside_prompt, from_conversation
-from llamaindex_robustrag.llm_calls import blocks_the_loop
+from llamaindex_robustrag.llm_traits import blocks_the_loop
 from llamaindex_robustrag.query_engine import check_parts, synthesizer_of
 from llamaindex_robustrag.reports import REPORT, Report, ResponseMetadata
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer

@@ -1,4 +1,4 @@
-"""Answers greetings, thanks and questions about the conversation, which no document does and a chat engine should."""
+"""A conversation: what it means for the radius, and answers to greetings and to questions about it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import replace
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from llamaindex_robustrag.message_text import MessageText
+from robustrag_integrations._util.words import condensed_warnings, shown_warnings
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
@@ -77,3 +78,10 @@ def _without_abstention(plan: Plan) -> Generator[Request, Reply, tuple[RobustAns
 
     answer = yield from relayed(plan, relay)
     return answer, held
+
+
+def conversation_caveats(conversation: Sequence[ChatMessage], *, condensed: bool = False) -> tuple[str, ...]:
+    """Return warnings for a conversation before every prompt, or one that the question was condensed from."""
+    roles = [message.role for message in conversation]
+    tools = sum(map(roles.count, (MessageRole.TOOL, MessageRole.FUNCTION)))
+    return (condensed_warnings if condensed else shown_warnings)(roles.count(MessageRole.ASSISTANT), tools)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.llms import LLM
@@ -51,7 +51,7 @@ class Fitter:
             return prompt, False
         text = prompt.text
         cut = text.replaced(start, end, kept) if isinstance(text, MessageText) else before + kept + after
-        return Prompt(cut, (start, start + len(kept))), True
+        return replace(prompt, text=cut, context=(start, start + len(kept))), True
 
     def _splitter(self, frame: str) -> TokenTextSplitter:
         try:

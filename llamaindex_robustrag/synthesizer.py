@@ -2,7 +2,7 @@
 
 1. `synthesize` and its like put the nodes into groups (`grouping.py`) and make the method's plan
    (`Defense.whole_plan`), with the user's prompts in it (`user_prompts.py`).
-2. The plan is run by `plans/drivers.py` with `LlamaIndexPerformer`, which asks the LLM, or with a model that decodes.
+2. The plan is run by `plans/drivers.py`; `LLMModel` makes a model of the core of an LLM.
 3. The report goes into the response's metadata, to each source node, and out as an event (`reports.py`).
 """
 
@@ -28,6 +28,7 @@ from llama_index.core.base.response.schema import (
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
+from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
 from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
 from llama_index.core.llms import LLM
@@ -40,13 +41,11 @@ from llama_index.core.types import RESPONSE_TEXT_TYPE
 from typing_extensions import Unpack
 
 from llamaindex_robustrag.aggregations import SynthesizerOptions, method_and_settings
-from llamaindex_robustrag.caveats import conversation_caveats, decoding_caveats, few_nodes_caveats
-from llamaindex_robustrag.conversation import from_conversation, with_aside
+from llamaindex_robustrag.conversation import conversation_caveats, from_conversation, with_aside
 from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, checked_nodes, group_nodes, group_texts
-from llamaindex_robustrag.hosted import hosted_tools
-from llamaindex_robustrag.llm_calls import plain_llm
+from llamaindex_robustrag.llm_calls import CallOptions, LLMModel
+from llamaindex_robustrag.llm_traits import hosted_tools, plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
-from llamaindex_robustrag.model import CallOptions, LlamaIndexPerformer
 from llamaindex_robustrag.reports import (
     AnswerPieces,
     AnswerText,
@@ -69,11 +68,13 @@ from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
+from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules, rules_of
 from robustrag_integrations.models.base import TextModel, repeats_of
+from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
 from robustrag_integrations.plans.endings import for_prompts
-from robustrag_integrations.plans.performers import DecodingPerformer, Performer
+from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
@@ -436,12 +437,13 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _plan(self, query: str, grouped: GroupedNodes, choices: Sequence[str] | None = None, **others: Any) -> Plan:
         refuse_unknown(others.keys() - _OF_STOCK, ["choices"], "synthesize")
+        few = few_sources_warning(grouped.groups, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
         plan_input = PlanInput(
             query,
             grouped.groups,
             choices if choices is not None else self._choices,
             self._rules,
-            (*self._caveats(), *few_nodes_caveats(grouped.groups)),
+            (*self._caveats(), *([few] if few else [])),
             self._local.codec if self._local is not None else None,
             self._caveats,
             repeats=self._repeats,
@@ -462,7 +464,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return filled
 
     def _performer(self) -> Performer:
-        return self._model if self._local is None else DecodingPerformer(self._local)
+        return (TextPerformer if self._local is None else DecodingPerformer)(self._model)
 
     def _pieces(self, plan: Plan, done: Callable[[RobustAnswer], object]) -> Generator[str, None, None]:
         """Start the answer; return a generator of its pieces, a single one for an object, that then calls `done`."""
@@ -482,26 +484,24 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _converse(self, conversation: Sequence[ChatMessage]) -> None:
         """Put these messages in front of every prompt."""
-        self._model = LlamaIndexPerformer(
-            self._plain,
-            self._policy,
-            self._prompt_helper,
-            output_cls=self._structure,
-            prefix=conversation,
-            final_llm=self._writer,
-        )
+        self._model: Any = self._local or LLMModel(self._plain, self._policy, self._prompt_helper, conversation)
+        if self._local is None and (self._writer is not None or self._structure is not None):
+            writer = LLMModel(
+                self._writer or self._plain, self._policy, self._prompt_helper, conversation, self._structure
+            )
+            self._model = TwoModels(self._model, writer)
         self._conversation = tuple(conversation)
 
     def _caveats(self) -> tuple[str, ...]:
         """Return the known weaknesses of every answer, from the model and the conversation."""
         condensed = conversation_caveats(self._condensed, condensed=True)
         if self._local is not None:
-            return (*self._local.warnings, *decoding_caveats(self._plain, self._conversation), *condensed)
+            return (*self._local.warnings, *_decoding_caveats(self._plain, self._conversation), *condensed)
         return (*conversation_caveats(self._conversation), *condensed)
 
     def _repeats(self) -> Repeats:
         """Return the model's reproducibility, as far as it is known."""
-        return self._model.repeats if self._local is None else repeats_of(self._local)
+        return repeats_of(self._model)
 
     def _streamed(
         self, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None
@@ -554,6 +554,16 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _metadata(self, sources: Sequence[NodeWithScore], report: Report) -> ResponseMetadata:
         return ResponseMetadata.of(self._get_metadata_for_response([n.node for n in sources]) or {}, report)
+
+
+def _decoding_caveats(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
+    """Return warnings for what decoding aggregation leaves out: it asks the model itself, not the LLM around it."""
+    found = []
+    if llm.system_prompt:
+        found.append("decoding aggregation does not read the LLM's system_prompt; put it into prompts=")
+    if conversation:
+        found.append("decoding aggregation does not read the conversation so far; condense it into the question")
+    return tuple(found)
 
 
 def _llm_of(llm: LLM | TextModel | None) -> LLM:

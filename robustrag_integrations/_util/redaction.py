@@ -126,6 +126,11 @@ def presentable(error: BaseException, secrets: Iterable[str] = ()) -> Exception:
     )
 
 
+def shown_in_one_line(error: BaseException, shown: Exception) -> str:
+    """Describe an exception in one line, where `presentable` made the other one of it."""
+    return in_one_line(error) if shown is error else str(shown)
+
+
 def secrets_of(*clients: Any) -> tuple[str, ...]:
     """Return the keys, passwords and tokens in clients' settings: attributes, headers and addresses, also inside
     wrappers. What a function refers to is not searched: a key of its own is hidden if the environment has it, too, or

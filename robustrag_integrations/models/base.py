@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from robustrag_integrations.answers.determinism import Repeats
@@ -46,6 +46,7 @@ class Response(Ending):
         aloud: True if its text held reasoning. Models leave these last three to `replies.reading`.
         unheard: why there is neither text nor failure: the other replies were enough, so that the call was not made
             (`not_asked`), or was given up under way (`cancelled`).
+        cause: the exception that the call failed with, where it is known, without credentials.
 
     Raises:
         TypeError: the text is neither a str nor None; otherwise as for `Ending`.
@@ -58,6 +59,7 @@ class Response(Ending):
     note: str | None = None
     aloud: bool = False
     unheard: Unheard | None = None
+    cause: Exception | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -6,11 +6,11 @@ import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
-from functools import partial
-from typing import Any, TypeAlias
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations._util.redaction import in_one_line, presentable, secrets_of
+from robustrag_integrations._util.redaction import presentable, secrets_of, shown_in_one_line
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until
@@ -21,9 +21,19 @@ from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece, without_secrets
 
+Result = TypeVar("Result")
 Errors: TypeAlias = tuple[type[Exception], ...]
 
 TRANSIENT: Errors = (ConnectionError, TimeoutError, asyncio.TimeoutError)
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call of a model: a prompt, its role, and its place among those that are asked together."""
+
+    prompt: Prompt
+    role: Role = "final"
+    index: int = 0
 
 
 class CalledModel(TextModel):
@@ -32,26 +42,28 @@ class CalledModel(TextModel):
     Args:
         caller: makes the calls.
         name: the model's name in reports.
-        ask: from a prompt to its reply.
+        ask: from a call to its reply.
         aask: the same as a coroutine function. At least one of the two is given: synchronous calls run this one in a
             loop, in a thread of the model's own, and asynchronous ones run the other in threads.
-        stream: from a prompt to pieces of the reply, then how it ended, where that is known.
+        stream: from a call to pieces of the reply, then how it ended, where that is known.
         astream: the same as an asynchronous generator function. Without either, a reply comes as one piece.
         clients: objects that may hold keys, which must not appear in errors.
+        cap: a lower limit on the calls of this object that are under way.
     """
 
     def __init__(
         self,
         caller: ModelCaller,
         name: str,
-        ask: Callable[[str], Any] | None = None,
-        aask: Callable[[str], Awaitable[Any]] | None = None,
+        ask: Callable[[Call], Any] | None = None,
+        aask: Callable[[Call], Awaitable[Any]] | None = None,
         *,
-        stream: Callable[[str], Iterator[Any]] | None = None,
-        astream: Callable[[str], AsyncIterator[Any]] | None = None,
+        stream: Callable[[Call], Iterator[Any]] | None = None,
+        astream: Callable[[Call], AsyncIterator[Any]] | None = None,
         clients: Sequence[object] = (),
+        cap: int | None = None,
     ) -> None:
-        self._caller, self._name = caller, name
+        self._caller, self._name, self._cap = caller, name, cap
         self._ask, self._aask, self._stream, self._astream = ask, aask, stream, astream
         self._clients = tuple(clients)
         self._loop = LoopThread()
@@ -68,11 +80,11 @@ class CalledModel(TextModel):
         """
         if self._ask is None:
             return self._loop.run(self.agenerate(prompts, role, until))
-        return self._caller.ask_all(self._respond, prompts, self._in_words, until)
+        return self._caller.ask_all(self._respond, _calls(prompts, role), self._failure, until, cap=self._cap)
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop; each loop has as many calls at a time."""
-        return await self._caller.aask_all(self._arespond, prompts, self._in_words, until)
+        return await self._caller.aask_all(self._arespond, _calls(prompts, role), self._failure, until, cap=self._cap)
 
     generate_until, agenerate_until = generate, agenerate
 
@@ -86,7 +98,7 @@ class CalledModel(TextModel):
                 yield from _pieces_of(self.generate([prompt], "final")[0])
             return
         try:
-            for piece in self._caller.stream(lambda: stream(prompt.text)):
+            for piece in self._caller.stream(lambda: stream(Call(prompt)), cap=self._cap):
                 yield self._checked_piece(piece)
             return
         except INTERRUPTS:
@@ -102,7 +114,7 @@ class CalledModel(TextModel):
                 yield piece
             return
         try:
-            made = self._caller.astream(lambda: self._pieces(prompt.text))
+            made = self._caller.astream(lambda: self._pieces(Call(prompt)), cap=self._cap)
             async with aclosing(made) as pieces:
                 async for piece in pieces:
                     yield self._checked_piece(piece)
@@ -113,33 +125,23 @@ class CalledModel(TextModel):
             failed = error
         raise self._final_failure(failed)
 
-    def ask_alone(self, prompt: Prompt) -> Response:
-        """Ask one prompt; a failed call raises."""
-        if self._ask is None:
-            return self._loop.run(self.aask_alone(prompt))
-        return self._caller.call(partial(self._respond, prompt))
-
-    async def aask_alone(self, prompt: Prompt) -> Response:
-        """`ask_alone` without blocking the event loop."""
-        return await self._caller.acall(partial(self._arespond, prompt))
-
-    def _respond(self, prompt: Prompt) -> Response:
+    def _respond(self, call: Call) -> Response:
         assert self._ask is not None  # noqa: S101 - the caller has looked
-        return BLANK if prompt.blank else self._checked(self._ask(prompt.text))
+        return BLANK if call.prompt.blank else self._checked(self._ask(call))
 
-    async def _arespond(self, prompt: Prompt) -> Response:
-        if prompt.blank:
+    async def _arespond(self, call: Call) -> Response:
+        if call.prompt.blank:
             return BLANK
         if self._aask is not None:
-            return self._checked(await self._aask(prompt.text))
+            return self._checked(await self._aask(call))
         assert self._ask is not None  # noqa: S101 - one of the two is given
-        return self._checked(await self._caller.limits.arun(self._ask, prompt.text))
+        return self._checked(await self._caller.limits.arun(self._ask, call))
 
-    def _pieces(self, prompt: str) -> AsyncIterator[Any]:
+    def _pieces(self, call: Call) -> AsyncIterator[Any]:
         if self._astream is not None:
-            return self._astream(prompt)
+            return self._astream(call)
         assert self._stream is not None  # noqa: S101 - the caller has looked
-        return self._caller.limits.iterate_in_thread(self._stream(prompt))
+        return self._caller.limits.iterate_in_thread(self._stream(call))
 
     def _checked(self, reply: Any) -> Response:
         """Convert a function's return value into a `Response`."""
@@ -160,21 +162,21 @@ class CalledModel(TextModel):
             )
         return without_secrets(piece, *self._clients)
 
-    def _secrets(self) -> tuple[str, ...]:
-        """Return the secrets that must not appear in errors."""
-        return secrets_of(*self._clients)
-
-    def _in_words(self, error: BaseException) -> str:
-        return in_one_line(error, self._secrets())
+    def _failure(self, error: BaseException) -> Exception:
+        """Return a failed call's exception without credentials; raise what is no failure."""
+        return presentable(error, secrets_of(*self._clients))
 
     def _final_failure(self, error: BaseException) -> ModelError:
-        secrets = self._secrets()
-        shown = presentable(error, secrets)
+        shown = self._failure(error)
         if isinstance(shown, ModelError) and isinstance(error, ModelError):
             return shown
-        failure = ModelError(f"the final call failed: {in_one_line(error, secrets)}")
+        failure = ModelError(f"the final call failed: {shown_in_one_line(error, shown)}")
         failure.__cause__ = shown
         return failure
+
+
+def _calls(prompts: Sequence[Prompt], role: Role) -> list[Call]:
+    return [Call(prompt, role, index) for index, prompt in enumerate(prompts)]
 
 
 class CallableModel(CalledModel):
@@ -247,10 +249,10 @@ class CallableModel(CalledModel):
                 retry_max_wait,
             ),
             name or str(getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__)),
-            fn,
-            async_fn,
-            stream=stream_fn,
-            astream=async_stream_fn,
+            _of_text(fn),
+            _of_text(async_fn),
+            stream=_of_text(stream_fn),
+            astream=_of_text(async_stream_fn),
             clients=(fn, async_fn, stream_fn, async_stream_fn),
         )
 
@@ -262,8 +264,12 @@ class CallableModel(CalledModel):
         return Repeats("samples" if self._samples else "deterministic", f"declared by samples={self._samples}")
 
 
+def _of_text(fn: Callable[[str], Result] | None) -> Callable[[Call], Result] | None:
+    return None if fn is None else lambda call: fn(call.prompt.text)
+
+
 def _pieces_of(response: Response) -> Iterator[Piece]:
     if response.text is None and response.refusal is None:
-        raise ModelError(f"the final call failed: {response.error}")
+        raise ModelError(f"the final call failed: {response.error}") from response.cause
     yield response.text or ""
     yield response

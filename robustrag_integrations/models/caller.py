@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from robustrag_integrations._util.redaction import shown_in_one_line
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response, Until, not_asked
@@ -159,7 +160,7 @@ class ModelCaller:
         self,
         ask: Callable[[Item], Response],
         items: Sequence[Item],
-        shown: Callable[[BaseException], str],
+        shown: Callable[[BaseException], Exception],
         until: Until | None = None,
         *,
         cap: int | None = None,
@@ -169,7 +170,7 @@ class ModelCaller:
         Args:
             ask: asks about one item.
             items: one for each call.
-            shown: words an error for a report; raises it if it is not a call's failure.
+            shown: from an error to the one to show, without credentials; raises it if it is not a call's failure.
             until: the rule by which replies so far are enough: the other calls are given up, or not made. None: all are
                 waited for.
             cap: a lower limit on calls under way.
@@ -203,7 +204,7 @@ class ModelCaller:
         self,
         ask: Callable[[Item], Awaitable[Response]],
         items: Sequence[Item],
-        shown: Callable[[BaseException], str],
+        shown: Callable[[BaseException], Exception],
         until: Until | None = None,
         *,
         cap: int | None = None,
@@ -319,11 +320,13 @@ class Waves:
         return range(self._count)[self._left.pop(0)]
 
 
-def _failed(error: BaseException, shown: Callable[[BaseException], str], call: RetriedCall) -> Response:
+def _failed(error: BaseException, shown: Callable[[BaseException], Exception], call: RetriedCall) -> Response:
     """Return the reply of a failed call; raise what is not a failure."""
     if isinstance(error, INTERRUPTS):
         raise error
-    return Response(None, error=failure_message(error, shown(error), call.tries))
+    cause = shown(error)
+    words = shown_in_one_line(error, cause)
+    return Response(None, error=failure_message(error, words, call.tries), cause=cause)
 
 
 def _heard(replies: list[Response | None], calls: list[RetriedCall]) -> list[Response]:

@@ -200,7 +200,8 @@ def ask_groups(
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(responses) if r.text is None}
         reports = tuple([report(g, r) for g, r in zip(groups, responses, strict=True)])
         unit = "groups" if set(weights) == {1} else "votes"
-        raise QuorumError(succeeded, sum(weights), needed, causes, reports, unit)
+        cause = next((r.cause for r in responses if r.cause is not None), None)
+        raise QuorumError(succeeded, sum(weights), needed, causes, reports, unit) from cause
     return _one_vote_each(groups, readings, by_letter)
 
 

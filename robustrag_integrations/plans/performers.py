@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import replace
 from typing import Protocol
 
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, TextModel, TokenCodec
@@ -54,7 +55,7 @@ class TextPerformer:
             return None
         if request.until is not None:
             return self._model.generate_until(request.prompts, request.role, request.until)
-        return self._model.generate(request.prompts, request.role)
+        return self._model.generate(_prompts_of(request), request.role)
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop."""
@@ -64,7 +65,7 @@ class TextPerformer:
             return None
         if request.until is not None:
             return await self._model.agenerate_until(request.prompts, request.role, request.until)
-        return await self._model.agenerate(request.prompts, request.role)
+        return await self._model.agenerate(_prompts_of(request), request.role)
 
     def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the final answer in pieces."""
@@ -73,6 +74,10 @@ class TextPerformer:
     def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
         """`stream_final` for `async for`."""
         return self._model.astream(prompt)
+
+
+def _prompts_of(request: Ask) -> Sequence[Prompt]:
+    return request.prompts if request.shown else [replace(prompt, hidden=True) for prompt in request.prompts]
 
 
 class DecodingPerformer:

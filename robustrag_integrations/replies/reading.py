@@ -93,7 +93,7 @@ def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Res
         ModelError: the call failed, or what it gave is cut and `cut_replies` is "abstain", or nothing is left of it.
     """
     if response.text is None and response.refusal is None:
-        raise ModelError(f"the final call failed: {redacted(response.error or 'no text')}")
+        raise ModelError(f"the final call failed: {redacted(response.error or 'no text')}") from response.cause
     answer, reason = _read(response)
     text = (answer.text or "").strip()
     if response.refusal is not None:

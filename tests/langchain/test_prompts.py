@@ -9,10 +9,9 @@ import pytest
 from langchain_core.callbacks import CallbackManagerForChainRun
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 
-from langchain_robustrag.calls import CallPerformer, ModelCalls
+from langchain_robustrag.calls import LangChainModel
 from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate
 from robustrag_integrations.models.limits import CallLimits
-from robustrag_integrations.plans.requests import Ask
 from robustrag_integrations.prompts import Prompt
 from tests.langchain.fakes import Reader, Recorder
 
@@ -24,16 +23,16 @@ def template(kind: type[FilledTemplate] = FilledTemplate) -> FilledTemplate:
     return kind("", "{context}", ("context",), template=asked, inputs={"tone": "{short}"}, slot="docs")
 
 
-def performer(answers: Any) -> tuple[CallPerformer, Recorder]:
+def bound(answers: Any) -> tuple[LangChainModel, Recorder]:
     recorder = Recorder()
     manager = CallbackManagerForChainRun(run_id=uuid.uuid4(), handlers=[recorder], inheritable_handlers=[recorder])
-    return CallPerformer(ModelCalls(Reader(answer=answers), CallLimits(4)), {}, manager), recorder
+    return LangChainModel(Reader(answer=answers), CallLimits(4), 3, {}, manager), recorder
 
 
 def test_group_i_is_asked_the_plans_ith_prompt() -> None:
-    perform, recorder = performer(lambda prompt: prompt)
+    model, recorder = bound(lambda prompt: prompt)
     prompts = tuple(template().render(context=text, query="who?") for text in ("b", "a", HOSTILE))
-    said = perform(Ask(prompts, "isolated"))
+    said = model.generate(prompts, "isolated")
     for response, text in zip(said, ("b", "a", HOSTILE), strict=True):
         assert response.text.endswith(f"T: {text} Q: who? {{short}}")
     assert {run["name"] for run in recorder.named("group:")} == {"group:0", "group:1", "group:2"}
@@ -72,6 +71,6 @@ def test_a_template_that_shows_passages_twice_is_refused_for_local_models() -> N
 
 
 def test_a_prompt_of_the_cores_own_is_asked_as_it_is() -> None:
-    perform, _ = performer(lambda prompt: prompt)
-    [said] = perform(Ask((Prompt(HOSTILE),), "isolated"))
+    model, _ = bound(lambda prompt: prompt)
+    [said] = model.generate([Prompt(HOSTILE)], "isolated")
     assert said.text.endswith(HOSTILE)

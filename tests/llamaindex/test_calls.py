@@ -11,10 +11,12 @@ import pytest
 from llama_index.core import Settings
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.prompts import PromptTemplate
 
 from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer
-from llamaindex_robustrag.llm_calls import PlainCalls, blocks_the_loop
+from llamaindex_robustrag.llm_calls import LLMModel
+from llamaindex_robustrag.llm_traits import blocks_the_loop
 from robustrag_integrations.prompts import Prompt
 from tests.llamaindex.fakes import EVIL, QUESTION, AsyncFactReader, FactReader, nodes_of, truthful
 
@@ -34,7 +36,7 @@ def test_a_prompt_reaches_the_llm_as_predict_would_send_it(chat_model: bool) -> 
     }
     expected, found = FactReader(**settings), FactReader(**settings)
     expected.predict(PromptTemplate("{text}"), text="What {query_str}?")
-    PlainCalls(found, (), {}, CallOptions().caller_of(found)).ask(Prompt("What {query_str}?"))
+    LLMModel(found, CallOptions(), PromptHelper()).generate([Prompt("What {query_str}?")], "isolated")
     assert found.seen == expected.seen
 
 

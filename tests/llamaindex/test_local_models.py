@@ -15,9 +15,8 @@ from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.llms.huggingface import HuggingFaceLLM
 
 from llamaindex_robustrag import CallOptions, RobustRAGSynthesizer, TextModelLLM, local_model_of
-from llamaindex_robustrag.model import LlamaIndexPerformer
+from llamaindex_robustrag.llm_calls import LLMModel
 from robustrag_integrations import DecodingAggregation, LocalModel
-from robustrag_integrations.plans.requests import Score
 from robustrag_integrations.prompts import Prompt, prompts_for
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 from tests.llamaindex.fakes import FactReader, nodes_of
@@ -187,13 +186,12 @@ def test_both_ways_to_ask_the_reader_give_the_same_isolated_answers(
 
 async def test_a_model_of_the_core_scores_given_replies_behind_a_conversation_too() -> None:
     model, texts = LocalModel(tiny_model("llama"), tiny_tokenizer()), ("Anna Lind", "Bo")
-    request = Score((Prompt("Who runs the mill?"), Prompt("Who?")), texts)
-    performer = LlamaIndexPerformer(TextModelLLM(model), CallOptions(), PromptHelper())
-    expected = model.score(request.prompts, texts)
-    assert performer(request) == expected
-    assert await performer.aperform(request) == expected
-    talked = LlamaIndexPerformer(
-        TextModelLLM(model), CallOptions(), PromptHelper(), prefix=[ChatMessage(role="user", content="Hello.")]
-    )
-    assert talked(request) not in (None, expected)
-    assert LlamaIndexPerformer(FactReader(), CallOptions(), PromptHelper())(request) is None
+    prompts = (Prompt("Who runs the mill?"), Prompt("Who?"))
+    bound = LLMModel(TextModelLLM(model), CallOptions(), PromptHelper())
+    expected = model.score(prompts, texts)
+    assert bound.can_score
+    assert bound.score(prompts, texts) == expected
+    assert await bound.ascore(prompts, texts) == expected
+    talked = LLMModel(TextModelLLM(model), CallOptions(), PromptHelper(), [ChatMessage(role="user", content="Hello.")])
+    assert talked.score(prompts, texts) != expected
+    assert not LLMModel(FactReader(), CallOptions(), PromptHelper()).can_score

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations._util.redaction import redacted
+from robustrag_integrations._util.redaction import redacted, secrets_of
 from robustrag_integrations.answers.usage import Usage, together
 from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response, Scores
@@ -242,7 +242,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     def _shown(self, error: Exception) -> ModelError:
         """Word a failure, without a key that the server sent back."""
-        words = redacted(str(error), self._secrets())
+        words = redacted(str(error), secrets_of(*self._clients))
         return ModelError(words if isinstance(error, ModelError) else f"{type(error).__name__}: {words}")
 
 

@@ -105,8 +105,8 @@ class OpenAIModel(CalledModel):
         super().__init__(
             ModelCaller(CallLimits(max_concurrency, timeout), attempts, may_pass),
             name or model,
-            aask=self._areply,
-            astream=self._astreamed,
+            aask=lambda call: self._areply(call.prompt.text),
+            astream=lambda call: self._astreamed(call.prompt.text),
             clients=(self._areply,),
         )
         self._chats = api == "chat"

@@ -1,20 +1,31 @@
-"""Warnings about a LlamaIndex LLM that weaken the answers made with it."""
+"""What the settings of a LlamaIndex LLM say: whether it samples, blocks the event loop, or runs tools by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index.core.constants import DEFAULT_SIMILARITY_TOP_K
-from llama_index.core.llms import LLM
+from llama_index.core.llms import LLM, CustomLLM
+from llama_index.core.llms.structured_llm import StructuredLLM
 
 from llamaindex_robustrag.local import TextModelLLM
-from robustrag_integrations._util.words import condensed_warnings, shown_warnings
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.models.base import repeats_of
+
+_FIELDS = ("built_in_tools", "built_in_tool")  # of LlamaIndex's LLMs
+_ARGUMENTS = ("web_search_options", "built_in_tools", "tools")  # of their calls and `additional_kwargs`
+
+
+def plain_llm(llm: LLM) -> LLM:
+    """Return the LLM inside structured ones."""
+    while isinstance(llm, StructuredLLM):
+        llm = llm.llm
+    return llm
+
+
+def blocks_the_loop(llm: LLM, method: str) -> bool:
+    """True if the LLM's asynchronous method is `CustomLLM`'s, which calls the synchronous one on the event loop."""
+    return next((c for c in type(llm).__mro__ if method in c.__dict__), None) is CustomLLM
 
 
 def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any]) -> Repeats:
@@ -36,27 +47,27 @@ def llm_repeats(llm: LLM, call_kwargs: Mapping[str, Any]) -> Repeats:
     return Repeats()
 
 
-def decoding_caveats(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
-    """Return warnings for what decoding aggregation leaves out: it asks the model itself, not the LLM around it."""
-    found = []
-    if llm.system_prompt:
-        found.append("decoding aggregation does not read the LLM's system_prompt; put it into prompts=")
-    if conversation:
-        found.append("decoding aggregation does not read the conversation so far; condense it into the question")
-    return tuple(found)
+def hosted_tools(llm: LLM, call: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the names of the tools that an LLM's provider runs.
+
+    Args:
+        llm: the LLM; its fields and `additional_kwargs` count.
+        call: the arguments of a call.
+    """
+    found = [name for field in _FIELDS for name in _named(getattr(llm, field, None), field)]
+    for holder in (getattr(llm, "additional_kwargs", None) or {}, call or {}):
+        found += [name for field in _ARGUMENTS for name in _named(holder.get(field), field)]
+    return list(dict.fromkeys(found))
 
 
-def conversation_caveats(conversation: Sequence[ChatMessage], *, condensed: bool = False) -> tuple[str, ...]:
-    """Return warnings for a conversation before every prompt, or one that the question was condensed from."""
-    roles = [message.role for message in conversation]
-    tools = sum(map(roles.count, (MessageRole.TOOL, MessageRole.FUNCTION)))
-    return (condensed_warnings if condensed else shown_warnings)(roles.count(MessageRole.ASSISTANT), tools)
-
-
-def few_nodes_caveats(groups: Sequence[PassageGroup]) -> tuple[str, ...]:
-    """Return warnings where a retriever found only LlamaIndex's default number of nodes, or a single source."""
-    found = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
-    return () if found is None else (found,)
+def _named(value: Any, field: str) -> list[str]:
+    if not value:
+        return []
+    if field == "tools":  # functions are the program's own
+        tools = [tool for tool in value if isinstance(tool, Mapping)] if isinstance(value, (list, tuple)) else []
+        return [str(tool["type"])[:60] for tool in tools if tool.get("type") not in (None, "function", "custom")]
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    return [str(tool["type"])[:60] if isinstance(tool, Mapping) and "type" in tool else field for tool in listed]
 
 
 def _temperature(llm: LLM, call_kwargs: Mapping[str, Any]) -> float | None:
