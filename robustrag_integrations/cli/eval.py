@@ -78,22 +78,21 @@ def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[
     from robustrag_integrations.evaluation.score.paired import compare
     from robustrag_integrations.evaluation.score.summary import summarise
     from robustrag_integrations.evaluation.score.sureness import sureness
-    from robustrag_integrations.evaluation.show.latex import latex
     from robustrag_integrations.evaluation.show.lines import (
         comparisons_table,
         lines_csv,
         lines_table,
-        summary_tables,
+        summary_table,
         warnings_in_sum,
     )
-    from robustrag_integrations.evaluation.show.tables import text_table
+    from robustrag_integrations.evaluation.show.tables import latex, text_table
 
     lines = summarise(rows, None if config["prices"] is None else prices_of(config["prices"]))
     compared = compare(rows)
     sure = sureness(rows)
     if args.csv:
         write_result("--csv", args.csv, lines_csv(lines))
-    written = latex([*summary_tables(lines), *filter(None, [comparisons_table(compared)])])
+    written = latex(filter(None, [summary_table(lines), comparisons_table(compared)]))
     if args.latex == "-":
         show(written)
     elif args.latex:

@@ -55,7 +55,7 @@ def test_a_file_in_the_papers_layout_runs_through_attacks_and_certificates(run, 
         given=False,
     )
     assert code == 0
-    assert "data:     nq (qa)" in out
+    assert "data: nq (qa)" in out
     rows = [json.loads(line) for line in Path("nq.jsonl").read_text().splitlines()[1:]]
     assert len(rows) == 2 * (1 + 5 + 5)
     assert {(row["dataset"], row["task"], row["error"]) for row in rows} == {("nq", "qa", None)}
@@ -167,7 +167,7 @@ def test_a_chosen_metric_is_named_in_table_and_spreadsheet(run) -> None:
     metric = "tests.evaluation.light:share_of_letters"
     code, out, _ = run("--attack", "none", "--metric", metric, "--csv", "run.csv")
     assert code == 0
-    assert f"metric:   {metric}" in out
+    assert f"metric: {metric}" in out
     assert {line["metric"] for line in csv.DictReader(Path("run.csv").read_text().splitlines())} == {metric}
 
 

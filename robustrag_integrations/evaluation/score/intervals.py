@@ -9,10 +9,9 @@ distribution within known limits: for a rate of 0/n or n/n the exact interval of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any
 
 LEVEL = 0.95
 RESAMPLES = 2000
@@ -68,7 +67,10 @@ def bootstrap_mean(values: Sequence[float], *, limits: tuple[float, float] | Non
     Raises:
         ValueError: a value is not finite or outside its limits.
     """
-    _check(values, limits or (-math.inf, math.inf))
+    least, most = limits or (-math.inf, math.inf)
+    for value in values:
+        if not (math.isfinite(value) and least <= value <= most):
+            raise ValueError(f"the value {value!r} must be a number from {least:g} to {most:g}")
     if not values:
         return EMPTY
     if min(values) == max(values):
@@ -81,35 +83,18 @@ def bootstrap_mean(values: Sequence[float], *, limits: tuple[float, float] | Non
 
         low, high = binom.ppf([(1 - LEVEL) / 2, (1 + LEVEL) / 2], len(values), mean) / len(values)
         return Interval(mean, float(low), float(high), len(values))
-    return Interval(mean, *_percentiles([values], np.mean), len(values))
+    from scipy.stats import bootstrap
 
-
-def bootstrap_ratio(pairs: Sequence[tuple[float, float]]) -> Interval:
-    """The ratio of two means with its confidence interval; pairs are resampled together.
-
-    Args:
-        pairs: numerator and denominator of each question, for example seconds with and without a defence.
-
-    Returns:
-        `EMPTY` for no pairs, or denominators that do not add up to more than 0. No interval for a single pair.
-
-    Raises:
-        ValueError: a value is negative or not finite.
-    """
-    _check([value for pair in pairs for value in pair], (0.0, math.inf))
-    below = math.fsum(d for _, d in pairs)
-    if below <= 0:
-        return EMPTY
-    ratio = math.fsum(n for n, _ in pairs) / below
-    if len(pairs) == 1:
-        return Interval(ratio, None, None, 1)
-    import numpy as np
-
-    def quotient(above: Any, under: Any, axis: int) -> Any:
-        top, bottom = above.sum(axis=axis), under.sum(axis=axis)
-        return np.where(bottom > 0, top / np.where(bottom > 0, bottom, 1), ratio)  # of nothing but zeros there is none
-
-    return Interval(ratio, *_percentiles(list(zip(*pairs, strict=True)), quotient), len(pairs))
+    found = bootstrap(
+        [values],
+        np.mean,
+        n_resamples=RESAMPLES,
+        batch=max(_AT_ONCE // len(values), 1),
+        confidence_level=LEVEL,
+        method="percentile",
+        rng=0,
+    ).confidence_interval
+    return Interval(mean, float(found.low), float(found.high), len(values))
 
 
 def clopper_pearson(successes: int, count: int) -> Interval:
@@ -128,34 +113,9 @@ def clopper_pearson(successes: int, count: int) -> Interval:
     return Interval(successes / count, float(found.low), float(found.high), count)
 
 
-def _check(values: Sequence[float], limits: tuple[float, float]) -> None:
-    least, most = limits
-    for value in values:
-        if not (math.isfinite(value) and least <= value <= most):
-            raise ValueError(f"the value {value!r} must be a number from {least:g} to {most:g}")
-
-
 def _of_equals(value: float, count: int, limits: tuple[float, float] | None) -> Interval:
     if limits is None:
         return Interval(value, None, None, count)
     rest = 1 - ((1 - LEVEL) / 2) ** (1 / count)
     least, most = limits
     return Interval(value, value + rest * (least - value), value + rest * (most - value), count)
-
-
-def _percentiles(samples: Sequence[Sequence[float]], statistic: Callable[..., Any]) -> tuple[float, float]:
-    """The percentile bootstrap of a statistic; where there are two samples they are resampled together."""
-    from scipy.stats import bootstrap
-
-    found = bootstrap(
-        samples,
-        statistic,
-        n_resamples=RESAMPLES,
-        batch=max(_AT_ONCE // len(samples[0]), 1),
-        vectorized=True,
-        paired=len(samples) > 1,
-        confidence_level=LEVEL,
-        method="percentile",
-        rng=0,
-    ).confidence_interval
-    return float(found.low), float(found.high)

@@ -10,32 +10,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from robustrag_integrations._util.words import repeats_in_words
 from robustrag_integrations.answers.usage import Prices, Usage
 from robustrag_integrations.evaluation.score.expected import ExpectedAccuracy, expected_accuracy
-from robustrag_integrations.evaluation.score.intervals import (
-    EMPTY,
-    RATE,
-    SCORE,
-    Interval,
-    bootstrap_mean,
-    bootstrap_ratio,
-)
-from robustrag_integrations.evaluation.score.rows import (
-    HEADER_SCHEMA,
-    AttackSpec,
-    Row,
-    attack_of_row,
-    latest_rows,
-)
+from robustrag_integrations.evaluation.score.intervals import EMPTY, RATE, SCORE, Interval, bootstrap_mean
+from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, AttackSpec, Row, attack_of_row, latest_rows
 from robustrag_integrations.evaluation.score.schema import misfit_in_row
 
 _Value = TypeVar("_Value")
 _LONGEST = 400
 _OWN = re.compile(r"'[^'\n]{0,200}'|\"[^\"\n]{0,200}\"|\d[\d.,]*")  # of a question: its names and numbers
+_COSTS = ("model_calls", "rounds", "prompt_tokens", "cached_tokens", "completion_tokens", "reasoning_tokens")
 
 
 @dataclass(frozen=True)
@@ -61,7 +49,7 @@ class CertifiedScore:
 
 @dataclass(frozen=True)
 class Line:
-    """One setup on one data set under one attack.
+    """One setup on one data set under one attack. Of long answers nothing is simply right: accuracy is then empty.
 
     Attributes:
         dataset: the data set's name.
@@ -75,20 +63,18 @@ class Line:
         n: questions answered.
         failed: questions without an answer because something failed.
         errors: failures, and how often each occurred.
-        accuracy: share of right answers: bacc without an attack, racc under one. Empty for long answers.
+        accuracy: share of right answers: bacc without an attack, racc under one.
         judge: the judge's mean score: bllmj without an attack, rllmj under one. Empty without a judge.
         unreadable: number of scores that are 0 because the judge's replies held none, or because the metric failed.
         asr: share of answers that hold the attacker's. Without an attack: how often it was given anyway.
         both: share of answers that hold both.
         abstention: share of abstentions.
-        told: share of abstentions that tell the right answer among three with most votes at most; of all answers. Empty
-            for long answers.
+        told: share, of all answers, of abstentions that tell the right answer among three with most votes at most.
         radius: the mean radius of the right answers (of long ones: of those that do not abstain).
         radius_wrong: that of the answers that are wrong and no abstention.
         radius_abstained: that of the abstentions.
-        held: share of answers that are right and have a radius of at least 1: what `min_radius=1` leaves. Empty for
-            long answers.
-        held_wrong: share of those that are wrong, no abstention, and have one; likewise.
+        held: share of answers that are right and have a radius of at least 1: what `min_radius=1` leaves.
+        held_wrong: share of those that are wrong, no abstention, and have one.
         model_calls: mean number of model calls per question.
         rounds: mean number of times that an answer waited for replies.
         prompt_tokens: their mean number per question, over the questions of which all calls told; None where none did.
@@ -102,7 +88,7 @@ class Line:
             the first row of each defence pays for loading what the others find loaded: both are left out here and in
             the ratio; None when no other is there.
         latency_ratio: time over that of vanilla RAG on the same questions, attack and model, with as many worked
-            examples; empty without any.
+            examples; None without any.
         certified: one entry per attacker that was certified against; clean rows only.
         metric: the metric's name; None for a judge, or where a file does not say.
         expected: expected certified accuracy: the share that is right with a radius of at least k', one per k'; clean
@@ -111,7 +97,6 @@ class Line:
         repeats: the model's reproducibility, in words; empty where a file does not say.
         found: mean share of the right answers that stand in the answer or in what groups say otherwise, where none
             that is wrong does; over the questions with several right answers, empty without any.
-        moved: number of questions with so few passages that the planted ones stand higher than the attack's rank.
         warnings: warnings of answers and certificates, each with its number of questions; of warnings that
             differ in numbers or names alone, the first stands for all.
     """
@@ -123,39 +108,38 @@ class Line:
     defense: str
     top_k: int | None
     attack: AttackSpec
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    n: int = 0
-    failed: int = 0
-    errors: Mapping[str, int] = field(default_factory=dict)
-    accuracy: Interval = EMPTY
-    judge: Interval = EMPTY
-    unreadable: int = 0
-    asr: Interval = EMPTY
-    both: Interval = EMPTY
-    abstention: Interval = EMPTY
-    told: Interval = EMPTY
-    radius: Interval = EMPTY
-    radius_wrong: Interval = EMPTY
-    radius_abstained: Interval = EMPTY
-    held: Interval = EMPTY
-    held_wrong: Interval = EMPTY
-    model_calls: float | None = None
-    rounds: float | None = None
-    prompt_tokens: float | None = None
-    cached_tokens: float | None = None
-    completion_tokens: float | None = None
-    reasoning_tokens: float | None = None
-    with_tokens: int = 0
-    money: float | None = None
-    seconds: float | None = None
-    latency_ratio: Interval = EMPTY
-    certified: tuple[CertifiedScore, ...] = ()
-    metric: str | None = None
-    expected: tuple[ExpectedAccuracy, ...] = ()
-    repeats: str = ""
-    found: Interval = EMPTY
-    moved: int = 0
-    warnings: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, Any]
+    n: int
+    failed: int
+    errors: Mapping[str, int]
+    accuracy: Interval
+    judge: Interval
+    unreadable: int
+    asr: Interval
+    both: Interval
+    abstention: Interval
+    told: Interval
+    radius: Interval
+    radius_wrong: Interval
+    radius_abstained: Interval
+    held: Interval
+    held_wrong: Interval
+    model_calls: float | None
+    rounds: float | None
+    prompt_tokens: float | None
+    cached_tokens: float | None
+    completion_tokens: float | None
+    reasoning_tokens: float | None
+    with_tokens: int
+    money: float | None
+    seconds: float | None
+    latency_ratio: float | None
+    certified: tuple[CertifiedScore, ...]
+    metric: str | None
+    expected: tuple[ExpectedAccuracy, ...]
+    repeats: str
+    found: Interval
+    warnings: Mapping[str, int]
 
     @property
     def clean(self) -> bool:
@@ -184,9 +168,12 @@ def summarise(rows: Iterable[Row], prices: Prices | None = None) -> tuple[Line, 
     """
     kept = latest_rows(_checked(rows))
     groups: dict[tuple[Any, ...], list[Row]] = {}
+    vanilla: dict[tuple[Any, ...], float | None] = {}  # its seconds
     for row in kept:
-        groups.setdefault(_line_key(row), []).append(row)
-    vanilla = _vanilla_seconds(kept)
+        about = (*_where(row), row["setup"], row["defense"], row.get("metric"))
+        groups.setdefault(about, []).append(row)
+        if row["defense"] == "vanilla" and row.get("error") is None:
+            vanilla.setdefault(_asked(row), _seconds(row))
     return tuple(_line(group, vanilla, prices) for group in groups.values())
 
 
@@ -200,46 +187,73 @@ def _checked(rows: Iterable[Row]) -> Iterator[Row]:
         yield row
 
 
-def _setup_key(row: Row) -> tuple[Any, ...]:
-    return (row["dataset"], row["task"], row["model"], row.get("top_k"))
-
-
-def _line_key(row: Row) -> tuple[Any, ...]:
-    return (*_setup_key(row), row["setup"], row["defense"], attack_of_row(row), row.get("metric"))
-
-
-def _vanilla_seconds(rows: Iterable[Row]) -> dict[tuple[Any, ...], float]:
-    """Return the seconds that vanilla RAG took, by everything but the setup and by the number of worked examples."""
-    found: dict[tuple[Any, ...], float | None] = {}
-    for row in rows:
-        if row["defense"] == "vanilla" and row.get("error") is None:
-            found.setdefault((*_asked(row), _shots(row)), _seconds(row))
-    return {key: seconds for key, seconds in found.items() if seconds is not None}
-
-
-def _times(rows: Iterable[Row], vanilla: Mapping[tuple[Any, ...], float]) -> list[tuple[float, float]]:
-    """The seconds of rows, and those of vanilla RAG on the same question."""
-    found = []
-    for row in rows:
-        base = vanilla.get((*_asked(row), _shots(row)))
-        if base is not None and (seconds := _seconds(row)) is not None:
-            found.append((seconds, base))
-    return found
+def _where(row: Row) -> tuple[Any, ...]:
+    return row["dataset"], row["task"], row["model"], row.get("top_k"), attack_of_row(row)
 
 
 def _asked(row: Row) -> tuple[Any, ...]:
-    return (*_setup_key(row), attack_of_row(row), row["question_id"])
-
-
-def _shots(row: Row) -> str:
-    """The number of worked examples, as a text: a file may hold anything."""
-    return str(row["settings"].get("exemplars") or 0)
+    """What is the same for every defence; the number of worked examples as a text, since a file may hold anything."""
+    return (*_where(row), row["question_id"], str(row["settings"].get("exemplars") or 0))
 
 
 def _seconds(row: Row) -> float | None:
     """Return the seconds an answer took; None if calls of it came from a cache, or it was its defence's first."""
     timing: Mapping[str, Any] = row["timing"]
     return None if timing.get("cached_calls") or timing.get("first") else timing["seconds"]
+
+
+def _ratio(rows: Iterable[Row], vanilla: Mapping[tuple[Any, ...], float | None]) -> float | None:
+    """Return the time of rows over that of vanilla RAG on the same questions; None where one of them is not known."""
+    pairs = [(_seconds(row), vanilla.get(_asked(row))) for row in rows]
+    known = [(own, base) for own, base in pairs if own is not None and base is not None]
+    below = sum(base for _, base in known)
+    return sum(own for own, _ in known) / below if below > 0 else None
+
+
+def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float | None], prices: Prices | None) -> Line:
+    first = rows[0]
+    attack = attack_of_row(first)
+    done = [row for row in rows if row.get("error") is None]
+    errors = Counter(
+        f"{row['error']['type']}: {row['error']['message'][:200]}" for row in rows if row.get("error") is not None
+    )
+    scores = [row["scores"] for row in done]
+    costs = [row["cost"] for row in done]
+    long = first["task"] == "long"
+    radii = _radii(done, long)
+    repeats = next(filter(None, (row["answer"].get("determinism") for row in done)), None)
+    mean_costs: Mapping[str, Any] = {name: _mean(cost.get(name) for cost in costs) for name in _COSTS}
+    return Line(
+        **{name: first[name] for name in ("dataset", "task", "model", "setup", "defense", "settings")},
+        top_k=first.get("top_k"),
+        attack=attack,
+        n=len(done),
+        failed=len(rows) - len(done),
+        errors=dict(errors.most_common()),
+        accuracy=EMPTY if long else _rate(s["correct"] for s in scores),
+        judge=bootstrap_mean(_known(s.get("judge") for s in scores), limits=SCORE),
+        unreadable=sum(bool(s.get("unreadable") or s.get("failure")) for s in scores),
+        asr=_rate(s["hijacked"] for s in scores),
+        both=_rate(s["both"] for s in scores),
+        abstention=_rate(s["abstained"] for s in scores),
+        told=EMPTY if long else _rate(bool(s.get("told")) for s in scores),
+        found=_rate(s.get("found") for s in scores),
+        radius=bootstrap_mean(radii["right"]),
+        radius_wrong=bootstrap_mean(radii["wrong"]),
+        radius_abstained=bootstrap_mean(radii["abstained"]),
+        held=EMPTY if long else _held(radii["right"], len(done)),
+        held_wrong=EMPTY if long else _held(radii["wrong"], len(done)),
+        **mean_costs,
+        with_tokens=sum(c.get("prompt_tokens") is not None and c.get("completion_tokens") is not None for c in costs),
+        money=None if prices is None else _mean(prices.of(_usage(c)) for c in costs),
+        seconds=_mean(map(_seconds, done)),
+        latency_ratio=_ratio(done, vanilla),
+        certified=_certified(done, SCORE if long else RATE),
+        metric=first.get("metric"),
+        expected=expected_accuracy(rows) if attack.name == "none" else (),
+        repeats="" if repeats is None else repeats_in_words(repeats["model"], repeats["why"]),
+        warnings=warnings_in_all(map(_warnings, done)),
+    )
 
 
 def _radii(rows: Iterable[Row], long: bool) -> dict[str, list[int]]:
@@ -252,80 +266,14 @@ def _radii(rows: Iterable[Row], long: bool) -> dict[str, list[int]]:
     return found
 
 
-def _rate_of(radii: Sequence[int], of: int) -> Interval:
+def _held(radii: Sequence[int], count: int) -> Interval:
     """Return the share of all answers that are among these and have a radius of at least 1."""
     held = sum(radius >= 1 for radius in radii)
-    return _rate([True] * held + [False] * (of - held))
-
-
-def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float], prices: Prices | None) -> Line:
-    first = rows[0]
-    attack = attack_of_row(first)
-    done = [row for row in rows if row.get("error") is None]
-    errors = Counter(_error(row) for row in rows if row.get("error") is not None)
-    scores = [row["scores"] for row in done]
-    costs = [row["cost"] for row in done]
-    long = first["task"] == "long"
-    radii = _radii(done, long)
-    return Line(
-        dataset=first["dataset"],
-        task=first["task"],
-        model=first["model"],
-        setup=first["setup"],
-        defense=first["defense"],
-        top_k=first.get("top_k"),
-        attack=attack,
-        settings=first["settings"],
-        n=len(done),
-        failed=len(rows) - len(done),
-        errors=dict(errors.most_common()),
-        accuracy=EMPTY if long else _rate(s["correct"] for s in scores),
-        judge=bootstrap_mean(_given(s.get("judge") for s in scores), limits=SCORE),
-        unreadable=sum(bool(s.get("unreadable") or s.get("failure")) for s in scores),
-        asr=_rate(s["hijacked"] for s in scores),
-        both=_rate(s["both"] for s in scores),
-        abstention=_rate(s["abstained"] for s in scores),
-        told=EMPTY if long else _rate(bool(s.get("told")) for s in scores),
-        found=_rate(s.get("found") for s in scores),
-        moved=sum(map(_moved, done)),
-        radius=bootstrap_mean(radii["right"]),
-        radius_wrong=bootstrap_mean(radii["wrong"]),
-        radius_abstained=bootstrap_mean(radii["abstained"]),
-        held=EMPTY if long else _rate_of(radii["right"], len(done)),
-        held_wrong=EMPTY if long else _rate_of(radii["wrong"], len(done)),
-        model_calls=_mean(c.get("model_calls") for c in costs),
-        rounds=_mean(c.get("rounds") for c in costs),
-        prompt_tokens=_mean(c.get("prompt_tokens") for c in costs),
-        cached_tokens=_mean(c.get("cached_tokens") for c in costs),
-        completion_tokens=_mean(c.get("completion_tokens") for c in costs),
-        reasoning_tokens=_mean(c.get("reasoning_tokens") for c in costs),
-        with_tokens=sum(c.get("prompt_tokens") is not None and c.get("completion_tokens") is not None for c in costs),
-        money=None if prices is None else _mean(prices.of(_usage(c)) for c in costs),
-        seconds=_mean(map(_seconds, done)),
-        latency_ratio=bootstrap_ratio(_times(done, vanilla)),
-        certified=_certified(done, SCORE if long else RATE),
-        metric=first.get("metric"),
-        expected=expected_accuracy(rows) if attack.name == "none" else (),
-        repeats=repeats_of_rows(done),
-        warnings=warnings_of(done),
-    )
-
-
-def repeats_of_rows(rows: Iterable[Row]) -> str:
-    """Return what the first row that states it says of its model's determinism."""
-    found = next(filter(None, (row["answer"].get("determinism") for row in rows)), None)
-    return "" if found is None else repeats_in_words(found["model"], found["why"])
+    return _rate([True] * held + [False] * (count - held))
 
 
 def _usage(cost: Mapping[str, Any]) -> Usage:
     return Usage(cost.get("prompt_tokens"), cost.get("cached_tokens"), cost.get("completion_tokens"))
-
-
-def _moved(row: Row) -> bool:
-    """True if the planted passages stand elsewhere than at the rank that the attack names."""
-    rank = str(attack_of_row(row).rank)
-    at = [str(i) for i, passage in enumerate(row.get("passages") or (), 1) if passage.get("planted")]
-    return bool(at) and rank.isdecimal() and at[0] != rank
 
 
 def _certified(rows: Iterable[Row], limits: tuple[float, float]) -> tuple[CertifiedScore, ...]:
@@ -335,68 +283,45 @@ def _certified(rows: Iterable[Row], limits: tuple[float, float]) -> tuple[Certif
             found.setdefault((certificate["attack"], certificate["corruption_size"]), []).append(certificate)
     lines = []
     for (attack, size), certificates in sorted(found.items()):
-        undecided = [c for c in certificates if not c["certified"]]
         taus = [float(c["tau"]) if c["certified"] else 0.0 for c in certificates]
+        undecided = [c for c in certificates if not c["certified"]]
         estimates = [float(c["estimate"]["value"]) for c in undecided if c.get("estimate")]
-        lines.append(
-            CertifiedScore(
-                attack,
-                size,
-                bootstrap_mean(taus, limits=limits),
-                sum(tau > 0 for tau in taus),
-                len(undecided),
-                bootstrap_mean(estimates, limits=limits),
-            )
-        )
+        score, estimate = bootstrap_mean(taus, limits=limits), bootstrap_mean(estimates, limits=limits)
+        lines.append(CertifiedScore(attack, size, score, sum(tau > 0 for tau in taus), len(undecided), estimate))
     return tuple(lines)
 
 
-def _error(row: Row) -> str:
-    return f"{row['error']['type']}: {row['error']['message'][:200]}"
-
-
 def _rate(values: Iterable[float | bool | None]) -> Interval:
-    return bootstrap_mean([float(v) for v in _given(values)], limits=RATE)
+    return bootstrap_mean([float(v) for v in _known(values)], limits=RATE)
 
 
 def _mean(values: Iterable[float | None]) -> float | None:
-    known = _given(values)
+    known = _known(values)
     return sum(known) / len(known) if known else None
 
 
-def _given(values: Iterable[_Value | None]) -> list[_Value]:
+def _known(values: Iterable[_Value | None]) -> list[_Value]:
     return [value for value in values if value is not None]
 
 
-def warnings_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Warnings of answers and certificates with the number of questions they are about, the commonest first.
+def warnings_in_all(found: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The warnings of several rows or lines as those of one, the commonest first.
 
-    Args:
-        rows: rows without an error. Warnings that differ in numbers and quoted names alone are one kind, and the first
-            of them stands for all.
+    Warnings that differ in numbers and quoted names alone are one kind, and the first of them stands for all.
     """
-    return together(map(_warnings_of_row, rows))
-
-
-def together(found: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The warnings of several lines as those of one."""
     first: dict[str, str] = {}
     counts: Counter[str] = Counter()
     for warnings in found:
         for text, count in warnings.items():
-            kind = _kind(text)
-            first.setdefault(kind, text)
-            counts[kind] += count
+            first.setdefault(_kind(text), text)
+            counts[_kind(text)] += count
     return {first[kind]: count for kind, count in counts.most_common()}
 
 
-def _warnings_of_row(row: Mapping[str, Any]) -> dict[str, int]:
-    """One warning of each kind."""
-    found = [*(row["answer"].get("warnings") or ())]
-    for certificate in row.get("certificates") or ():
-        found += certificate.get("warnings") or ()
-    kinds = {_kind(text): text[:_LONGEST] for text in reversed(found)}
-    return dict.fromkeys(kinds.values(), 1)
+def _warnings(row: Row) -> dict[str, int]:
+    """One warning of each kind, of the answer or its certificates."""
+    said = [*row["answer"]["warnings"], *(w for c in row.get("certificates") or () for w in c["warnings"])]
+    return dict.fromkeys({_kind(text): text[:_LONGEST] for text in reversed(said)}.values(), 1)
 
 
 def _kind(text: str) -> str:

@@ -6,14 +6,13 @@ whether unsure replies abstain (`unsure="abstain"`). These numbers say from whic
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations._util.display import decimals, printable
 from robustrag_integrations.answers.answer import ANSWERING
-from robustrag_integrations.evaluation.score.rows import attack_of_row
+from robustrag_integrations.evaluation.score.rows import Row, attack_of_row
 from robustrag_integrations.metrics import contains_answer
 
 
@@ -51,13 +50,13 @@ class Sureness:
         )
 
 
-def sureness(rows: Iterable[Mapping[str, Any]]) -> tuple[Sureness, ...]:
+def sureness(rows: Iterable[Row]) -> tuple[Sureness, ...]:
     """Return one entry per model of which both right and wrong replies have a known confidence.
 
     Args:
         rows: of a run. Clean rows of short answers and choices count, and a reply that several setups got counts once.
     """
-    replies: dict[tuple[Any, ...], tuple[bool, float]] = {}
+    replies: dict[str, dict[tuple[Any, ...], tuple[bool, float]]] = {}
     for row in rows:
         if row.get("error") is not None or row["task"] == "long" or attack_of_row(row).name != "none":
             continue
@@ -65,24 +64,26 @@ def sureness(rows: Iterable[Mapping[str, Any]]) -> tuple[Sureness, ...]:
             sure, said = group.get("confidence"), group["response"]
             if sure is not None and said is not None and group["status"] in ANSWERING:
                 text = ", ".join(group["words"]) if row["task"] == "mc" else said
-                asked = (row["model"], row["dataset"], row["task"], row["question_id"])
-                replies[(*asked, *group["passage_ids"], said)] = contains_answer(text, row["answers"]) > 0, float(sure)
+                asked = (row["dataset"], row["task"], row["question_id"], *group["passage_ids"], said)
+                is_right = contains_answer(text, row["answers"]) > 0
+                replies.setdefault(row["model"], {})[asked] = is_right, float(sure)
     found = []
-    for model in dict.fromkeys(key[0] for key in replies):
-        own = [reply for key, reply in replies.items() if key[0] == model]
-        right, wrong = (Counter(sure for is_right, sure in own if is_right is kind) for kind in (True, False))
+    for model, known in replies.items():
+        right, wrong = ([sure for is_right, sure in known.values() if is_right is kind] for kind in (True, False))
         if right and wrong:
-            found.append(_of(model, right, wrong))
+            found.append(_separated(model, right, wrong))
     return tuple(found)
 
 
-def _of(model: str, right: Counter[float], wrong: Counter[float]) -> Sureness:
-    rights, wrongs = right.total(), wrong.total()
-    above = below = area = 0.0  # walked from the surest level down
-    best = (0.0, 0.0, 1.0, 1.0)  # the level 0, where nothing separates
-    for level in sorted({*right, *wrong}, reverse=True):
-        area += right[level] * (wrongs - below - wrong[level] / 2)
-        above, below = above + right[level], below + wrong[level]
-        shares = above / rights, below / wrongs
-        best = max(best, (shares[0] - shares[1], -level, *shares))
-    return Sureness(model, rights, wrongs, area / (rights * wrongs), abs(best[1]), *best[2:])
+def _separated(model: str, right: Sequence[float], wrong: Sequence[float]) -> Sureness:
+    import numpy as np
+    from scipy.stats import mannwhitneyu
+
+    area = mannwhitneyu(right, wrong).statistic / (len(right) * len(wrong))
+    levels = np.unique([0.0, *right, *wrong])
+    right_from, wrong_from = (
+        (len(sure) - np.searchsorted(np.sort(sure), levels)) / len(sure) for sure in (right, wrong)
+    )
+    best = int(np.argmax(right_from - wrong_from))
+    ends = float(levels[best]), float(right_from[best]), float(wrong_from[best])
+    return Sureness(model, len(right), len(wrong), float(area), *ends)

@@ -13,8 +13,8 @@ from robustrag_integrations.evaluation.score.intervals import Interval
 from robustrag_integrations.evaluation.score.paired import Comparison
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
-from robustrag_integrations.evaluation.score.summary import Line, together
-from robustrag_integrations.evaluation.show.tables import Table, fitted_table
+from robustrag_integrations.evaluation.score.summary import Line, warnings_in_all
+from robustrag_integrations.evaluation.show.tables import Table, text_table
 
 EXPECTED_IN_WORDS = (
     "ecacc k': expected certified accuracy, the share that is right with a radius of at least k' (95% "
@@ -38,43 +38,29 @@ _FORMULA = frozenset("=+-@\t\r\n＝＋－＠")  # what makes a spreadsheet read 
 _LONGEST_CELL = 500
 MOST_WARNINGS = 8  # kinds of warnings below a table
 
-_NOBODY = Line("", "", "", "", "", None, AttackSpec())
-
 _Column = tuple[str, Callable[[Line], str]]
 
 
 def lines_table(lines: Sequence[Line], width: int | None = None) -> str:
+    """The lines as a table for a terminal of this width; None for one table however wide."""
+    found = summary_table(lines)
+    return "There are no rows." if found is None else text_table(found, width)
+
+
+def summary_table(lines: Sequence[Line]) -> Table | None:
     """The lines as a table; rates in percent with their 95% intervals. Remarks on failures and certificates follow.
 
-    Columns that are equal on all lines (data set, model) stand above it. Empty columns are left out.
-
-    Args:
-        lines: of `summarise`.
-        width: of the terminal: columns that do not fit follow in a second table. None for one table however wide.
+    Columns that are equal on all lines (data set, model) are its title. Empty columns are left out. None for no lines.
     """
     if not lines:
-        return "There are no rows."
-    header, rows = _used(lines)
-    above = [f"{name + ':':9} {said}" for name, said in _headline(lines)]
-    shown = fitted_table(header, rows, keys=header.index("n"), width=width, limit=44)
-    return "\n".join([*above, *([""] if above else []), shown, "", *_below(lines)])
-
-
-def summary_tables(lines: Sequence[Line]) -> list[Table]:
-    """The same table for Markdown and LaTeX; none for no lines."""
-    if not lines:
-        return []
-    header, rows = _used(lines)
-    title = ", ".join(f"{name}: {said}" for name, said in _headline(lines))
-    return [Table(title, header, rows, header.index("n"), _below(lines))]
-
-
-def _used(lines: Sequence[Line]) -> tuple[list[str], list[list[str]]]:
-    """The columns that say something on some line: their names, and the cells of each line."""
+        return None
     columns = _columns(lines)
     cells = [[show(line) for _, show in columns] for line in lines]
     used = [i for i in range(len(columns)) if any(row[i] != "-" for row in cells)]
-    return [columns[i][0] for i in used], [[row[i] for i in used] for row in cells]
+    header = [columns[i][0] for i in used]
+    shared = ((name, {show(line) for line in lines}) for name, show in _names(lines))
+    title = ", ".join(f"{name}: {printable(said.pop(), 100)}" for name, said in shared if len(said) == 1)
+    return Table(title, header, [[row[i] for i in used] for row in cells], header.index("n"), _below(lines))
 
 
 def _below(lines: Sequence[Line]) -> list[str]:
@@ -86,7 +72,9 @@ def _below(lines: Sequence[Line]) -> list[str]:
     about += [HELD_IN_WORDS] if any(line.held.mean is not None for line in lines) else []
     about += [RADIUS_IN_WORDS] if any(" / " in _radius(line) for line in lines) else []
     about += [UNTIMED_IN_WORDS] if any(line.n and line.seconds is None for line in lines) else []
-    return [*about, INTERVALS_IN_WORDS, *_notes(lines), *remarks]
+    about += [INTERVALS_IN_WORDS, *repeats_in_sum(lines)]
+    about += [EXPECTED_IN_WORDS] if any(line.expected for line in lines) else []
+    return [*about, *warnings_in_sum(lines), *remarks]
 
 
 def lines_csv(lines: Iterable[Line]) -> str:
@@ -96,7 +84,8 @@ def lines_csv(lines: Iterable[Line]) -> str:
     """
     rows = [_cells(line) for line in lines]
     out = io.StringIO()
-    writer = csv.DictWriter(out, list(dict.fromkeys(name for row in (rows or [_cells(_NOBODY)]) for name in row)))
+    names = dict.fromkeys(name for row in rows for name in row) or [field.name for field in fields(Line)]
+    writer = csv.DictWriter(out, list(names))
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
@@ -123,38 +112,33 @@ def comparisons_table(found: Sequence[Comparison], most: int | None = None) -> T
     if most is not None and len(listed) > most:
         listed = sorted(listed, key=lambda c: 2.0 if c.p is None else c.p)[:most]
         notes.append(f"{len(found) - most} of {len(found)} lines, with larger p, are left out here.")
-    several_data = len({(c.dataset, c.task) for c in found}) > 1
-    several_models = len({c.model for c in found}) > 1
-    header = [*(["data"] if several_data else []), *(["model"] if several_models else [])]
-    rows = [
-        [
-            *([f"{c.dataset} ({c.task})"] if several_data else []),
-            *([c.model] if several_models else []),
-            *(str(c.attack), c.measure, c.setup, c.against, str(c.n)),
-            *("-" if count is None else str(count) for count in (c.alone, c.other_alone)),
-            *(with_ends(c.difference, 100), _p(c.p), _p(c.p_holm)),
-        ]
-        for c in listed
-    ]
-    names = ("attack", "measure", "setup", "against", "n", "alone", "other alone", "difference", "p", "p (Holm)")
-    keys = len(header) + 4
-    return Table("Differences between setups on the same questions", [*header, *names], rows, keys, notes)
+    about = ("data", "model")  # where they differ
+    columns = [(name, show) for name, show in _COMPARED if name not in about or len({show(c) for c in found}) > 1]
+    header = [name for name, _ in columns]
+    rows = [[show(c) for _, show in columns] for c in listed]
+    return Table("Differences between setups on the same questions", header, rows, header.index("n"), notes)
+
+
+_COMPARED: tuple[tuple[str, Callable[[Comparison], str]], ...] = (
+    ("data", lambda c: f"{c.dataset} ({c.task})"),
+    ("model", lambda c: c.model),
+    ("attack", lambda c: str(c.attack)),
+    ("measure", lambda c: c.measure),
+    ("setup", lambda c: c.setup),
+    ("against", lambda c: c.against),
+    ("n", lambda c: str(c.n)),
+    ("alone", lambda c: "-" if c.alone is None else str(c.alone)),
+    ("other alone", lambda c: "-" if c.other_alone is None else str(c.other_alone)),
+    ("difference", lambda c: _ends(c.difference, 100)),
+    ("p", lambda c: _p(c.p)),
+    ("p (Holm)", lambda c: _p(c.p_holm)),
+)
 
 
 def _p(value: float | None) -> str:
     if value is None:
         return "-"
     return "<0.0001" if value < 0.0001 else decimals(value, 4 if value < 0.01 else 3)
-
-
-def _headline(lines: Sequence[Line]) -> list[tuple[str, str]]:
-    """Return the names and values that all lines have in common."""
-    found = []
-    for name, show in _names(lines):
-        values = {show(line) for line in lines}
-        if len(values) == 1:
-            found.append((name, printable(values.pop(), 100)))
-    return found
 
 
 _NAMES: tuple[_Column, ...] = (
@@ -179,19 +163,19 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
         ("attack", lambda line: str(line.attack)),
         ("n", lambda line: str(line.n)),
         ("failed", lambda line: str(line.failed) if line.failed else "-"),
-        ("bacc", lambda line: _percent(line.accuracy) if line.clean else "-"),
-        ("racc", lambda line: "-" if line.clean else _percent(line.accuracy)),
-        ("bllmj", lambda line: _points(line.judge) if line.clean else "-"),
-        ("rllmj", lambda line: "-" if line.clean else _points(line.judge)),
-        ("asr", lambda line: _percent(line.asr)),
-        ("both", lambda line: _percent(line.both)),
-        ("abstained", lambda line: _percent(line.abstention)),
-        ("told", lambda line: _percent(line.told) if line.told.mean else "-"),
-        ("all found", lambda line: _percent(line.found)),
+        ("bacc", lambda line: _ends(line.accuracy, 100) if line.clean else "-"),
+        ("racc", lambda line: "-" if line.clean else _ends(line.accuracy, 100)),
+        ("bllmj", lambda line: _ends(line.judge, 1) if line.clean else "-"),
+        ("rllmj", lambda line: "-" if line.clean else _ends(line.judge, 1)),
+        ("asr", lambda line: _ends(line.asr, 100)),
+        ("both", lambda line: _ends(line.both, 100)),
+        ("abstained", lambda line: _ends(line.abstention, 100)),
+        ("told", lambda line: _ends(line.told, 100) if line.told.mean else "-"),
+        ("all found", lambda line: _ends(line.found, 100)),
         *(_certified_column(*size, lines) for size in sizes),
         *(_expected_column(size) for size in sorted({e.corruption_size for line in lines for e in line.expected})),
-        ("right r>=1", lambda line: _percent(line.held)),
-        ("wrong r>=1", lambda line: _percent(line.held_wrong)),
+        ("right r>=1", lambda line: _ends(line.held, 100)),
+        ("wrong r>=1", lambda line: _ends(line.held_wrong, 100)),
         ("radius", _radius),
         ("calls", lambda line: _number(line.model_calls, 1)),
         ("rounds", lambda line: _number(line.rounds, 1)),
@@ -199,9 +183,9 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
         ("cached", lambda line: _number(line.cached_tokens, 0)),
         ("out", lambda line: _number(line.completion_tokens, 0)),
         ("reasoning", lambda line: _number(line.reasoning_tokens, 0)),
-        ("cost", lambda line: _money(line.money)),
+        ("cost", lambda line: "-" if line.money is None else significant(line.money)),
         ("seconds", lambda line: _number(line.seconds, 2)),
-        ("x vanilla", lambda line: _number(line.latency_ratio.mean, 2)),
+        ("x vanilla", lambda line: _number(line.latency_ratio, 2)),
     ]
 
 
@@ -210,9 +194,7 @@ def _certified_column(attack: str, size: int, lines: Sequence[Line]) -> _Column:
 
     def show(line: Line) -> str:
         found = line.certified_against(attack, size)
-        if found is None:
-            return "-"
-        return _points(found.score) if line.task == "long" else _percent(found.score)
+        return "-" if found is None else _ends(found.score, 1 if line.task == "long" else 100)
 
     return f"{name} k'={size}{' mod.' if attack == 'modification' else ''}", show
 
@@ -220,18 +202,9 @@ def _certified_column(attack: str, size: int, lines: Sequence[Line]) -> _Column:
 def _expected_column(size: int) -> _Column:
     def show(line: Line) -> str:
         found = line.expected_against(size)
-        return "-" if found is None else _percent(found.share)
+        return "-" if found is None else _ends(found.share, 100)
 
     return f"ecacc k'={size}", show
-
-
-def _notes(lines: Sequence[Line]) -> list[str]:
-    """Return the notes that are shown once."""
-    warned = warnings_in_sum(lines)
-    found = repeats_in_sum(lines)
-    if any(line.expected for line in lines):
-        found.append(EXPECTED_IN_WORDS)
-    return [*found, *warned]
 
 
 def repeats_in_sum(lines: Sequence[Line]) -> list[str]:
@@ -242,7 +215,7 @@ def repeats_in_sum(lines: Sequence[Line]) -> list[str]:
 
 def warnings_in_sum(lines: Sequence[Line]) -> list[str]:
     """The warnings of all lines, the commonest first: a line each, and one for those that are left out."""
-    found = together(line.warnings for line in lines)
+    found = warnings_in_all(line.warnings for line in lines)
     rows = sum(line.n for line in lines)
     said = [f"warning of {count} of {rows} answers: {text}" for text, count in found.items()]
     more = [f"and {len(said) - MOST_WARNINGS} more kinds of warnings"] if len(said) > MOST_WARNINGS else []
@@ -255,11 +228,6 @@ def _remarks(line: Line, several_models: bool) -> list[str]:
     if line.unreadable:
         who = "the judge's replies held no score" if line.task == "long" else f"the metric {line.metric} failed on them"
         found.append(f"{about}: {line.unreadable} of {line.n} scores are 0 because {who}")
-    if line.moved:
-        found.append(
-            f"{line.dataset}, {line.attack}: in {line.moved} of {line.n} questions the planted passages stand higher "
-            f"than rank {line.attack.rank}, since there were fewer passages"
-        )
     if 0 < line.with_tokens < line.n:
         among = f"the {line.with_tokens} of {line.n} answers whose calls all told them"
         found.append(f"{about}: tokens are means over {among}")
@@ -273,15 +241,7 @@ def _remarks(line: Line, several_models: bool) -> list[str]:
     return found
 
 
-def _percent(interval: Interval) -> str:
-    return with_ends(interval, 100)
-
-
-def _points(interval: Interval) -> str:
-    return with_ends(interval, 1)
-
-
-def with_ends(interval: Interval, scale: int) -> str:
+def _ends(interval: Interval, scale: int) -> str:
     """A mean with its interval, times a scale; "-" where there is none."""
     if interval.mean is None:
         return "-"
@@ -302,10 +262,6 @@ def _radius(line: Line) -> str:
     if not known or not any(known):
         return "0" if known else "-"
     return " / ".join("-" if mean is None else decimals(mean, 2) for mean in means)
-
-
-def _money(value: float | None) -> str:
-    return "-" if value is None else significant(value)
 
 
 def _cells(part: Any, prefix: str = "") -> dict[str, Any]:

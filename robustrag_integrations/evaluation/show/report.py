@@ -37,7 +37,7 @@ from robustrag_integrations.evaluation.score.paired import compare
 from robustrag_integrations.evaluation.score.rows import Row, attack_of_row
 from robustrag_integrations.evaluation.score.run_file import Run, missing_rows
 from robustrag_integrations.evaluation.score.summary import Line, summarise
-from robustrag_integrations.evaluation.show.lines import comparisons_table, summary_tables
+from robustrag_integrations.evaluation.show.lines import comparisons_table, summary_table
 from robustrag_integrations.evaluation.show.tables import Table
 
 BYTES = 40_000_000  # of the questions' details; those of later rows are left out, and the page says so
@@ -120,8 +120,7 @@ def write_report(run: Run, target: str | Path) -> Path:
 def report_page(run: Run) -> str:
     """The page about a run, as HTML."""
     lines = summarise(run.rows, _prices(run.header))
-    compared = comparisons_table(compare(run.rows))
-    tables = [*summary_tables(lines), *([compared] if compared else [])]
+    tables = list(filter(None, (summary_table(lines), comparisons_table(compare(run.rows)))))
     style = style_sheet() + _STYLE
     digest = b64encode(sha256(style.encode()).digest()).decode()
     body = (

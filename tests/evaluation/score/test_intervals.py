@@ -15,7 +15,6 @@ from robustrag_integrations.evaluation.score.intervals import (
     SCORE,
     Interval,
     bootstrap_mean,
-    bootstrap_ratio,
     clopper_pearson,
 )
 
@@ -34,11 +33,6 @@ def test_the_mean_lies_in_its_interval_and_the_interval_within_the_limits(values
     assert math.isclose(found.mean, sum(values) / len(values), abs_tol=1e-12)
     assert -1e-12 <= found.low <= found.mean + 1e-9
     assert found.mean - 1e-9 <= found.high <= 1 + 1e-12
-
-
-def test_the_same_sample_gives_the_same_interval() -> None:
-    values = [(i * 37 % 101) / 101 for i in range(40)]
-    assert bootstrap_mean(values, limits=RATE) == bootstrap_mean(values, limits=RATE)
 
 
 def test_the_percentiles_are_those_of_the_binomial() -> None:
@@ -89,23 +83,6 @@ def test_large_samples_are_resampled_in_blocks() -> None:
     assert found.low == pytest.approx(0.482, abs=0.003)
 
 
-def test_a_ratio_resamples_pairs_together() -> None:
-    pairs = [(2.0 * d, d) for d in (1.0, 5.0, 3.0)]
-    assert bootstrap_ratio(pairs) == Interval(2.0, 2.0, 2.0, 3)
-    found = bootstrap_ratio([(2.0, 1.0), (3.0, 1.0), (4.0, 1.0)])
-    assert (found.mean, found.low, found.high) == (3.0, 2.0, 4.0)
-
-
-def test_a_ratio_to_nothing_is_empty_and_one_pair_has_no_interval() -> None:
-    assert bootstrap_ratio([]) == EMPTY
-    assert bootstrap_ratio([(1.0, 0.0)]) == EMPTY
-    assert bootstrap_ratio([(1.0, 2.0)]) == Interval(0.5, None, None, 1)
-    found = bootstrap_ratio([(1.0, 0.0), (1.0, 1.0)])
-    assert found.mean == 2.0
-    assert found.high is not None
-    assert math.isfinite(found.high)
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -116,5 +93,3 @@ def test_a_ratio_to_nothing_is_empty_and_one_pair_has_no_interval() -> None:
 def test_what_makes_no_sense_is_refused(arguments: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         bootstrap_mean(**arguments)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="number from 0"):
-        bootstrap_ratio([(-1.0, 1.0)])

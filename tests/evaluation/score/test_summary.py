@@ -52,11 +52,6 @@ def test_rates_are_means_over_answered_questions() -> None:
     assert 0 <= line.accuracy.low < 0.5 < line.accuracy.high <= 1
 
 
-def test_clean_rows_have_a_benign_accuracy() -> None:
-    [line] = summarise([row(1), row(2, scores={"correct": 0.0})])
-    assert line.accuracy.mean == 0.5
-
-
 def test_abstentions_that_tell_the_right_answer_are_a_share_of_all_answers() -> None:
     told = {"correct": 0.0, "abstained": True, "told": True}
     [line] = summarise([row(1), row(2, scores=told), row(3, scores={**told, "told": False}), row(4)])
@@ -76,18 +71,13 @@ def test_a_line_of_nothing_but_failures_is_a_line() -> None:
     [line] = summarise([failed(1), failed(2, "refused"), failed(3)])
     assert (line.n, line.failed) == (0, 3)
     assert line.errors == {"ModelError: timed out": 2, "ModelError: refused": 1}
-    assert (line.accuracy, line.asr, line.radius, line.latency_ratio) == (EMPTY,) * 4
-    assert (line.model_calls, line.prompt_tokens, line.seconds) == (None, None, None)
+    assert (line.accuracy, line.asr, line.radius) == (EMPTY,) * 3
+    assert (line.model_calls, line.prompt_tokens, line.seconds, line.latency_ratio) == (None, None, None, None)
 
 
 def test_questions_without_a_target_are_in_no_success_rate() -> None:
     [line] = summarise([row(1, scores={"hijacked": None}), row(2, scores={"hijacked": True})])
     assert (line.asr.mean, line.asr.n, line.accuracy.n) == (1.0, 1, 2)
-
-
-def test_the_radius_has_a_mean() -> None:
-    [line] = summarise([row(i, answer={"radius": r}) for i, r in enumerate([2, 0, 2, 3])])
-    assert line.radius.mean == 1.75
 
 
 def test_the_radius_is_that_of_right_answers_and_others_stand_apart() -> None:
@@ -122,17 +112,16 @@ def test_latency_is_compared_with_vanilla_that_shows_as_many_worked_examples() -
 
     rows = [timed("vanilla", 1, 2.0), timed("vanilla", 4, 4.0)]
     rows += [timed("keyword", 1, 4.0), timed("keyword", 4, 4.0), timed("keyword", 0, 3.0)]
-    found = {line.setup: line.latency_ratio.mean for line in summarise(rows)}
+    found = {line.setup: line.latency_ratio for line in summarise(rows)}
     assert found == {"vanilla 1": 1.0, "vanilla 4": 1.0, "keyword 1": 2.0, "keyword 4": 1.0, "keyword 0": None}
 
 
 def test_latency_is_compared_with_vanilla_on_the_same_question_and_attack() -> None:
     rows = [vanilla(1, 1.0), vanilla(2, 4.0), vanilla(1, 100.0, attack=PIA), row(1), row(2), row(3), row(9, attack=PIA)]
     found = {(line.setup, line.attack.name): line.latency_ratio for line in summarise(rows)}
-    assert found["keyword", "none"].mean == 4 / 5
-    assert found["keyword", "none"].n == 2
-    assert found["vanilla", "none"].mean == 1
-    assert found["keyword", "pia"] == EMPTY
+    assert found["keyword", "none"] == 4 / 5
+    assert found["vanilla", "none"] == 1
+    assert found["keyword", "pia"] is None
 
 
 def test_answers_out_of_a_cache_tell_nothing_about_time() -> None:
@@ -140,7 +129,7 @@ def test_answers_out_of_a_cache_tell_nothing_about_time() -> None:
     rows = [vanilla(1, 1.0), row(1), vanilla(2, 1.0), row(2, timing=cached), row(3), vanilla(3, 0.1)]
     rows[-1]["timing"] = cached
     line = summarise(rows)[1]
-    assert (line.seconds, line.latency_ratio.mean, line.latency_ratio.n) == (2.0, 2.0, 1)
+    assert (line.seconds, line.latency_ratio) == (2.0, 2.0)
     [line] = summarise([row(1, timing=cached)])
     assert line.seconds is None
 
@@ -151,7 +140,7 @@ def test_the_first_answer_of_a_defence_pays_for_loading_and_tells_nothing_about_
     rows[0]["timing"]["first"] = True
     found = {line.setup: line for line in summarise(rows)}
     assert (found["vanilla"].seconds, found["keyword"].seconds) == (1.0, 2.0)
-    assert (found["keyword"].latency_ratio.mean, found["keyword"].latency_ratio.n) == (2.0, 1)
+    assert found["keyword"].latency_ratio == 2.0
 
 
 def test_certificates_are_averaged_per_attacker_and_size() -> None:

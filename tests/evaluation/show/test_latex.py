@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.latex import latex
-from robustrag_integrations.evaluation.show.lines import summary_tables
-from robustrag_integrations.evaluation.show.tables import Table
+from robustrag_integrations.evaluation.show.lines import summary_table
+from robustrag_integrations.evaluation.show.tables import Table, latex
 from tests.evaluation.rows import PIA, certificate, row
 
 HOSTILE = [
@@ -83,8 +82,9 @@ def test_plain_names_stay_readable() -> None:
 def test_the_summary_is_exported_with_what_all_lines_share_and_its_remarks() -> None:
     rows: list[dict[str, Any]] = [row(i, certificates=[certificate(1.0)], model="a_b") for i in range(4)]
     rows += [row(i, attack=PIA, model="a_b", scores={"hijacked": i < 2}) for i in range(4)]
-    [found] = summary_tables(summarise(rows))
+    found = summary_table(summarise(rows))
+    assert found is not None
     assert found.title == "data: demo (qa), model: a_b, top k: 10"
     assert r"a\_b" in latex([found])
     assert r"certified: against k\textquotesingle{}" in latex([found])
-    assert summary_tables([]) == []
+    assert summary_table([]) is None

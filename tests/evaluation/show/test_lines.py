@@ -22,7 +22,7 @@ def test_the_table_shows_rates_in_percent_with_their_intervals() -> None:
     rows = [row(i, scores={"correct": float(i < 5)}, certificates=[certificate(1.0)]) for i in range(10)]
     rows += [row(i, attack=PIA, scores={"hijacked": True, "both": True}) for i in range(10)]
     shown = lines_table(summarise(rows))
-    assert "data:     demo (qa)" in shown
+    assert shown.startswith("data: demo (qa), model: bundled, top k: 10\n")
     header = next(line for line in shown.splitlines() if line.startswith("setup"))
     assert header.split() == [
         "setup",
@@ -57,7 +57,7 @@ def test_what_differs_between_lines_becomes_a_column() -> None:
     shown = lines_table(summarise([row(1), row(1, dataset="other", key="k2"), row(1, top_k=5, key="k3")]))
     assert "demo (qa)" in shown
     assert "other (qa)" in shown
-    assert shown.startswith("model:    bundled")
+    assert shown.startswith("model: bundled\n")
 
 
 def test_failures_and_undecided_certificates_are_shown_below() -> None:
@@ -175,15 +175,3 @@ def test_remarks_name_the_model_where_there_are_several() -> None:
     assert "a, vanilla" in lines_table(lines)
     assert "b, vanilla" in lines_table(lines)
     assert "a, vanilla" not in lines_table(lines[:1])
-
-
-def test_a_rank_that_short_lists_do_not_have_is_labelled_by_what_became_of_it() -> None:
-    def listed(count: int, planted: int) -> list[dict[str, object]]:
-        return [{"text": "t", "planted": i == planted} for i in range(count)]
-
-    attack = {**PIA, "rank": 4}
-    rows = [row(1, attack=attack, passages=listed(5, 3)), row(2, attack=attack, passages=listed(3, 2))]
-    [line] = summarise(rows)
-    assert line.moved == 1
-    assert "in 1 of 2 questions the planted passages stand higher than rank 4" in lines_table([line])
-    assert summarise([row(1, attack=PIA, passages=listed(3, 0))])[0].moved == 0

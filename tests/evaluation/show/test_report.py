@@ -17,7 +17,7 @@ from robustrag_integrations.cli import main
 from robustrag_integrations.evaluation.score.run_file import Run, read_run
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show import report
-from robustrag_integrations.evaluation.show.lines import summary_tables
+from robustrag_integrations.evaluation.show.lines import summary_table
 from robustrag_integrations.evaluation.show.report import ReportError, outcome, report_page, write_report
 from tests.evaluation.runs import write_run
 
@@ -59,7 +59,8 @@ def test_hostile_names_and_headers_are_text(made_rows: list[dict[str, Any]]) -> 
 def test_the_tables_say_what_the_summary_says_and_every_row_is_listed(
     page: str, made_rows: list[dict[str, Any]]
 ) -> None:
-    [table] = summary_tables(summarise(made_rows))
+    table = summary_table(summarise(made_rows))
+    assert table is not None
     shown = html.unescape(page)
     for cell in {*table.header, *(cell for row in table.rows for cell in row)}:
         assert f">{cell}</t" in shown
