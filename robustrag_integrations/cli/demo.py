@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 from robustrag_integrations._util.display import printable, table
+from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations._util.words import loss_in_words
+from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.attacks import inject, planted_texts
 from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
 from robustrag_integrations.cli.models import load_model
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, show, show_json
+from robustrag_integrations.corpus import BM25Index, split
+from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.errors import RobustRAGError
-
-if TYPE_CHECKING:
-    from robustrag_integrations.cli.demonstration import Outcome, Planting
-    from robustrag_integrations.evaluation.data.questions import EvalQuestion
-    from robustrag_integrations.grouping.passages import Passage
-    from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.evaluation.data import world
+from robustrag_integrations.evaluation.data.questions import EvalQuestion
+from robustrag_integrations.grouping.passages import Passage
+from robustrag_integrations.metrics import holds_answer
+from robustrag_integrations.models.base import DecodingModel, TextModel
 
 DEFAULT_TARGET = "Atlantis"
+PLANTED = "planted"  # the id of the attacker's passages
 
 DESCRIPTION = """\
 Ask a question about a small fictional world, offline: retrieve passages with BM25, plant
@@ -65,7 +72,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--target", type=some_text, metavar="TEXT", help="the answer that the attacker wants")
     parser.add_argument(
-        "--top-k", type=whole_number(1, 100), default=10, metavar="K", help="how many passages (default 10)"
+        "--top-k", type=whole_number(2, 100), default=10, metavar="K", help="how many passages (default 10)"
     )
     add_model(parser)
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
@@ -73,51 +80,59 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demonstration and print what happened."""
-    from robustrag_integrations.cli.demonstration import defenses_of, demonstrate, plantings_on
-
     progress = Progress()
     progress.step("reading the world")
-    case, passages = _prepare(args)
-    attacks = plantings_on(case, passages, args.poison)
-    progress.step(f"loading the model {args.model}")
-    model = load_model(args.model, args.base_url, max_context_tokens=256)  # the world's articles are short
-    defenses = defenses_of(model, choices=bool(case.choices))
-    try:
-        outcomes = demonstrate(case, passages, attacks, defenses, progress.step)
-    except ValueError as error:  # the question does not fit into the model's window
-        raise RobustRAGError(str(error)) from error
-    if args.json:
-        show_json(_as_data(case, passages, attacks, outcomes, model))
-    else:
-        show(_as_text(case, passages, attacks, outcomes, model))
-    return EXIT_ANSWERED
-
-
-def _prepare(args: argparse.Namespace) -> tuple[EvalQuestion, list[Passage]]:
-    from robustrag_integrations.corpus import BM25Index, split
-    from robustrag_integrations.evaluation.data.world import asked_about, read_world, world_folder
-
-    folder = world_folder()
-    case = _case(args, list(asked_about(folder)))
-    passages = BM25Index(split(read_world(folder))).search(case.question, args.top_k)
-    if args.top_k < 2:
-        raise UsageError(f"--top-k {args.top_k} is too few: the demo takes 2 passages or more")
+    folder = world.world_folder()
+    case = _case(args, list(world.asked_about(folder)))
+    passages = BM25Index(split(world.read_world(folder))).search(case.question, args.top_k)
     if len(passages) < max(2, len(args.poison)):
         raise UsageError(
             f"only {len(passages)} passages of the world share a word with {printable(case.question, 200)!r}; "
             "ask about something in it, or plant fewer passages"
         )
-    return case, passages
+    attacks = plantings_on(case, passages, args.poison)
+    progress.step(f"loading the model {args.model}")
+    model = load_model(args.model, args.base_url, max_context_tokens=256)  # the world's articles are short
+    try:
+        outcomes = demonstrate(case, passages, attacks, _defenses_of(model, bool(case.choices)), progress.step)
+    except ValueError as error:  # the question does not fit into the model's window
+        raise RobustRAGError(str(error)) from error
+    if args.json:
+        show_json({
+            "schema": "robustrag/demo/1",
+            "model": model.description,
+            "question": case.question,
+            "answer": case.answers[0] if case.answers else None,
+            "target": case.incorrect,
+            "choices": list(case.choices),
+            "passages": [{"id": p.id, "source": p.source, "text": p.text} for p in passages],
+            "attacks": [{"name": a.name, "planted": list(a.planted), "target": a.target} for a in attacks],
+            "results": [o.to_dict() for o in outcomes],
+            "summary": " ".join(summary(outcomes)),
+        })  # fmt: skip
+        return EXIT_ANSWERED
+    heads = ("attack", "defence", "answer", "verdict", "radius", "differs")
+    show("\n".join([
+        f"Question:         {printable(case.question, 200)}",
+        f"Right answer:     {printable(case.answers[0] if case.answers else 'not known here', 100)}",
+        f"Attacker wants:   {printable(case.incorrect or '', 100)}",
+        f"Passages:         {len(passages)} retrieved, best first: "
+        f"{printable(', '.join(p.id or '' for p in passages), 120)}",
+        f"Model:            {printable(model.description, 100)}",
+        *(f"{printable(a.name.capitalize() + ':', 18):18}{printable(a.gist, 160)}" for a in attacks if a.planted),
+        "",
+        table(heads, [o.row() for o in outcomes], limits=(16, 9, 32, 18, 6, 52)),
+        "",
+        *summary(outcomes),
+        'Next: another attack: --poison "your text", repeated for more sources; another question: --seed N.',
+    ]))  # fmt: skip
+    return EXIT_ANSWERED
 
 
 def _case(args: argparse.Namespace, known: Sequence[EvalQuestion]) -> EvalQuestion:
     """Return the chosen question of the list, or the one that the user typed, whose answer is not known."""
-    from robustrag_integrations._util.normalise import plain_words
-    from robustrag_integrations.evaluation.data.questions import EvalQuestion
-
     if args.question is None:
-        position: int = args.seed % len(known)
-        case = known[position]
+        case = known[args.seed % len(known)]
     else:
         same = (q for q in known if plain_words(q.question) == plain_words(args.question))
         case = next(same, EvalQuestion("", args.question, (), DEFAULT_TARGET))
@@ -127,76 +142,167 @@ def _case(args: argparse.Namespace, known: Sequence[EvalQuestion]) -> EvalQuesti
     return replace(case, incorrect=args.target, choices=choices)
 
 
-def _as_data(
+@dataclass(frozen=True)
+class Planting:
+    """An attack of the demo: texts planted at the top of the retrieved passages.
+
+    Attributes:
+        name: for the table.
+        planted: the attacker's passages; none at all for the clean run.
+        target: the answer the attacker wants; None for texts that the user typed.
+        gist: the planted text in short, for people.
+    """
+
+    name: str
+    planted: tuple[str, ...] = ()
+    target: str | None = None
+    gist: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One defence under one attack.
+
+    Attributes:
+        attack: the attack's name.
+        defense: the defence's name.
+        answer: the answer.
+        correct: True if the right answer is given; None when that is not known.
+        hijacked: True if the attacker's answer is given. An abstention, which may tell what sources say, gives none.
+    """
+
+    attack: str
+    defense: str
+    answer: RobustAnswer
+    correct: bool | None
+    hijacked: bool
+
+    @property
+    def differing(self) -> list[GroupReport]:
+        """The groups with another answer, planted ones first."""
+        lost = [g for g in self.answer.groups if g.status == "differs"]
+        return sorted(lost, key=lambda g: PLANTED not in g.passage_ids)
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in words."""
+        if self.hijacked:
+            return "right and HIJACKED" if self.correct else "HIJACKED"
+        if self.answer.abstained:
+            return "no answer"
+        return {True: "right", False: "wrong", None: "not known"}[self.correct]
+
+    def row(self) -> tuple[str, ...]:
+        """Return the outcome as a row of the table."""
+        lost, differing = self.differing, "-"
+        if lost:
+            unit, first = self.answer.margin_unit, lost[0]
+            margin = "" if first.margin is None else f" ({loss_in_words(first.margin, unit)})"
+            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+            differing = f"{', '.join(first.passage_ids)}{margin}{more}"
+        radius = "-" if self.defense == VANILLA.name else str(self.answer.radius)
+        return self.attack, self.defense, self.answer.text, self.verdict, radius, differing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome in JSON's types."""
+        return {
+            "attack": self.attack,
+            "defense": self.defense,
+            "text": self.answer.text,
+            "correct": self.correct,
+            "hijacked": self.hijacked,
+            "radius": self.answer.radius,
+            "abstained": self.answer.abstained,
+            "differs": [{"passages": list(g.passage_ids), "margin": g.margin} for g in self.differing],
+            "margin_unit": self.answer.margin_unit,
+            "warnings": list(self.answer.warnings),
+        }
+
+
+def plantings_on(case: EvalQuestion, passages: Sequence[Passage], typed: Sequence[str] = ()) -> list[Planting]:
+    """Return the attacks: none, prompt injection, and poisoning with a forged sentence or with the user's texts."""
+    named = {"prompt injection": "pia"}
+    if case.answers and not typed:
+        named["poisoning"] = "poison"
+    found = [Planting("none")]
+    for name, attack in named.items():
+        gist = planted_texts(attack, case, passages, repeat=1)[0]
+        found.append(Planting(name, planted_texts(attack, case, passages), case.incorrect, gist))
+    if typed:
+        found.append(Planting("your text", tuple(typed), None, " / ".join(typed)))
+    return found
+
+
+def _defenses_of(model: TextModel, choices: bool) -> dict[str, Defense]:
+    """Return vanilla RAG and the defences that this model and question, which may have options, allow."""
+    made: dict[str, Defense] = {VANILLA.name: VANILLA.build(model)}
+    for method in METHODS.values():
+        fits = not method.needs_probabilities or isinstance(model, DecodingModel)
+        if fits and (choices or "short_answer" in method.tasks):
+            made[method.name] = method.build(model)
+    return made
+
+
+def demonstrate(
     case: EvalQuestion,
     passages: Sequence[Passage],
     attacks: Sequence[Planting],
-    outcomes: Sequence[Outcome],
-    model: TextModel,
-) -> dict[str, Any]:
-    from robustrag_integrations.cli.demonstration import summary
+    defenses: Mapping[str, Defense],
+    on_run: Callable[[str], None] = lambda message: None,
+) -> list[Outcome]:
+    """Answer the question with every defence under every attack; the first attack is the clean run.
 
-    return {
-        "schema": "robustrag/demo/1",
-        "model": model.description,
-        "question": case.question,
-        "answer": case.answers[0] if case.answers else None,
-        "target": case.incorrect,
-        "choices": list(case.choices),
-        "passages": [{"id": p.id, "source": p.source, "text": p.text} for p in passages],
-        "attacks": [{"name": a.name, "planted": list(a.planted), "target": a.target} for a in attacks],
-        "results": [o.to_dict() for o in outcomes],
-        "summary": " ".join(summary(outcomes)),
-    }
-
-
-def _as_text(
-    case: EvalQuestion,
-    passages: Sequence[Passage],
-    attacks: Sequence[Planting],
-    outcomes: Sequence[Outcome],
-    model: TextModel,
-) -> str:
-    from robustrag_integrations.cli.demonstration import summary
-
-    names = ", ".join(p.id or "" for p in passages)
-    lines = [
-        f"Question:         {printable(case.question, 200)}",
-        f"Right answer:     {printable(case.answers[0] if case.answers else 'not known here', 100)}",
-        f"Attacker wants:   {printable(case.incorrect or '', 100)}",
-        f"Passages:         {len(passages)} retrieved, best first: {printable(names, 120)}",
-        f"Model:            {printable(model.description, 100)}",
-        *(f"{printable(a.name.capitalize() + ':', 18):18}{printable(a.gist, 160)}" for a in attacks if a.planted),
-        "",
-        table(
-            ("attack", "defence", "answer", "verdict", "radius", "differs"),
-            [_row(o) for o in outcomes],
-            limits=(16, 9, 32, 18, 6, 52),
-        ),
-        "",
-        *summary(outcomes),
-        'Next: another attack: --poison "your text", repeated for more sources; another question: --seed N.',
-    ]
-    return "\n".join(lines)
+    Planted texts come first, each a source of its own; as many of the last passages make way.
+    """
+    outcomes: list[Outcome] = []
+    clean: dict[str, RobustAnswer] = {}
+    for attack in attacks:
+        texts = enumerate(attack.planted, 1)
+        planted = [Passage(text, id=PLANTED, source=f"{PLANTED}-{n}.example") for n, text in texts]
+        for name, defense in defenses.items():
+            on_run(f"attack: {attack.name}, defence: {name}")
+            votes = name in METHODS and METHODS[name].takes_choices
+            answer = defense.answer(case.question, inject(passages, planted), choices=case.choices if votes else None)
+            hijacked = _hijacked(attack, answer, clean.setdefault(name, answer))
+            right = not answer.abstained and holds_answer(answer.text, case.answers[:1])
+            outcomes.append(Outcome(attack.name, name, answer, right if case.answers else None, hijacked))
+    return outcomes
 
 
-def _row(outcome: Outcome) -> tuple[str, ...]:
-    radius = "-" if outcome.defense == "vanilla" else str(outcome.answer.radius)
-    return outcome.attack, outcome.defense, outcome.answer.text, _verdict(outcome), radius, _differing(outcome)
+def _hijacked(attack: Planting, answer: RobustAnswer, clean: RobustAnswer) -> bool:
+    """True if the attacker's answer was given. A text that the user typed has no target: it wins if the answer
+    has changed to something that it says."""
+    if not attack.planted or answer.abstained:
+        return False
+    if attack.target is not None:
+        return holds_answer(answer.text, [attack.target])
+    changed = plain_words(answer.text) != plain_words(clean.text)
+    return changed and any(holds_answer(text, [answer.text]) for text in attack.planted)
 
 
-def _verdict(outcome: Outcome) -> str:
-    if outcome.hijacked:
-        return "right and HIJACKED" if outcome.correct else "HIJACKED"
-    if outcome.answer.abstained:
-        return "no answer"
-    return {True: "right", False: "wrong", None: "not known"}[outcome.correct]
+def summary(outcomes: Sequence[Outcome]) -> list[str]:
+    """Sum up the outcomes under attack in a sentence or two."""
+    by: dict[str, list[str]] = {o.defense: [] for o in outcomes}
+    attacked = [o for o in outcomes if o.attack != "none"]
+    for outcome in attacked:
+        if outcome.hijacked:
+            by[outcome.defense].append(outcome.attack)
+    fooled = [f"{name} ({', '.join(attacks)})" for name, attacks in by.items() if attacks]
+    safe = _listed([name for name, attacks in by.items() if not attacks], "or")
+    said = [f"No attacker's answer was given: not by {safe}."]
+    if fooled:
+        said = [f"The attacker's answer was given by {_listed(fooled)}{f', not by {safe}' if safe else ''}."]
+    if defended := [o for o in attacked if o.defense != VANILLA.name]:
+        known = [o.correct for o in defended if o.correct is not None]
+        if known:
+            said.append(f"{sum(known)} of {len(known)} defended answers under attack were right.")
+        smallest = {
+            name: min(o.answer.radius for o in defended if o.defense == name) for name in by if name != VANILLA.name
+        }
+        listed = _listed([f"{name} {radius}" for name, radius in smallest.items()])
+        said.append(f"Smallest radius under attack: {listed}; 0 promises nothing.")
+    return said
 
 
-def _differing(outcome: Outcome) -> str:
-    lost = outcome.differing
-    if not lost:
-        return "-"
-    margin = "" if lost[0].margin is None else f" ({loss_in_words(lost[0].margin, outcome.answer.margin_unit)})"
-    more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-    return f"{', '.join(lost[0].passage_ids)}{margin}{more}"
+def _listed(names: Sequence[str], word: str = "and") -> str:
+    return f" {word} ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -48,17 +48,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         show_json(found)
     else:
-        show("\n".join(printable(line, 1000) for line in _lines(found)))
-    return EXIT_ANSWERED if all(model["as_released"] for model in found["shipped"].values()) else EXIT_FAILURE
-
-
-def _lines(found: Mapping[str, Any]) -> Iterator[str]:
-    yield found["summary"]
-    for title in ("packages", "extras", "isolation", "shipped"):
-        yield from ("", title)
-        width = max(map(len, found[title]), default=0)
-        for name, value in found[title].items():
-            yield f"  {name:{width}}  {_shown(value)}"
+        lines = [found["summary"]]
+        for title in ("packages", "extras", "isolation", "shipped"):
+            width = max(map(len, found[title]), default=0)
+            lines += ["", title, *(f"  {name:{width}}  {_shown(value)}" for name, value in found[title].items())]
+        show("\n".join(printable(line, 1000) for line in lines))
+    return EXIT_ANSWERED if _as_released(found["shipped"]) else EXIT_FAILURE
 
 
 def _shown(value: Any) -> str:
@@ -69,16 +64,24 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
+def _as_released(shipped: Mapping[str, Any]) -> bool:
+    return all(model["as_released"] for model in shipped.values())
+
+
 def diagnosis(*, quick: bool = False) -> dict[str, Any]:
     """Return all findings in JSON's types, after a line that sums them up.
 
     Args:
         quick: True to leave the isolation probe out, which loads the bundled reader.
     """
-    packages, extras, shipped = packages_here(), extras_here(), shipped_models()
+    wanted = list(map(Requirement, metadata.requires(PACKAGE) or []))
+    versions = ((name, _version(name)) for name in sorted({w.name for w in wanted} - {PACKAGE}))
+    packages = {name: version for name, version in versions if version}
+    names = metadata.metadata(PACKAGE).get_all("Provides-Extra") or []
+    extras = {name: sorted(_lacking(name, wanted)) for name in names}
     isolation = {"in_short": "not probed", "why": "--quick"} if quick else isolation_here()
+    shipped = shipped_models()
     named = [f"{name} {packages[name]}" for name in ("torch", "langchain-core", "llama-index-core") if name in packages]
-    as_released = all(model["as_released"] for model in shipped.values())
     summary = [
         f"robustrag {__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()} "
         f"{platform.machine()}",
@@ -86,7 +89,7 @@ def diagnosis(*, quick: bool = False) -> dict[str, Any]:
         f"extras {', '.join(name for name, missing in extras.items() if not missing) or 'none'}",
         f"{os.cpu_count()} CPU threads, {_gpus()}",
         f"isolation {isolation['in_short']}",
-        f"shipped models {'as released' if as_released else 'NOT AS RELEASED'}",
+        f"shipped models {'as released' if _as_released(shipped) else 'NOT AS RELEASED'}",
     ]
     return {
         "summary": "; ".join(summary),
@@ -108,34 +111,18 @@ def _gpus() -> str:
         return "no GPU that torch finds"
 
 
-def packages_here() -> dict[str, str]:
-    """Return the installed packages among all that this one or its extras name, with their versions."""
-    names = sorted({wanted.name for wanted in _requirements()} - {PACKAGE})
-    return {name: version for name in names if (version := _version(name)) is not None}
-
-
-def extras_here() -> dict[str, list[str]]:
-    """Return each extra with what it lacks: `package` or `package>=2 (1.0 is here)`; nothing for a complete one."""
-    names = metadata.metadata(PACKAGE).get_all("Provides-Extra") or []
-    return {name: sorted(_lacking(name)) for name in names}
-
-
-def _lacking(extra: str) -> Iterator[str]:
-    for wanted in _requirements():
+def _lacking(extra: str, requirements: Sequence[Requirement]) -> Iterator[str]:
+    """Yield what an extra lacks: `package` or `package>=2 (1.0 is here)`."""
+    for wanted in requirements:
         if wanted.marker is None or not wanted.marker.evaluate({"extra": extra}):
             continue
-        version = _version(wanted.name)
         if wanted.name == PACKAGE:
             for other in wanted.extras:
-                yield from _lacking(other)
-        elif version is None:
+                yield from _lacking(other, requirements)
+        elif (version := _version(wanted.name)) is None:
             yield wanted.name
         elif not wanted.specifier.contains(version, prereleases=True):
             yield f"{wanted.name}{wanted.specifier} ({version} is here)"
-
-
-def _requirements() -> list[Requirement]:
-    return list(map(Requirement, metadata.requires(PACKAGE) or []))
 
 
 def _version(name: str) -> str | None:

@@ -61,8 +61,8 @@ def run(args: argparse.Namespace) -> int:
     named = _models(args)
     try:
         from robustrag_integrations.evaluation.run.cache import CallCache
+        from robustrag_integrations.playground.answering import Models
         from robustrag_integrations.playground.app import create_app
-        from robustrag_integrations.playground.models import Models
         from robustrag_integrations.serve.server import address_of
     except ImportError as error:
         raise needs("playground") from error

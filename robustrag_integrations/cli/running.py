@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.display import printable
@@ -14,7 +13,6 @@ from robustrag_integrations.cli.arguments import whole_number
 from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, UsageError, complain, progress_bar
 
 if TYPE_CHECKING:
-    from robustrag_integrations.evaluation.run.bench import LocalEngine
     from robustrag_integrations.evaluation.run.planning import Job
     from robustrag_integrations.evaluation.run.runner import Finished
 
@@ -50,44 +48,32 @@ def run_evaluation(
 
     Raises:
         UsageError: something that was typed, or a file, cannot be used.
-        Interrupted: Ctrl-C.
-    """
-    from robustrag_integrations.evaluation.run.config import read_config
-    from robustrag_integrations.evaluation.run.runner import evaluate
-
-    with watched(output) as watcher:
-        return evaluate(read_config(mapping), output=output, engine=engine_of(args, cached), watcher=watcher)
-
-
-@contextlib.contextmanager
-def watched(output: str | None) -> Iterator[Bar]:
-    """Show progress on standard error for a run in the block.
-
-    Args:
-        output: the file of the rows; None for none.
-
-    Raises:
-        UsageError: something that was typed, or a file, cannot be used.
-        Interrupted: Ctrl-C.
+        KeyboardInterrupt: Ctrl-C; the message tells the progress and how to resume.
     """
     from robustrag_integrations.evaluation.data.datasets import DatasetError
+    from robustrag_integrations.evaluation.run.bench import LocalEngine
     from robustrag_integrations.evaluation.run.cache import CacheError
-    from robustrag_integrations.evaluation.run.config import ConfigError
+    from robustrag_integrations.evaluation.run.config import ConfigError, read_config
     from robustrag_integrations.evaluation.run.journal import JournalError
+    from robustrag_integrations.evaluation.run.runner import evaluate
 
-    watcher = Bar(output)
+    bar = Bar(output)
     try:
-        yield watcher
+        config = read_config(mapping)
+        if args.threads is not None:
+            import torch
+
+            torch.set_num_threads(args.threads)
+        home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+        cache = args.cache or (os.path.join(home, "robustrag", "calls") if cached else None)
+        engine = LocalEngine(cache=None if args.no_cache else cache, concurrency=args.concurrency)
+        return evaluate(config, output=output, engine=engine, watcher=bar)
     except (CacheError, ConfigError, DatasetError, JournalError) as error:
         raise UsageError(str(error)) from error
     except KeyboardInterrupt as error:
-        raise Interrupted(watcher.standing()) from error
+        raise KeyboardInterrupt(bar.standing()) from error
     finally:
-        watcher.close()
-
-
-class Interrupted(KeyboardInterrupt):
-    """Ctrl-C during a run; the message tells the progress and how to resume."""
+        bar.close()
 
 
 def exit_code(done: Finished) -> int:
@@ -98,26 +84,12 @@ def exit_code(done: Finished) -> int:
     return EXIT_FAILURE
 
 
-def engine_of(args: argparse.Namespace, cached: bool) -> LocalEngine:
-    """Return the engine that computes the rows."""
-    from robustrag_integrations.evaluation.run.bench import LocalEngine
-
-    if args.threads is not None:
-        import torch
-
-        torch.set_num_threads(args.threads)
-    cache = None if args.no_cache else args.cache or (default_cache() if cached else None)
-    return LocalEngine(cache=cache, concurrency=args.concurrency)
-
-
-def default_cache() -> str:
-    """Return the user's cache folder for model calls."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(home, "robustrag", "calls")
-
-
 class Bar:
-    """Shows on standard error the progress of a run and the time left."""
+    """Shows on standard error the progress of a run and the time left.
+
+    Args:
+        output: the file of the rows; None for none.
+    """
 
     def __init__(self, output: str | None) -> None:
         self._where = "done" if output is None else f"in {printable(output, 200)}"
@@ -127,13 +99,11 @@ class Bar:
     def start(self, total: int, known: int, notes: Sequence[str]) -> None:
         """Begin a run with this many rows, of which some are known."""
         complain(*notes)
-        self.close()
         if known:
             complain(f"{known} of {total} rows are {self._where} already")
         self._total, self._done = total, known
-        if total == known:
-            return
-        self._bar = progress_bar(total, "row", known)
+        if total > known:
+            self._bar = progress_bar(total, "row", known)
 
     def job(self, job: Job) -> None:
         """Begin a row: the bar shows its setup, attack and model."""
@@ -155,10 +125,8 @@ class Bar:
         """End the bar."""
         if self._bar is not None:
             self._bar.close()
-            self._bar = None
 
     def standing(self) -> str:
         """Return the run's progress in words."""
-        return (
-            f"interrupted; {self._done} of {self._total} rows are {self._where}. Run the same command again to resume"
-        )
+        rows = f"{self._done} of {self._total} rows are {self._where}"
+        return f"interrupted; {rows}. Run the same command again to resume"

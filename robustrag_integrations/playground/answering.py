@@ -1,40 +1,191 @@
-"""Answers to a state, one of vanilla RAG and one of the chosen method, and the chosen method's certificate."""
+"""The page's buttons: each takes a request's JSON and yields events while it works. And the models that they ask."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from robustrag_integrations._util.checks import is_whole_number
-from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.certification.result import Certification
+from robustrag_integrations._util.redaction import in_one_line
+from robustrag_integrations.answers.answer import STATUSES, RobustAnswer, ask_report
+from robustrag_integrations.attacks import ATTACKS, Attack, planted_texts
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import BASELINES, Method, entry_of
+from robustrag_integrations.defenses.registry import BASELINES, entry_of
 from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.drawing.answer import answer_parts, groups_legend, groups_strip
+from robustrag_integrations.drawing.certificate import certificate_parts
+from robustrag_integrations.drawing.elements import h, to_data
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.evaluation.data.questions import EvalQuestion
+from robustrag_integrations.evaluation.run.cache import CallCache, MeteredModel, metered
 from robustrag_integrations.metrics import holds_answer
 from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.playground.state import State, StateError
+from robustrag_integrations.models.exits import called
+from robustrag_integrations.models.providers import NamedModel
+from robustrag_integrations.models.thread_pool import POOL
+from robustrag_integrations.models.thread_pool import Task as Load
+from robustrag_integrations.playground.state import LONGEST_PASSAGE, MOST_PASSAGES, Row, State, StateError, state_of
 from robustrag_integrations.prompts import Task
 
 MOST_CALLS = 300
 MOST_CORRUPTED = 10
 MODES = ("injection", "modification")
 
+Event = dict[str, Any]
 
-def check_askable(state: State) -> None:
-    """Raise StateError if a question or passages are missing."""
+
+class Models:
+    """Models by name. A page chooses among them and cannot name another: a name can run code or reach a server.
+
+    Args:
+        named: the models, the first of which is the default; each is loaded on first use.
+        cache: of replies, so that equal prompts are asked once; None for none.
+    """
+
+    def __init__(self, named: Mapping[str, NamedModel], cache: CallCache | None = None) -> None:
+        self.named = dict(named)
+        self._cache = cache
+        self._loads: dict[str, Load[MeteredModel]] = {}  # under way, or done
+
+    def is_loaded(self, name: str) -> bool:
+        """True if the model can answer at once."""
+        load = self._loads.get(name or next(iter(self.named)))
+        return load is not None and load.done() and load.exception() is None
+
+    async def load(self, name: str) -> MeteredModel:
+        """Return the model of this name, or the first one for an empty name; load it if need be.
+
+        A request that is cancelled leaves the load under way to the next one. After a failure the next one tries again.
+
+        Raises:
+            StateError: it is not offered here.
+            ModelError: it cannot be loaded, or an extra is missing.
+        """
+        name = name or next(iter(self.named))
+        if name not in self.named:
+            offered = ", ".join(self.named)
+            raise StateError(f"the model {name!r:.80} is not offered here; choose {offered}, or start with --model")
+        load = self._loads.get(name)
+        if load is None or (load.done() and load.exception() is not None):
+            load = self._loads[name] = POOL.submit(self._load, self.named[name])
+        return await asyncio.shield(asyncio.wrap_future(load))
+
+    def _load(self, named: NamedModel) -> MeteredModel:
+        try:
+            return called(lambda: metered(named.load(), named.fingerprint(), self._cache))
+        except Exception as error:  # of any kind: a model's libraries raise what they like
+            known = isinstance(error, (ModelError, ImportError))
+            raise ModelError(str(error) if known else in_one_line(error)) from error
+
+
+class Buttons:
+    """The actions of the buttons.
+
+    Args:
+        models: the models that may be asked.
+    """
+
+    def __init__(self, models: Models) -> None:
+        self._models = models
+
+    async def answer(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
+        """Yield both answers, each as soon as it is there, drawn with its groups, its counts or its trace."""
+        state = _askable(asked)
+        if not self._models.is_loaded(state.model):
+            yield {"says": "Loading the model"}
+        model = await self._models.load(state.model)
+        passages = state.passages[: state.top_k]
+        shown = [
+            {"id": p.id, "source": p.source, "text": p.text, "planted": row.planted}
+            for p, row in zip(passages, state.rows, strict=False)
+        ]
+        task = _task_of(state)
+        undefended: Defense = VANILLA.build(model, task=task)
+        for name, defense in (("vanilla", undefended), ("defended", _defense_of(state, model))):
+            found = await defense.aanswer(state.question, passages, choices=_choices_of(state, task))
+            report = found.to_dict()
+            groups = h("div", groups_strip(report, shown), groups_legend(STATUSES), cls="strip-line")
+            yield {
+                "part": name,
+                "text": found.text,
+                "radius": found.radius,
+                "groups": len(found.groups),
+                "verdict": _verdict(state, found),
+                "evidence": to_data(h("div", groups, *answer_parts(report, shown))),
+                "report": ask_report(model.description, found, passages) if name == "defended" else None,
+            }
+
+    async def poison(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
+        """Yield the state with an `attack` planted at a `rank` (1 for the top), from a source of its own."""
+        state, rank = state_of(asked.get("state")), asked.get("rank", 1)
+        attack = next((attack for attack in attacks() if attack.name == asked.get("attack")), None)
+        if attack is None:
+            named = ", ".join(a.name for a in attacks())
+            raise StateError(f"attack {asked.get('attack')!r:.60} is unknown; use one of {named}")
+        if isinstance(rank, bool) or not isinstance(rank, int):
+            raise StateError("rank must be a whole number from 1, the top")
+        if len(state.rows) >= MOST_PASSAGES:
+            raise StateError(f"there is room for {MOST_PASSAGES} passages; remove one first")
+        try:
+            texts = planted_texts(attack.name, _question(state), state.benign)
+        except (ValueError, TypeError, IndexError) as error:
+            raise StateError(str(error)) from error
+        taken = {row.source for row in state.rows}
+        source = next(name for n in range(1, MOST_PASSAGES + 2) if (name := f"planted-{n}.example") not in taken)
+        text = texts[sum(row.planted for row in state.rows) % len(texts)]
+        at, row = max(rank, 1) - 1, Row(text[:LONGEST_PASSAGE], source, planted=True)
+        yield {"state": replace(state, rows=(*state.rows[:at], row, *state.rows[at:])).as_dict()}
+
+    async def certificate(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
+        """Yield the certificate for the passages that nobody planted, with the evidence that proves it.
+
+        `corruption_size` and `attack` say of what.
+        """
+        state, size, mode = _askable(asked), asked.get("corruption_size"), asked.get("attack")
+        if state.method in BASELINES:
+            raise StateError(f"{state.method} has no certificate: any passage may decide its answer; choose a defence")
+        if not state.answer.strip():
+            raise StateError("the right answer is empty; a certificate says how much of it survives")
+        if not is_whole_number(size, 0, MOST_CORRUPTED):
+            raise StateError(f"corruption_size must be a whole number from 0 to {MOST_CORRUPTED}")
+        if mode not in MODES:
+            raise StateError(f"attack must be one of {', '.join(MODES)}")
+        defense = _defense_of(state, await self._models.load(state.model))
+        try:
+            found = await defense.acertify(
+                state.question,
+                state.benign[: state.top_k],
+                state.answer,
+                corruption_size=size,
+                attack=mode,
+                choices=_choices_of(state, _task_of(state)),
+                top_k=state.top_k,
+                max_model_calls=MOST_CALLS,
+            )
+        except (ValueError, TypeError) as error:  # such as a model that samples
+            raise StateError(str(error)) from error
+        yield {"evidence": to_data(h("div", *certificate_parts(found.to_dict())))}
+
+
+def attacks() -> Sequence[Attack]:
+    """Return the attacks that can be planted: those whose texts do not depend on the defence."""
+    return [attack for attack in ATTACKS.values() if attack.write is not None]
+
+
+def _askable(asked: Mapping[str, Any]) -> State:
+    state = state_of(asked.get("state"))
     if not state.question.strip():
         raise StateError("the question is empty; ask something")
     if not any(row.text.strip() for row in state.rows):
         raise StateError("there are no passages; add one, or start again with the example")
+    return state
 
 
-def task_of(state: State, method: Method) -> Task:
-    """Return the task: a choice where there are options and the method takes them.
-
-    Raises:
-        StateError: the method needs options, and there are none.
-    """
+def _task_of(state: State) -> Task:
+    """Return the task: a choice where there are options and the method takes them."""
+    method = entry_of(state.method)
     if state.choices and method.takes_choices:
         return "multiple_choice"
     open_ended: Sequence[Task] = [task for task in method.tasks if task != "multiple_choice"]
@@ -43,35 +194,23 @@ def task_of(state: State, method: Method) -> Task:
     return next((task for task in open_ended if task == state.task), open_ended[0])
 
 
-def defense_of(state: State, model: TextModel) -> Defense:
-    """Return the defence that a state asks for.
+def _choices_of(state: State, task: Task) -> tuple[str, ...] | None:
+    return state.choices if task == "multiple_choice" else None
 
-    Raises:
-        StateError: the model does not give what it needs, an extra is missing, or settings do not go together.
-    """
+
+def _defense_of(state: State, model: TextModel) -> Defense:
     method = entry_of(state.method)
     if method.needs_probabilities and not isinstance(model, DecodingModel):
         raise StateError(f"{method.name} needs token probabilities, which {model.description} does not give")
     rules = {} if method.name in BASELINES else {"group_by": state.group_by}
     try:
-        made: Defense = method.build(model, task=task_of(state, method), **rules, **state.settings)
+        made: Defense = method.build(model, task=_task_of(state), **rules, **state.settings)
     except (ValueError, TypeError, ImportError) as error:
         raise StateError(str(error)) from error
     return made
 
 
-def undefended(state: State, model: TextModel) -> Defense:
-    """Return vanilla RAG for the same question."""
-    made: Defense = VANILLA.build(model, task=task_of(state, entry_of(state.method)))
-    return made
-
-
-def choices_of(state: State) -> tuple[str, ...] | None:
-    """Return the options, where they are what is answered."""
-    return state.choices if task_of(state, entry_of(state.method)) == "multiple_choice" else None
-
-
-def verdict(state: State, answer: RobustAnswer) -> dict[str, Any]:
+def _verdict(state: State, answer: RobustAnswer) -> dict[str, str]:
     """Judge the answer by the right one and the attacker's, where these are known: a kind for colours, and words."""
     right = bool(state.answer.strip()) and holds_answer(answer.text, [state.answer])
     wanted = bool(state.target.strip()) and holds_answer(answer.text, [state.target])
@@ -86,37 +225,9 @@ def verdict(state: State, answer: RobustAnswer) -> dict[str, Any]:
     return {"kind": "other", "words": "another answer" if state.answer.strip() else "not judged: no right answer given"}
 
 
-async def certified(state: State, model: TextModel, asked: Mapping[str, Any]) -> Certification:
-    """Return the chosen method's certificate for the passages that are not marked as planted.
-
-    Args:
-        state: the page.
-        model: the model to ask.
-        asked: `corruption_size` and `attack`.
-
-    Raises:
-        StateError: this cannot be certified, such as a model that samples or votes per source.
-    """
-    if state.method in BASELINES:
-        raise StateError(f"{state.method} has no certificate: any passage may decide its answer; choose a defence")
-    if not state.answer.strip():
-        raise StateError("the right answer is empty; a certificate says how much of it survives")
-    size = asked.get("corruption_size")
-    if not is_whole_number(size, 0, MOST_CORRUPTED):
-        raise StateError(f"corruption_size must be a whole number from 0 to {MOST_CORRUPTED}")
-    if asked.get("attack") not in MODES:
-        raise StateError(f"attack must be one of {', '.join(MODES)}")
-    try:
-        found: Certification = await defense_of(state, model).acertify(
-            state.question,
-            state.benign[: state.top_k],
-            state.answer,
-            corruption_size=size,
-            attack=asked["attack"],
-            choices=choices_of(state),
-            top_k=state.top_k,
-            max_model_calls=MOST_CALLS,
-        )
-    except (ValueError, TypeError) as error:
-        raise StateError(str(error)) from error
-    return found
+def _question(state: State) -> EvalQuestion:
+    needed = {"question": state.question, "right answer": state.answer, "attacker’s answer": state.target}
+    for name, text in needed.items():
+        if not text.strip():
+            raise StateError(f"the {name} is empty; attacks are written about it")
+    return EvalQuestion("", state.question, (state.answer,), state.target, state.benign, state.choices)

@@ -19,9 +19,7 @@ from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.playground import state
-from robustrag_integrations.playground.answering import MODES, MOST_CORRUPTED
-from robustrag_integrations.playground.buttons import Buttons, attacks
-from robustrag_integrations.playground.models import Models
+from robustrag_integrations.playground.answering import MODES, MOST_CORRUPTED, Buttons, Models, attacks
 from robustrag_integrations.playground.state import State, StateError
 from robustrag_integrations.serve.access import LOOPBACK_HOSTS
 from robustrag_integrations.serve.app import guarded

@@ -188,26 +188,26 @@
   };
 
   const move = (from, to, focus) => {
-    to = Math.max(0, Math.min(state.passages.length - 1, to));
-    state.passages.splice(to, 0, ...state.passages.splice(from, 1));
+    to = Math.max(0, Math.min(state.rows.length - 1, to));
+    state.rows.splice(to, 0, ...state.rows.splice(from, 1));
     fillRows();
     $("passages").tBodies[0].rows[to].querySelector(focus).focus();
     if (from !== to) {
       changed();
-      say(`Moved to rank ${to + 1} of ${state.passages.length}.`);
+      say(`Moved to rank ${to + 1} of ${state.rows.length}.`);
     }
   };
 
   const fillRows = () => {
-    $("passages").tBodies[0].replaceChildren(...state.passages.map(rowOf));
-    $("add").disabled = state.passages.length >= controls.bounds.passages;
+    $("passages").tBodies[0].replaceChildren(...state.rows.map(rowOf));
+    $("add").disabled = state.rows.length >= controls.bounds.passages;
   };
 
   const rowOf = (passage, at) => {
     const number = at + 1;
     const left = number > state.top_k;
     const handle = make("button", { type: "button", className: "handle", textContent: "⠿", "aria-label": `Move passage ${number}: drag, or arrow keys` });
-    const rank = make("input", { type: "number", className: "rank-input", min: "1", max: String(state.passages.length), value: String(number), "aria-label": `Rank of passage ${number}` });
+    const rank = make("input", { type: "number", className: "rank-input", min: "1", max: String(state.rows.length), value: String(number), "aria-label": `Rank of passage ${number}` });
     const text = make("textarea", { rows: 3, value: passage.text ?? "", dir: "auto", maxLength: controls.bounds.passage, "aria-label": `Text of passage ${number}` });
     const source = make("input", { value: passage.source ?? "", dir: "auto", maxLength: controls.bounds.name, placeholder: "its own", "aria-label": `Source of passage ${number}` });
     const planted = make("input", { type: "checkbox", checked: Boolean(passage.planted), "aria-label": `Passage ${number} is planted` });
@@ -228,7 +228,7 @@
       changed();
     });
     remove.addEventListener("click", () => {
-      state.passages.splice(at, 1);
+      state.rows.splice(at, 1);
       fillRows();
       const rows = $("passages").tBodies[0].rows;
       (rows[Math.min(at, rows.length - 1)]?.querySelector(".remove") ?? $("add")).focus();
@@ -305,13 +305,13 @@
     });
     for (const name of ["model", "group_by", "task"]) $(name).addEventListener("change", () => { state[name] = $(name).value; changed(); });
     $("add").addEventListener("click", () => {
-      state.passages.unshift({ text: "" });
+      state.rows.unshift({ text: "" });
       fillRows();
       $("passages").tBodies[0].rows[0].querySelector("textarea").focus();
       changed();
     });
     $("clear").addEventListener("click", () => {
-      state.passages = state.passages.filter((one) => !one.planted);
+      state.rows = state.rows.filter((one) => !one.planted);
       fillRows();
       changed();
     });

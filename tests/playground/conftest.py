@@ -7,7 +7,7 @@ import pytest
 
 from robustrag_integrations.evaluation.run.cache import CallCache
 from robustrag_integrations.models.providers import NamedModel
-from robustrag_integrations.playground.models import Models
+from robustrag_integrations.playground.answering import Models
 from robustrag_integrations.playground.state import Row, State
 
 NAMES = ("python:tests.playground.gullible:answer", "python:tests.playground.gullible:slow")

@@ -16,8 +16,8 @@ pytest.importorskip("starlette", reason="the extra playground is not installed")
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.providers import NamedModel
+from robustrag_integrations.playground.answering import Models
 from robustrag_integrations.playground.app import create_app
-from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.state import State
 from robustrag_integrations.serve.endpoint import Limits
 from tests.helpers.endpoint import running

@@ -16,9 +16,8 @@ from robustrag_integrations.attacks import ATTACKS
 from robustrag_integrations.defenses.registry import METHODS
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.providers import NamedModel
+from robustrag_integrations.playground.answering import Buttons, Models, attacks
 from robustrag_integrations.playground.app import controls_of
-from robustrag_integrations.playground.buttons import Buttons, attacks
-from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.state import Row, State, StateError, settable, state_of
 from tests.playground import gullible
 

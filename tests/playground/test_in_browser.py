@@ -15,8 +15,8 @@ import pytest
 
 pytest.importorskip("starlette", reason="the extra playground is not installed")
 
+from robustrag_integrations.playground.answering import Models
 from robustrag_integrations.playground.app import create_app
-from robustrag_integrations.playground.models import Models
 from robustrag_integrations.playground.state import Row, State
 from tests.evaluation.hostile import TEXTS
 from tests.evaluation.show.browser import running_browser
