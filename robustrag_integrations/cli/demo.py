@@ -132,7 +132,7 @@ def run(args: argparse.Namespace) -> int:
 def _case(args: argparse.Namespace, known: Sequence[EvalQuestion]) -> EvalQuestion:
     """Return the chosen question of the list, or the one that the user typed, whose answer is not known."""
     if args.question is None:
-        case = known[args.seed % len(known)]
+        case: EvalQuestion = known[args.seed % len(known)]
     else:
         same = (q for q in known if plain_words(q.question) == plain_words(args.question))
         case = next(same, EvalQuestion("", args.question, (), DEFAULT_TARGET))
