@@ -39,7 +39,6 @@ from langchain_robustrag.questions import Question, find_question, shown_convers
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_of
@@ -49,8 +48,8 @@ from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import DecodingModel, TextModel, repeats_of
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.models.wrappers import TwoModels
+from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.endings import for_prompts
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
 from robustrag_integrations.plans.requests import Plan
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
@@ -236,7 +235,6 @@ class RobustDocuments(OneRun[Any]):
             choices,
             self.rules,
             (
-                *model.warnings,
                 *([few] if few else []),
                 *unseen_conversation(trusted, shown_names(self.prompt)),
                 *shown_conversation(shown := self._inputs_shown(trusted)),
@@ -247,10 +245,10 @@ class RobustDocuments(OneRun[Any]):
             repeats=lambda: repeats_of(model),
             accept_sampling=self.calls.accept_sampling,
             markers=self.citation_markers,
+            for_prompt=self.reader == "model",
         )
         settings = replace(self.settings, prompts=self._prompts(trusted))
         plan = method.load().whole_plan(plan_input, settings)
-        plan = for_prompts(plan, markers=self.citation_markers) if self.reader == "model" else plan
         return plan, (DecodingPerformer if method.needs_probabilities else TextPerformer)(model)
 
     @property

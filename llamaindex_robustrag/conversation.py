@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -13,7 +13,7 @@ from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.plans.asking import ask_final
-from robustrag_integrations.plans.requests import Emit, Plan, Relay, Reply, Request, relayed
+from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request, Steps, relayed
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 
 WITHOUT_DOCUMENTS = (
@@ -65,11 +65,11 @@ def with_aside(plan: Plan, prompt: Prompt) -> Plan:
     )
 
 
-def _without_abstention(plan: Plan) -> Generator[Request, Reply, tuple[RobustAnswer, Emit | None]]:
+def _without_abstention(plan: Plan) -> Steps[tuple[RobustAnswer, Emit | None]]:
     """Run the plan, and return its answer and the abstention that it would have shown, which is held back."""
     held: Emit | None = None
 
-    def relay(request: Request) -> Relay:
+    def relay(request: Request) -> Steps[Reply]:
         nonlocal held
         if isinstance(request, Emit) and request.text == ABSTENTION and held is None:
             held = request

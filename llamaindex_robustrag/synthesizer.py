@@ -64,7 +64,6 @@ from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTempla
 from robustrag_integrations._util.checks import check_flag, refuse_unknown
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
@@ -72,11 +71,11 @@ from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules, rules_of
 from robustrag_integrations.models.base import TextModel, repeats_of
 from robustrag_integrations.models.wrappers import TwoModels
+from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.endings import for_prompts
 from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
+from robustrag_integrations.plans.records import with_spending
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.plans.spending import with_spending
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import Prompt, PromptSet, Task
 
@@ -443,15 +442,15 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             grouped.groups,
             choices if choices is not None else self._choices,
             self._rules,
-            (*self._caveats(), *([few] if few else [])),
+            (few,) if few else (),
             self._local.codec if self._local is not None else None,
             self._caveats,
             repeats=self._repeats,
             accept_sampling=self._policy.accept_sampling,
             markers=self._markers,
+            for_prompt=self._reader == "model",
         )
         plan: Plan = self._method.load().whole_plan(plan_input, self._settings_filled())
-        plan = for_prompts(plan, markers=self._markers) if self._reader == "model" else plan
         return plan if self._aside is None else with_spending(with_aside(plan, self._aside))
 
     def _settings_filled(self) -> Any:

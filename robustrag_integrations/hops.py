@@ -42,10 +42,10 @@ from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer, as_answer
 from robustrag_integrations.defenses.agreement.lists import items_of
-from robustrag_integrations.defenses.base import check_query
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.origins import origin_named
 from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.plans.asking import check_query
 from robustrag_integrations.prompts import DECOMPOSITION
 from robustrag_integrations.replies.keys import key_of
 from robustrag_integrations.replies.reading import counted

@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.certification.cases import AttackMode, BenignCase, benign_group_cases, check_size
-from robustrag_integrations.certification.requests import Asking, Score
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
 from robustrag_integrations.grouping.passages import PASSAGE, GroupBy, Passage, as_passages, grouping_of, isolate
 from robustrag_integrations.grouping.warnings import keyless_warnings
-from robustrag_integrations.plans.keeping import Kept
+from robustrag_integrations.plans.records import KeptReplies
+
+Result = TypeVar("Result")
+
+# A method's certificate asks `Ask`, `ByMetric` and what is its own; what comes back depends on the request.
+CertificationReply: TypeAlias = Any
+Asking: TypeAlias = Generator[Any, CertificationReply, Result]
 
 ZERO_FOUND = "a response that scores 0 was found; the others were not examined"
 NOTHING_BENIGN = "no untouched group may be left: the attacker alone decides the answer"
 NO_QUORUM = "the attacker's groups fail, and the quorum is missed"
+
+
+@dataclass(frozen=True)
+class ByMetric:
+    """A request to score these responses with the metric; the reply is one float each, in order."""
+
+    responses: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -52,7 +64,7 @@ class Question:
     max_model_calls: int = 1000
     sample: int = 0
     seed: int = 0
-    kept: Kept | None = field(default=None, compare=False, repr=False)
+    kept: KeptReplies | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -182,7 +194,7 @@ class Ledger:
         """Return the scores of these responses; each is asked for once."""
         wanted = list(texts)
         if new := tuple(dict.fromkeys(t for t in wanted if t not in self.scores)):
-            scores = yield Score(new)
+            scores = yield ByMetric(new)
             self.scores.update(zip(new, scores, strict=True))
         return [self.scores[t] for t in wanted]
 

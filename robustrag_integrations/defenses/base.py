@@ -1,8 +1,8 @@
 """The front door of all defences: check the input, isolate, run the plan.
 
 1. `__init__` splits its arguments into vote rules and settings of the method (`registry.Method.checked`).
-2. `plan` puts the passages into groups (`VoteRules.isolate`); `whole_plan` counts votes and copies, wraps the method's
-   own `plan_of` in what all methods end with (`plans/endings.py`), and is what every driver and framework runs.
+2. `plan` puts the passages into groups (`VoteRules.isolate`); `whole_plan` counts votes, runs the method's own
+   `plan_of` and adds what all answers have (`plans/finish.py`): every driver and framework runs it.
 3. `answer`, `aanswer`, `stream` and `astream` run it with a `Performer`; `certify` runs `certification_run`.
 """
 
@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
 
 from robustrag_integrations._util.checks import check_flag, nearest_of
@@ -26,23 +27,13 @@ from robustrag_integrations.defenses.settings_file import SettingsLike, load_set
 from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGroup, as_passages
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
-from robustrag_integrations.models.base import Model, TextModel, TokenCodec, repeats_of
+from robustrag_integrations.models.base import Model, TextModel, repeats_of
+from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.endings import (
-    too_few_groups,
-    with_determinism,
-    with_late_caveats,
-    with_link_check,
-    with_markers,
-    with_report_of_failure,
-    with_retellings,
-    with_rules,
-    with_sole_source,
-)
-from robustrag_integrations.plans.keeping import Asked, Kept, keeping
+from robustrag_integrations.plans.finish import Draft, MethodTerms, answered
 from robustrag_integrations.plans.performers import Performer, TextPerformer
-from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.plans.spending import with_spending
+from robustrag_integrations.plans.records import Circumstances, KeptReplies
+from robustrag_integrations.plans.requests import Plan, Steps
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import PromptSet
 
@@ -94,51 +85,6 @@ class MethodSettings(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class PlanInput:
-    """One question, as every method's plan takes it.
-
-    Attributes:
-        query: the question.
-        groups: the isolated passages.
-        choices: the options of a multiple-choice question; None for any other.
-        rules: the rules by which passages were grouped and are counted.
-        caveats: known weaknesses of the answer, in words; first among its warnings.
-        codec: the model's tokens as text, for methods that decode.
-        late_caveats: the same as known after the model was asked, in place of `caveats`.
-        repeats: the model's reproducibility, as far as that is known after it was asked.
-        accept_sampling: the user knows that the model may sample: no warning repeats it.
-        markers: True if the text shown has `[1]` markers (`RobustAnswer.marked_text`).
-    """
-
-    query: str
-    groups: tuple[PassageGroup, ...]
-    choices: Sequence[str] | None = None
-    rules: VoteRules = field(default_factory=VoteRules)
-    caveats: tuple[str, ...] = ()
-    codec: TokenCodec | None = None
-    late_caveats: Callable[[], Iterable[str]] = tuple
-    repeats: Callable[[], Repeats] = Repeats
-    accept_sampling: bool = False
-    markers: bool = False
-
-    def __post_init__(self) -> None:
-        check_query(self.query)
-
-    @property
-    def group_by(self) -> GroupBy:
-        """The criterion by which the passages were grouped."""
-        return self.rules.by
-
-
-def check_query(query: str) -> None:
-    """Raise unless the query is a non-empty text."""
-    if not isinstance(query, str):
-        raise TypeError(f"the query must be a str, got {type(query).__name__}: {query!r:.60}")
-    if not query.strip():
-        raise ValueError("the query is empty; ask something")
-
-
 def refuse_choices(choices: Sequence[str] | None, defense: type[Defense]) -> None:
     """Raise ValueError if a defence that does not answer multiple-choice questions was given options."""
     if choices is not None:
@@ -152,6 +98,7 @@ class Defense(ABC):
     Attributes:
         method: its entry of the registry, which has its settings.
         promise: the part of a run that the method's radius fixes if its model draws at random; None: nothing.
+        isolates: False for a baseline that shows passages together, of whose groups nothing is told.
         takes_weights: True if groups may have more votes than one.
         decides_early: True if it can prove an answer before all groups have said something.
         rules: the rules of voting.
@@ -160,6 +107,7 @@ class Defense(ABC):
     method: ClassVar[Method]
     settings_type: ClassVar[type[MethodSettings]]
     promise: ClassVar[Promise | None] = None
+    isolates: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False
     decides_early: ClassVar[bool] = False
     settings: Any  # of `settings_type`
@@ -218,15 +166,26 @@ class Defense(ABC):
         """The number of adjacent passages in a group."""
         return self.rules.group_size
 
-    def plan(self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> Plan:
+    def plan(
+        self,
+        query: str,
+        passages: Iterable[str | Passage],
+        *,
+        choices: Sequence[str] | None = None,
+        keep: bool = False,
+    ) -> Plan:
         """The defence as a generator that yields requests and receives replies, for drivers of your own.
 
         Raises:
             TypeError, ValueError: the query or a passage is not text, or the query is empty.
         """
         check_query(query)
-        groups = self.rules.isolate(passages)
-        return self.whole_plan(self._inputs(query, groups, choices), self.settings)
+        check_flag(keep=keep)
+        items = tuple(passages) if keep else passages
+        inputs = self._inputs(query, self.rules.isolate(items), choices)
+        if keep:
+            inputs = replace(inputs, kept=KeptReplies(self._circumstances(query, as_passages(items), choices)))
+        return self.whole_plan(inputs, self.settings)
 
     def answer(
         self,
@@ -251,7 +210,7 @@ class Defense(ABC):
             QuorumError: too many groups failed.
             ModelError: the final call failed.
         """
-        return run(self._kept_plan(query, passages, choices, keep=keep), self._performer())
+        return run(self.plan(query, passages, choices=choices, keep=keep), self._performer())
 
     async def aanswer(
         self,
@@ -262,7 +221,7 @@ class Defense(ABC):
         keep: bool = False,
     ) -> RobustAnswer:
         """`answer` without blocking the event loop; cancelling it cancels the model calls."""
-        return await arun(self._kept_plan(query, passages, choices, keep=keep), self._performer().aperform)
+        return await arun(self.plan(query, passages, choices=choices, keep=keep), self._performer().aperform)
 
     def stream(
         self,
@@ -276,7 +235,7 @@ class Defense(ABC):
 
         The pieces add up to the answer's text. No isolated response is ever shown.
         """
-        return AnswerStream(stream(self._kept_plan(query, passages, choices, keep=keep), self._performer()))
+        return AnswerStream(stream(self.plan(query, passages, choices=choices, keep=keep), self._performer()))
 
     def astream(
         self,
@@ -287,7 +246,7 @@ class Defense(ABC):
         keep: bool = False,
     ) -> AsyncAnswerStream:
         """`stream` for `async for`."""
-        return AsyncAnswerStream(astream(self._kept_plan(query, passages, choices, keep=keep), self._performer()))
+        return AsyncAnswerStream(astream(self.plan(query, passages, choices=choices, keep=keep), self._performer()))
 
     @overload
     def certify(
@@ -383,18 +342,9 @@ class Defense(ABC):
         found = await certified.arun()
         return found[0] if _is_one(corruption_size) else found
 
-    def _kept_plan(
-        self, query: str, passages: Iterable[str | Passage], choices: Sequence[str] | None, *, keep: bool
-    ) -> Plan:
-        check_flag(keep=keep)
-        if not keep:
-            return self.plan(query, passages, choices=choices)
-        items = as_passages(passages)
-        return keeping(self.plan(query, items, choices=choices), self._asked(query, items, choices))
-
-    def _asked(self, query: str, passages: tuple[Passage, ...], choices: Sequence[str] | None) -> Asked:
+    def _circumstances(self, query: str, passages: tuple[Passage, ...], choices: Sequence[str] | None) -> Circumstances:
         model = getattr(self, "model", None)
-        return Asked(
+        return Circumstances(
             query,
             passages,
             None if choices is None else tuple(choices),
@@ -416,12 +366,12 @@ class Defense(ABC):
         if not isinstance(answer, RobustAnswer):
             raise TypeError(f"answer must be a RobustAnswer, got {type(answer).__name__}")
         kept = answer.kept
-        if not isinstance(kept, Kept):
+        if not isinstance(kept, KeptReplies):
             raise ValueError(
                 "the answer keeps nothing to certify with: ask with answer(..., keep=True), or leave answer= out; one "
                 "that was read from a report, or that a framework made, keeps nothing"
             )
-        if why := kept.asked.difference(self._asked(question.query, question.passages, choices)):
+        if why := kept.circumstances.difference(self._circumstances(question.query, question.passages, choices)):
             raise ValueError(f"the answer cannot be used for this certificate: {why}; leave answer= out to ask again")
         return replace(question, kept=kept)
 
@@ -467,27 +417,20 @@ class Defense(ABC):
         return self.certification_run(self._with_kept(question, answer, choices), metric, choices)
 
     def _inputs(self, query: str, groups: tuple[PassageGroup, ...], choices: Sequence[str] | None) -> PlanInput:
+        model = getattr(self, "model", None)
         return PlanInput(
             query,
             groups,
             choices,
             self.rules,
-            self._caveats(),
-            late_caveats=self._caveats,
-            repeats=self._repeats,
+            model_caveats=lambda: getattr(model, "warnings", ()),
+            repeats=Repeats if model is None else partial(repeats_of, model),
             accept_sampling=self.accept_sampling,
         )
 
-    def _caveats(self) -> tuple[str, ...]:
-        return tuple(getattr(getattr(self, "model", None), "warnings", ()))
-
-    def _repeats(self) -> Repeats:
-        model = getattr(self, "model", None)
-        return Repeats() if model is None else repeats_of(model)
-
     @classmethod
     def whole_plan(cls, inputs: PlanInput, settings: Any) -> Plan:
-        """Return the method's plan for one question, ended as all methods end; every driver and framework runs it.
+        """Return the plan of one question's whole answer; every driver and framework runs it.
 
         Args:
             inputs: the question and its groups.
@@ -496,40 +439,18 @@ class Defense(ABC):
         Raises:
             TypeError, ValueError: choices that are missing or invalid, or that the method does not take.
         """
-        name = cls.method.name
         cls.check_rules(inputs.rules)
         settings = cls.settings_under(inputs.rules, settings)
         groups, notes = inputs.rules.counted(inputs.groups)
         if notes or groups != inputs.groups:
             inputs = replace(inputs, groups=groups, caveats=(*inputs.caveats, *notes))
-        if len(groups) < inputs.rules.min_groups:
-            return too_few_groups(groups, inputs.rules, inputs.query, name, settings.as_dict(), inputs.caveats)
-        plan = cls.plan_of(inputs, settings)
-        if inputs.rules.copies == "one_vote":
-            plan = cls._plan_with_copies(inputs, settings)
-        plan = with_spending(plan)
-        plan = with_report_of_failure(plan, inputs.query, name, settings.as_dict)
-        plan = with_late_caveats(plan, inputs.late_caveats)
-        plan = with_determinism(
-            with_rules(with_retellings(with_sole_source(plan), inputs.groups), inputs.rules, inputs.groups),
-            cls.promise,
-            inputs.repeats,
-            accept_sampling=inputs.accept_sampling,
-            min_radius=inputs.rules.min_radius,
-        )
-        plan = with_link_check(plan, inputs.groups)
-        return with_markers(plan) if inputs.markers else plan
-
-    @classmethod
-    def _plan_with_copies(cls, inputs: PlanInput, settings: Any) -> Plan:
-        """`plan_of` whose first step compares the groups' texts."""
-        groups = inputs.rules.with_copies(inputs.groups)
-        return (yield from cls.plan_of(replace(inputs, groups=groups), settings))
+        terms = MethodTerms(cls.method.name, settings.as_dict, cls.promise, cls.isolates)
+        return answered(inputs, cls.plan_of(inputs, settings), terms)
 
     @staticmethod
     @abstractmethod
-    def plan_of(inputs: PlanInput, settings: Any) -> Plan:
-        """Return the method's own part of the plan.
+    def plan_of(inputs: PlanInput, settings: Any) -> Steps[Draft]:
+        """Return the method's own part of the plan: it asks, counts, and drafts the answer.
 
         Args:
             inputs: the question and its groups.

@@ -1,6 +1,7 @@
 """The steps that all plans share: ask every group in isolation, count failures as abstentions, hold the quorum.
 
-1. `ask_groups` yields one `Ask` with a prompt per group (Algorithm 1, line 5); with `Early`, replies may be missing.
+1. `ask_groups` yields one `Ask` with a prompt per group (Algorithm 1, line 5); where early stopping is allowed, replies
+   may be missing once the answer is `decided`.
 2. `read_response` reads each reply for itself: whatever it makes a reader raise costs its own group alone.
 3. Too few successes raise `QuorumError`; of groups that share a text and a reply, the first one counts.
 """
@@ -8,21 +9,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Generator, Hashable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from operator import attrgetter
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, Protocol, TypeVar, cast
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import in_one_line, redacted
-from robustrag_integrations.answers.answer import GroupReport
+from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError, QuorumError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.models.base import BLANK, Response, Until
-from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, responses_of
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.models.base import BLANK, Response, TokenCodec, Until
+from robustrag_integrations.plans.records import KeptReplies
+from robustrag_integrations.plans.requests import Ask, Emit, Steps, responses_of
+from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.reply_text.reasoning import parts_of
@@ -30,6 +33,57 @@ from robustrag_integrations.reply_text.reasoning import parts_of
 Found = TypeVar("Found")
 
 _COMPARED = attrgetter(*(f.name for f in fields(Response) if f.compare))  # the fields that make two replies equal
+
+
+@dataclass(frozen=True)
+class PlanInput:
+    """One question, as every method's plan takes it.
+
+    Attributes:
+        query: the question.
+        groups: the isolated passages.
+        choices: the options of a multiple-choice question; None for any other.
+        rules: the rules by which passages were grouped and are counted.
+        caveats: known weaknesses of the answer, in words; first among its warnings.
+        codec: the model's tokens as text, for methods that decode.
+        model_caveats: those of the model, looked up at the end: some are known only after it was asked.
+        repeats: the model's reproducibility, likewise.
+        accept_sampling: the user knows that the model may sample: no warning repeats it.
+        markers: True if the text shown has `[1]` markers (`RobustAnswer.marked_text`).
+        for_prompt: True if the answer is one that other prompts may hold (`RobustAnswer.for_prompt`).
+        kept: takes the model's replies, for a certificate; None to keep none.
+    """
+
+    query: str
+    groups: tuple[PassageGroup, ...]
+    choices: Sequence[str] | None = None
+    rules: VoteRules = field(default_factory=VoteRules)
+    caveats: tuple[str, ...] = ()
+    codec: TokenCodec | None = None
+    model_caveats: Callable[[], Iterable[str]] = tuple
+    repeats: Callable[[], Repeats] = Repeats
+    accept_sampling: bool = False
+    markers: bool = False
+    for_prompt: bool = False
+    kept: KeptReplies | None = None
+
+    def __post_init__(self) -> None:
+        check_query(self.query)
+
+    def answer(self, text: str | None, *, abstained: bool | None = None, **found: Any) -> RobustAnswer:
+        """Build a method's answer: an abstention where there is no text. `finish` adds what all methods share."""
+        values = {"radius": 0, "defense": "", **found}
+        return RobustAnswer(
+            text or ABSTENTION, abstained=not text if abstained is None else abstained, query=self.query, **values
+        )
+
+
+def check_query(query: str) -> None:
+    """Raise unless the query is a non-empty text."""
+    if not isinstance(query, str):
+        raise TypeError(f"the query must be a str, got {type(query).__name__}: {query!r:.60}")
+    if not query.strip():
+        raise ValueError("the query is empty; ask something")
 
 
 @dataclass(frozen=True)
@@ -65,6 +119,7 @@ class Reading(Generic[Found]):
         found: its keywords or its vote; None for an abstention, a failure or a copy.
         copy_of: the earlier group with the same text and the same reply; None if there is none, or it counts by itself.
         is_open: True if it may still say anything: it was not waited for, or it may be a copy of a group that was not.
+            Nothing is found in it then.
     """
 
     response: Response
@@ -73,27 +128,93 @@ class Reading(Generic[Found]):
     is_open: bool = False
 
 
+class Outcome(Protocol):
+    """What a method counted, as far as `decided` and `finish` need it (`defenses.agreement.linear_forms.Counted`)."""
+
+    def radii(self, pending: int) -> tuple[int, int]:
+        """How many votes can be replaced while the answer, and while its letters stay; -1: pending ones may change it.
+
+        Args:
+            pending: the number of votes that are not counted yet and may be for anything.
+        """
+        ...
+
+    def tier_budgets(
+        self, tiers: Sequence[str], pending: int, succeeded: Sequence[int], needed: int
+    ) -> tuple[dict[str, int], ...]:
+        """The largest numbers of groups of each tier that can be replaced together.
+
+        Args:
+            tiers: per group its tier.
+            pending: as for `radii`.
+            succeeded: per group its votes if its call succeeded, else 0.
+            needed: the sum of these that must be left.
+        """
+        ...
+
+
+Count = Callable[[Sequence[Any], Sequence[int]], Outcome]  # what is found in each group, and its votes, to their count
+
+
 @dataclass(frozen=True)
-class Early(Generic[Found]):
-    """The rule for stopping early, without waiting for the remaining groups.
+class Heard(Generic[Found]):
+    """What the groups said.
 
     Attributes:
-        radius: of the answer that these readings give, where open ones may say anything; -1 if they may change it.
-        least: the radius from which no group is waited for.
-        wave_size: number of groups that are asked at once; None for all.
+        groups: the isolated groups, copies among them marked.
+        readings: one per group.
+        quorum: the share of the calls that must succeed.
+        may_stop: True if groups need not be waited for once the answer is decided.
     """
 
-    radius: Callable[[Sequence[Reading[Found]]], int]
-    least: int = 0
-    wave_size: int | None = None
+    groups: tuple[PassageGroup, ...]
+    readings: Sequence[Reading[Found]]
+    quorum: Quorum = Quorum()
+    may_stop: bool = False
 
-    @classmethod
-    def of(cls, rules: VoteRules, radius: Callable[[Sequence[Reading[Found]]], int]) -> Early[Found] | None:
-        """Build it from the rules; None if all groups are waited for."""
-        if not rules.stop_when_decided:
+    @cached_property
+    def responses(self) -> list[Response]:
+        """The responses as they count."""
+        return [reading.response for reading in self.readings]
+
+    @cached_property
+    def found(self) -> list[Found | None]:
+        """What was found in each response; None for one that counts for nothing."""
+        return [reading.found for reading in self.readings]
+
+    @cached_property
+    def votes(self) -> list[int]:
+        """Each group's votes; none for a group that may still say anything."""
+        return [0 if r.is_open else g.weight for g, r in zip(self.groups, self.readings, strict=True)]
+
+    @property
+    def pending(self) -> int:
+        """The votes of groups that may still say anything."""
+        return sum(group.weight for group in self.groups) - sum(self.votes)
+
+    def radii(self, outcome: Outcome) -> tuple[int, int]:
+        """The radii of an outcome and of its letters, of which neither outlives the quorum; -1 for what is open."""
+        quorum = self.quorum.radius(self.responses, [group.weight for group in self.groups])
+        radius, verbatim = outcome.radii(self.pending)
+        return min(radius, quorum), min(radius, verbatim, quorum)
+
+    def tier_budgets(self, outcome: Outcome) -> tuple[dict[str, int], ...] | None:
+        """The largest numbers of groups of each tier that can be replaced together; None without tiers."""
+        tiers = [group.tier for group in self.groups if group.tier is not None]
+        if not tiers or len(tiers) < len(self.groups):
             return None
-        least = 0 if isinstance(rules.min_radius, Mapping) else rules.min_radius
-        return cls(radius, least, rules.wave_size)
+        votes = [group.weight for group in self.groups]
+        succeeded = [vote * (r.text is not None) for vote, r in zip(votes, self.responses, strict=True)]
+        return outcome.tier_budgets(tiers, self.pending, succeeded, self.quorum.needed(sum(votes)))
+
+    def reports(self, said: Callable[[Any], Mapping[str, Any]]) -> tuple[GroupReport, ...]:
+        """One report per group; `said` gives its fields for what a group said."""
+        return tuple(
+            report(group, r.response, copy_of=r.copy_of)
+            if r.found is None
+            else report(group, r.response, **said(r.found))
+            for group, r in zip(self.groups, self.readings, strict=True)
+        )
 
 
 def read_response(
@@ -128,11 +249,15 @@ def read_response(
         return Reading(replace(response, text=None, error=reason), None)
 
 
-def read_responses(responses: Sequence[Response], read: Callable[[Response], Reading[Found]]) -> list[Reading[Found]]:
-    """Read each response; equal ones once, whatever each of them cost."""
+def read_replies(
+    groups: Sequence[PassageGroup], replies: Sequence[Response], read: Callable[[Response], Reading[Found]]
+) -> list[Reading[Found]]:
+    """Read each group's reply; equal ones once, whatever each of them cost. A group with nothing to read abstains."""
     known: dict[Any, Reading[Found]] = {}
     readings = []
-    for response in responses:
+    for group, response in zip(groups, replies, strict=True):
+        if group.is_empty and not response.unheard and response != BLANK:
+            response = Response("", abstains=True)
         same = (_COMPARED(response), response.logprobs)
         if (reading := known.get(same)) is None:
             reading = known[same] = read(response)
@@ -143,66 +268,63 @@ def read_responses(responses: Sequence[Response], read: Callable[[Response], Rea
 
 
 def ask_groups(
-    groups: Sequence[PassageGroup],
+    inputs: PlanInput,
     prompts: Sequence[Prompt],
-    quorum: Quorum,
     read: Callable[[Response], Reading[Found]],
-    early: Early[Found] | None = None,
+    quorum: Quorum = Quorum(),
+    count: Count | None = None,
     *,
-    placed: Callable[[Reading[Found], PassageGroup], Reading[Found]] = lambda reading, _: reading,
     by_letter: bool = False,
-) -> Generator[Request, Reply, list[Reading[Found]]]:
+) -> Steps[Heard[Found]]:
     """Ask every group its own prompt (paper, Algorithm 1, line 5), and read its reply.
 
     A group with nothing to read abstains, whatever the model replies to its prompt. The prompt stays among the others,
     so that no passage decides how many there are: in one batch it is read; where each is a call, it makes none.
 
     Args:
-        groups: the isolated groups.
+        inputs: the question and its groups.
         prompts: one per group.
-        quorum: number of calls that must succeed; those that were not waited for did not.
         read: reads a response.
-        early: the rule for stopping before all have answered; None for never.
-        placed: holds what was read against the group's own passages.
+        quorum: number of calls that must succeed; those that were not waited for did not.
+        count: counts what was found; None for a method that needs what all groups say.
         by_letter: True if the answer shows a group's own words, so that copies must agree to the letter.
-
-    Returns:
-        One reading per group.
 
     Raises:
         QuorumError: too many groups failed.
     """
+    groups, rules = inputs.rules.with_copies(inputs.groups), inputs.rules
+    may_stop = rules.stop_when_decided and count is not None
+    least = rules.min_radius if isinstance(rules.min_radius, int) else 0
     weights = [group.weight for group in groups]
     needed = quorum.needed(sum(weights))
-    prompts = [replace(p, blank=True) if g.is_empty else p for p, g in zip(prompts, groups, strict=True)]
 
-    def readings_of(replies: Sequence[Response]) -> list[Reading[Found]]:
-        found = read_responses(counted_responses(groups, replies), read)
-        return [placed(reading, group) for reading, group in zip(found, groups, strict=True)]
+    def heard_in(replies: Sequence[Response]) -> Heard[Found]:
+        return Heard(groups, _one_vote_each(groups, read_replies(groups, replies, read), by_letter), quorum, may_stop)
 
-    if not prompts:
-        replies: Sequence[Response] = ()
-    elif early is None:
-        replies = responses_of((yield Ask(tuple(prompts), "isolated")))
-    else:
+    def decided(replies: Sequence[Response]) -> bool:
+        """True if the answer and its letters stay whatever the missing replies are, with a radius that is enough."""
+        assert count is not None  # noqa: S101 - else nothing is decided early
+        if _succeeded(replies, weights) < needed:
+            return False
+        heard = heard_in(replies)
+        if _succeeded(heard.responses, weights) < needed:
+            return False
+        radius, verbatim = heard.radii(count(heard.found, heard.votes))
+        return verbatim >= 0 and radius >= least
 
-        def decided(heard: Sequence[Response]) -> bool:
-            if _succeeded(heard, weights) < needed:
-                return False
-            readings = readings_of(heard)
-            enough = _succeeded([reading.response for reading in readings], weights) >= needed
-            return enough and early.radius(_one_vote_each(groups, readings, by_letter)) >= early.least
-
-        replies = responses_of((yield Ask(tuple(prompts), "isolated", until=Until(decided, early.wave_size))))
-    readings = readings_of(replies)
-    responses = [reading.response for reading in readings]
-    if (succeeded := _succeeded(responses, weights)) < needed:
-        causes = {i: redacted(r.error or "no text") for i, r in enumerate(responses) if r.text is None}
-        reports = tuple([report(g, r) for g, r in zip(groups, responses, strict=True)])
+    replies: Sequence[Response] = ()
+    if prompts:
+        asked = tuple(replace(p, blank=True) if g.is_empty else p for p, g in zip(prompts, groups, strict=True))
+        until = Until(decided, rules.wave_size) if may_stop else None
+        replies = responses_of((yield Ask(asked, "isolated", until=until)))
+    heard = heard_in(replies)
+    if (succeeded := _succeeded(heard.responses, weights)) < needed:
+        causes = {i: redacted(r.error or "no text") for i, r in enumerate(heard.responses) if r.text is None}
+        reports = tuple(map(report, groups, heard.responses))
         unit = "groups" if set(weights) == {1} else "votes"
-        cause = next((r.cause for r in responses if r.cause is not None), None)
+        cause = next((r.cause for r in heard.responses if r.cause is not None), None)
         raise QuorumError(succeeded, sum(weights), needed, causes, reports, unit) from cause
-    return _one_vote_each(groups, readings, by_letter)
+    return heard
 
 
 def _one_vote_each(
@@ -213,8 +335,7 @@ def _one_vote_each(
     One that says something else counts: otherwise an attacker could silence a group by a copy of its text that the
     model reads another way. docs/internals/proofs.md proves that the radius holds.
     """
-    if all(group.copy_of is None for group in groups):
-        return [r if r.response.unheard is None else replace(r, is_open=True) for r in readings]
+    copies = any(group.copy_of is not None for group in groups)
     said: dict[tuple[int, Hashable, str | None], int] = {}
     missing: dict[int, int] = {}  # text -> the group with it that was not waited for
     counted = []
@@ -226,7 +347,7 @@ def _one_vote_each(
         elif text in missing:
             note = f"it does not count: group {missing[text] + 1} has the same text, and was not waited for"
             reading = Reading(replace(reading.response, note=note), None, is_open=True)
-        elif reading.found is not None:
+        elif copies and reading.found is not None:
             letters = reading.response.text if by_letter else None
             first = said.setdefault((text, cast(Hashable, reading.found), letters), group.index)
             if first != group.index:
@@ -235,58 +356,14 @@ def _one_vote_each(
     return counted
 
 
-def counted_responses(groups: Sequence[PassageGroup], replies: Sequence[Response]) -> list[Response]:
-    """Return the replies as they count: an abstention for a group with nothing to read."""
-    return [
-        Response("", abstains=True) if g.is_empty and not r.unheard and r != BLANK else r
-        for g, r in zip(groups, replies, strict=True)
-    ]
-
-
-def votes_counted(groups: Sequence[PassageGroup], readings: Sequence[Reading[Found]]) -> tuple[list[int], int]:
-    """Return each group's votes, none for groups that may still say anything, and the votes of these in all."""
-    votes = [0 if reading.is_open else group.weight for group, reading in zip(groups, readings, strict=True)]
-    return votes, sum(group.weight for group in groups) - sum(votes)
-
-
-def calls_made(readings: Sequence[Reading[Found]]) -> int:
-    """Return the number of groups that were asked, cancelled calls included."""
-    return sum(reading.response.was_asked for reading in readings)
-
-
-def early_evidence(readings: Sequence[Reading[Found]], early: Early[Found] | None) -> dict[str, Any]:
-    """Return the number of replies after which the answer was decided, where stopping early is allowed."""
-    return {} if early is None else {"decided_after": sum(reading.response.unheard is None for reading in readings)}
-
-
-def early_warnings(readings: Sequence[Reading[Found]]) -> list[str]:
-    """Warn that not all groups were waited for, and say what that means."""
-    heard = sum(reading.response.unheard is None for reading in readings)
-    if heard == len(readings):
-        return []
-    return [
-        f"decided after {heard} of {len(readings)} groups: the text is the one that all would have given, whatever the "
-        "others say; the radius is what was proved by then, and may depend on who answered first"
-    ]
-
-
-@contextmanager
-def naming_groups(groups: Sequence[PassageGroup], responses: Sequence[Response]) -> Iterator[None]:
-    """Attach every group's report to a `ModelError` in the block."""
-    try:
-        yield
-    except ModelError as error:
-        error.groups = tuple([report(g, r) for g, r in zip(groups, responses, strict=True)])
-        raise
-
-
 def ask_final(
     prompt: Prompt,
     cut_replies: CutReplies = "abstain",
     *,
     shown: bool = True,
     whole: bool = False,
-) -> Generator[Request, Reply, Response]:
+    heard: Heard[Any] | None = None,
+) -> Steps[Response]:
     """Ask the final question, whose answer the user gets.
 
     Args:
@@ -294,6 +371,7 @@ def ask_final(
         cut_replies: the treatment of an answer that was cut.
         shown: True if the answer is shown word for word.
         whole: True if it is shown once it is complete, not in pieces.
+        heard: what the groups said before, for the report of a failure.
 
     Returns:
         The response, with the answer as its text (`replies.reading.final_answer`).
@@ -301,8 +379,13 @@ def ask_final(
     Raises:
         ModelError: the call failed, or the answer was cut.
     """
-    [response] = responses_of((yield Ask((prompt,), "final", shown, whole)))
-    answer = final_answer(response, cut_replies)
+    try:
+        [response] = responses_of((yield Ask((prompt,), "final", shown, whole)))
+        answer = final_answer(response, cut_replies)
+    except ModelError as error:
+        if heard is not None:
+            error.groups = tuple(map(report, heard.groups, heard.responses))
+        raise
     if shown and (unseen := _unseen(response, answer)):
         yield Emit(unseen)
     return answer
@@ -332,19 +415,16 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
             findings = {"status": "failed", "error": printable(redacted(response.error or "failed"), 300), **findings}
     if findings.get("copy_of") is not None:
         findings = {"status": "copy", **findings}
-    return GroupReport(**_of_group(group), **findings)
-
-
-def _of_group(group: PassageGroup) -> dict[str, Any]:
-    return {
-        "index": group.index,
-        "passage_ids": tuple([p.id or "" for p in group.passages]),
-        "origins": group.origins,
-        "positions": group.ranks,
-        "votes": group.weight,
-        "tier": group.tier,
-        "dated": group.dated,
-    }
+    return GroupReport(
+        group.index,
+        tuple(p.id or "" for p in group.passages),
+        group.origins,
+        positions=group.ranks,
+        votes=group.weight,
+        tier=group.tier,
+        dated=group.dated,
+        **findings,
+    )
 
 
 def truncation_warnings(truncated: Sequence[bool]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, cast
+from typing import TypeAlias, TypeVar, cast
 
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
@@ -72,14 +72,15 @@ class Emit:
     text: str
 
 
+Result = TypeVar("Result")
 Request: TypeAlias = Ask | Score | OpenSession | Append | Sharpen | Emit
 Reply: TypeAlias = Sequence[Response] | Sequence[Scores | None] | Opening | Distributions | None
-Plan: TypeAlias = Generator[Request, Reply, RobustAnswer]
-Relay: TypeAlias = Generator[Request, Reply, Reply]
+Steps: TypeAlias = Generator[Request, Reply, Result]
+Plan: TypeAlias = Steps[RobustAnswer]
 
 
-def relayed(plan: Plan, relay: Callable[[Request], Relay]) -> Plan:
-    """Run a plan inside another, to the same answer; a failure in the driver is raised in the inner plan first.
+def relayed(plan: Steps[Result], relay: Callable[[Request], Steps[Reply]]) -> Steps[Result]:
+    """Run a plan inside another, to the same end; a failure in the driver is raised in the inner plan first.
 
     Args:
         plan: the inner plan.
@@ -90,24 +91,12 @@ def relayed(plan: Plan, relay: Callable[[Request], Relay]) -> Plan:
         try:
             request = plan.send(reply)
         except StopIteration as done:
-            answer: RobustAnswer = done.value
-            return answer
+            return cast(Result, done.value)
         try:
             reply = yield from relay(request)
         except ModelError as error:
             plan.throw(error)
             raise
-
-
-def noted(plan: Plan, note: Callable[[Request, Reply], None]) -> Plan:
-    """Wrap a plan: each of its requests is noted with its reply."""
-
-    def relay(request: Request) -> Relay:
-        reply = yield request
-        note(request, reply)
-        return reply
-
-    return relayed(plan, relay)
 
 
 def responses_of(reply: Reply) -> Sequence[Response]:

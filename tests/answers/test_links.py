@@ -8,7 +8,7 @@ import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, Passage, VanillaRAG, isolate
 from robustrag_integrations.answers.links import links_in
-from robustrag_integrations.plans.endings import unsupported_links
+from robustrag_integrations.plans.finish import unsupported_links
 
 QUERY = "Who runs the mill?"
 

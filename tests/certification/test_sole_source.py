@@ -1,4 +1,4 @@
-"""Every attack on small worlds in which groups fall silent: what is shown of a sole source."""
+"""Every attack on small worlds of groups that are silent, sure or unsure: sole sources, runoffs and certificates."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.agreement import plurality
-from robustrag_integrations.defenses.consensus import certificate as consensus_certificate
+from robustrag_integrations.defenses.consensus import certificate
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
@@ -22,27 +21,32 @@ from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
-from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Ask, Reply, Request, Score
 from tests.helpers.brute_force import same
-from tests.helpers.scripted import BARE, ScriptedModel
-from tests.helpers.worlds import driven, text_performer
+from tests.helpers.scripted import BARE, ScriptedModel, context_of
+from tests.helpers.worlds import ConsensusModel, Move, drafted, shown, whole
 
 QUESTION = "Who q?"  # "q" is an echo
 LINK = "[Z](https://z.example)"
-MOVES: list[str | None] = ["x", "X.", "x y", "y", "z", "q", LINK, "I don't know", None]  # of a corrupted group
-REPLIES: list[str | None] = ["x", "x", "x y", "X.", "y", "q", LINK, *["I don't know"] * 6, None]
-
-METHODS: list[Any] = [
-    *(
-        ConsensusSettings.of(prompts=BARE, quorum=0.0, min_support=least, agreement=agreement, disagreement="abstain")
-        for least, agreement in [(1, "plurality"), (2, "plurality"), (3, "plurality"), (2, "majority")]
-    ),
-    *(
-        KeywordSettings.of(prompts=BARE, quorum=0.0, final=final, alpha=alpha, beta=beta, disagreement="abstain")
-        for final, alpha, beta in [("never", 0.5, 5), ("always", 0.3, 2), ("never", 1.0, 3)]
-    ),
+SAYS = ("Xylo", "xylo.", "Yew", "Zulu", "q", LINK, "I don't know", None)
+MOVES = [*(Move(reply) for reply in SAYS), Move("Xylo", is_sure=False), Move("Yew", is_sure=False, favours="yew")]
+CLEAN = [*MOVES, Move("Xylo"), *[Move("I don't know")] * 8, Move("Yew", favours="yew")]
+CONSENSUS: list[Any] = [
+    ConsensusSettings.of(prompts=BARE, quorum=0.0, min_support=least, agreement=agreement, unsure=counts)  # type: ignore[arg-type]
+    for least, agreement, counts in [
+        (1, "plurality", "count"),
+        (2, "plurality", "count"),
+        (2, "plurality", "abstain"),
+        (3, "majority", "count"),
+    ]
+]
+METHODS: list[Any] = CONSENSUS + [
+    KeywordSettings.of(prompts=BARE, quorum=0.0, final=final, alpha=alpha, beta=beta, disagreement="abstain")  # type: ignore[arg-type]
+    for final, alpha, beta in [("never", 0.5, 5), ("always", 0.3, 2), ("never", 1.0, 3)]
 ]
 
 
@@ -51,66 +55,68 @@ class Worlds:
 
     def __init__(self, settings: Any, seed: str, *, weighted: bool = False) -> None:
         self.rng, self.settings = random.Random(seed), settings
-        self.replies = [self.rng.choice(REPLIES) for _ in range(self.rng.randint(1, 4))]
-        weights = [self.rng.choice([1, 2, 3]) if weighted else 1 for _ in self.replies]
+        self.moves = [self.rng.choice(CLEAN) for _ in range(self.rng.randint(1, 4))]
+        weights = [self.rng.choice([1, 2, 3]) if weighted else 1 for _ in self.moves]
         self.groups = [_group(number, weight) for number, weight in enumerate(weights)]
 
-    def answer(self, replies: Sequence[str | None], groups: Sequence[PassageGroup]) -> RobustAnswer | None:
-        """The answer; None where all groups failed."""
-        try:
-            return self._answer(replies, groups)
-        except ModelError:
+    def draft(self, moves: Sequence[Move], groups: Sequence[PassageGroup]) -> Draft | None:
+        """What the method makes of it; None where all groups failed."""
+        made = {group.text: move for group, move in zip(groups, moves, strict=True)}
+
+        def perform(request: Request) -> Reply:
+            if isinstance(request, Ask) and request.role == "final":
+                return [Response(prompt.text) for prompt in request.prompts]
+            if isinstance(request, Ask):
+                return [made[context_of(prompt)].response for prompt in request.prompts]
+            if isinstance(request, Score):
+                return [made[context_of(prompt)].scores(request.texts) for prompt in request.prompts]
             return None
 
-    def text(self, replies: Sequence[str | None], groups: Sequence[PassageGroup]) -> str | None:
-        answer = self.answer(replies, groups)
-        return None if answer is None else answer.text
+        plan: Any = keyword_plan if isinstance(self.settings, KeywordSettings) else consensus_plan
+        return drafted(plan(PlanInput(QUESTION, tuple(groups)), self.settings), perform)
 
-    def _answer(self, replies: Sequence[str | None], groups: Sequence[PassageGroup]) -> RobustAnswer:
-        said = {group.text: reply for group, reply in zip(groups, replies, strict=True)}
-        perform = text_performer({}, said, _Echo())
-        if isinstance(self.settings, KeywordSettings):
-            return driven(keyword_plan(QUESTION, groups, self.settings, rules=VoteRules()), perform)
-        return driven(consensus_plan(QUESTION, groups, self.settings, rules=VoteRules()), perform)
+    def answer(self) -> RobustAnswer | None:
+        """The answer without an attack."""
+        draft = self.draft(self.moves, self.groups)
+        return None if draft is None else whole(draft, self.groups, "method")
 
-    def attacks(self, radius: int) -> Iterator[tuple[list[str | None], list[PassageGroup]]]:
-        """All replies, and the groups, after groups with so many votes in all were replaced."""
-        places = range(len(self.groups))
+    def text(self, moves: Sequence[Move], groups: Sequence[PassageGroup]) -> str | None:
+        draft = self.draft(moves, groups)
+        return None if draft is None else shown(draft.answer)
+
+    def attacks(self, radius: int) -> Iterator[list[Move]]:
+        """What all groups do after groups with so many votes in all were replaced."""
         for size in range(1, len(self.groups) + 1):
-            for chosen in itertools.combinations(places, size):
+            for chosen in itertools.combinations(range(len(self.groups)), size):
                 if sum(self.groups[place].weight for place in chosen) <= radius:
-                    for moves in itertools.product(MOVES, repeat=size):
-                        replies = list(self.replies)
-                        for place, said in zip(chosen, moves, strict=True):
-                            replies[place] = said
-                        yield replies, self.groups
+                    for new in itertools.product(MOVES, repeat=size):
+                        moves = list(self.moves)
+                        for place, move in zip(chosen, new, strict=True):
+                            moves[place] = move
+                        yield moves
 
     def certificates(self, corrupted: int) -> Certification:
         """Of the groups as they are, beside which so many passages are put."""
-        said = {group.text: reply for group, reply in zip(self.groups, self.replies, strict=True)}
+        made = {group.text: move for group, move in zip(self.groups, self.moves, strict=True)}
         question = Question.of(
             QUESTION,
             [group.passages[0] for group in self.groups],
-            ("x",),
+            ("Xylo",),
             "metric",
             [corrupted],
             group_by="passage",
             top_k=len(self.groups) + corrupted,
         )
-        keyword = isinstance(self.settings, KeywordSettings)
-        plan_of: Any = keyword_certification_plan if keyword else consensus_certification_plan
-        model = ScriptedModel(said.__getitem__, lambda text: text)
-        return text_run("method", question, plan_of(question, self.settings), model, lambda *_: 1.0, {}).run()[0]
-
-
-class _Echo(dict[str, Any]):
-    def __missing__(self, key: str) -> str:
-        return key
+        if isinstance(self.settings, KeywordSettings):
+            plan = keyword_certification_plan(question, self.settings)
+            model = ScriptedModel(lambda text: made[text].reply, lambda text: text)
+        else:
+            plan, model = consensus_certification_plan(question, self.settings), ConsensusModel(made.__getitem__)
+        return text_run("method", question, plan, model, lambda *_: 1.0, {}).run()[0]
 
 
 def _group(number: int, weight: int = 1) -> PassageGroup:
-    text = f"p{number}"
-    return PassageGroup(number, (Passage(text, id=f"p{number}", source=f"s{number}"),), weight=weight)
+    return PassageGroup(number, (Passage(f"p{number}", id=f"p{number}", source=f"s{number}"),), weight=weight)
 
 
 def radius_violations(settings: Any, worlds: int, *, weighted: bool) -> tuple[list[Any], int, int]:
@@ -118,15 +124,15 @@ def radius_violations(settings: Any, worlds: int, *, weighted: bool) -> tuple[li
     broken, tried, alone = [], 0, 0
     for seed in range(worlds):
         world = Worlds(settings, f"{settings.as_dict()}/{weighted}/{seed}", weighted=weighted)
-        clean = world.answer(world.replies, world.groups)
+        clean = world.answer()
         if clean is None:
             continue
         alone += clean.sole_source is not None
-        for replies, groups in world.attacks(clean.radius):
+        for moves in world.attacks(clean.radius):
             tried += 1
-            text = world.text(replies, groups)
-            if text is None or not same(text, clean.text):
-                broken.append((settings.as_dict(), world.replies, clean.radius, replies, clean.text, text))
+            text = world.text(moves, world.groups)
+            if text is None or not same(text, shown(clean)):
+                broken.append((settings.as_dict(), world.moves, clean.radius, moves, clean.text, text))
     return broken, tried, alone
 
 
@@ -136,51 +142,57 @@ def certificate_violations(settings: Any, worlds: int) -> tuple[list[Any], int, 
     for seed in range(worlds):
         world = Worlds(settings, f"{settings.as_dict()}/{seed}")
         for corrupted in (0, 1, 2):
-            certificate = world.certificates(corrupted)
-            if not certificate.complete:
+            found = world.certificates(corrupted)
+            if not found.complete:
                 continue
             bounded += corrupted > 0
-            texts = {response.text for response in certificate.responses}
-            for moves in itertools.product(MOVES, repeat=corrupted):
+            texts = {response.text for response in found.responses}
+            for new in itertools.product(MOVES, repeat=corrupted):
                 tried += 1
                 added = [_group(9 + number) for number in range(corrupted)]
-                text = world.text([*world.replies, *moves], [*world.groups, *added])
+                text = world.text([*world.moves, *new], [*world.groups, *added])
                 if text not in texts:
-                    broken.append((settings.as_dict(), world.replies, moves, texts, text))
+                    broken.append((settings.as_dict(), world.moves, new, texts, text))
     return broken, tried, bounded
 
 
 @pytest.mark.parametrize("weighted", [False, True])
 def test_no_attack_within_the_radius_changes_an_answer(weighted: bool) -> None:
-    found = [radius_violations(settings, 30 if weighted else 110, weighted=weighted) for settings in METHODS]
+    found = [radius_violations(settings, 60 if weighted else 250, weighted=weighted) for settings in METHODS]
     assert [broken for broken, _, _ in found if broken] == []
-    assert sum(tried for _, tried, _ in found) > 200
-    assert sum(alone for _, _, alone in found) > 40
+    assert sum(tried for _, tried, _ in found) > 350
+    assert sum(alone for _, _, alone in found) > 80
 
 
 def test_no_attack_causes_a_text_outside_the_certificate() -> None:
-    found = [certificate_violations(settings, 40) for settings in METHODS]
+    found = [certificate_violations(settings, 200 if settings in CONSENSUS else 40) for settings in METHODS]
     assert [broken for broken, _, _ in found if broken] == []
     assert sum(tried for _, tried, _ in found) > 1_000
     assert sum(bounded for _, _, bounded in found) > 50
 
 
-def a_sole_source_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = plurality.Count.radius
-    monkeypatch.setattr(plurality.Count, "radius", lambda self, *a: real(self, *a) + (self.winner is None))
-    monkeypatch.setattr(Outcome, "radius", lambda self, *a, **k: self.count.radius(*a))
+def test_a_sole_source_that_is_taken_for_an_agreed_answer_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Outcome, "radius", lambda self, pending=0, verbatim=False: 1 if self.text else 0)
+    assert any(radius_violations(settings, 40, weighted=False)[0] for settings in CONSENSUS)
 
 
-def test_an_error_planted_in_radii_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    a_sole_source_holds(monkeypatch)
-    assert any(radius_violations(settings, 60, weighted=True)[0] for settings in METHODS)
+def test_a_certificate_that_forgets_the_only_source_heard_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = certificate.possible_texts
+
+    def mistaken(readings: Any, corrupted: int, settings: Any) -> set[str]:
+        try:
+            return real(readings, corrupted, settings)
+        except certificate.Unbounded:
+            return {certificate.ABSTENTION}
+
+    monkeypatch.setattr(certificate, "possible_texts", mistaken)
+    assert any(certificate_violations(settings, 20)[0] for settings in CONSENSUS)
 
 
-def test_an_error_planted_in_certificates_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = consensus_certificate.possible_texts
-    monkeypatch.setattr(
-        consensus_certificate,
-        "possible_texts",
-        lambda readings, m, settings: set(sorted(real(readings, m, settings))[:1]),
-    )
-    assert any(certificate_violations(settings, 40)[0] for settings in METHODS)
+def test_a_certificate_that_forgets_the_runoff_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(certificate, "possible_winners", lambda *_: (set(), True, False))
+    world = Worlds(ConsensusSettings.of(prompts=BARE, quorum=0.0), "runoff")
+    world.moves = [Move("Xylo"), Move("Xylo"), Move("Yew", favours="yew"), Move("Yew", favours="yew"), Move("Zulu")]
+    world.groups = [_group(number) for number in range(5)]
+    assert world.text(world.moves, world.groups) == "Xylo"
+    assert {response.text for response in world.certificates(0).responses} == {"I don't know", "Xylo", "Yew"}

@@ -11,6 +11,7 @@ import pytest
 
 from robustrag_integrations.certification import findings
 from robustrag_integrations.defenses.agreement import list_certificate, plurality
+from robustrag_integrations.defenses.agreement.linear_forms import Counted
 from robustrag_integrations.defenses.agreement.lists import CountedList
 from robustrag_integrations.defenses.agreement.plurality import Count
 from robustrag_integrations.defenses.consensus import certificate as consensus
@@ -159,17 +160,12 @@ def test_an_error_planted_in_certificates_is_caught(make, plant, monkeypatch) ->
     assert violations(lambda rng, tally: attack_certificates(make(rng), rng, tally, placements=10, replies=40)) > 0
 
 
-def a_keyword_radius_too_many(monkeypatch) -> None:
-    real = threshold.Tally.radius
-    monkeypatch.setattr(threshold.Tally, "radius", lambda *a: real(*a) + 1)
-
-
 def keys_do_not_enter_the_radius(monkeypatch) -> None:
-    monkeypatch.setattr(Count, "holding", lambda self, votes, most, pending=0: np.ones(most + 1, bool))
+    monkeypatch.setattr(Count, "holding", lambda self, votes, most, pending=0, **_: np.ones(most + 1, bool))
 
 
 def wordings_do_not_enter_the_radius(monkeypatch) -> None:
-    monkeypatch.setattr(Outcome, "_wording_holds", lambda self, votes, most, pending: np.ones(most + 1, bool))
+    monkeypatch.setattr(Outcome, "has_wordings", False)
 
 
 def ties_are_taken_for_wins(monkeypatch) -> None:
@@ -207,8 +203,8 @@ def groups_never_fail_on_purpose(monkeypatch) -> None:
 
 
 def a_vote_too_many(monkeypatch) -> None:
-    real = Count.radius
-    monkeypatch.setattr(Count, "radius", lambda *a: real(*a) + 1)
+    real = Counted.radius
+    monkeypatch.setattr(Counted, "radius", lambda *a, **k: real(*a, **k) + 1)
 
 
 def a_decoding_radius_too_many(monkeypatch) -> None:
@@ -224,7 +220,7 @@ def replaced_groups_take_nothing_away(monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("make", "plant"),
     [
-        (keyword_world, a_keyword_radius_too_many),
+        (keyword_world, a_vote_too_many),
         (consensus_world, keys_do_not_enter_the_radius),
         (consensus_world, wordings_do_not_enter_the_radius),
         (consensus_world, ties_are_taken_for_wins),

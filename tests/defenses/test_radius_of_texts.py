@@ -58,7 +58,7 @@ class World:
 
     def counted(self, replies: Sequence[str]) -> Outcome:
         """What is shown, and what computes its radius."""
-        return Outcome.of([self.read(reply) for reply in replies], self.settings.rule)
+        return Outcome.of([self.read(reply).found for reply in replies], self.settings.rule)
 
 
 @dataclass
@@ -119,7 +119,15 @@ def test_no_attack_within_the_radius_changes_the_answer() -> None:
     assert found.reached >= 0.8 * found.limited
 
 
-@pytest.mark.parametrize(("of", "name"), [(Outcome, "_wording_holds"), (Count, "holding")])
-def test_an_error_planted_in_the_radius_is_caught(of: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(of, name, lambda self, votes, most, pending=0: np.ones(most + 1, bool))
+def always(self: Any, votes: Any, most: int, pending: int = 0, *, verbatim: bool = False) -> Any:
+    return np.ones(most + 1, bool)
+
+
+def whatever_the_wording(self: Outcome, votes: Any, most: int, pending: int = 0, *, verbatim: bool = False) -> Any:
+    return self.count.holding(votes, most, pending)
+
+
+@pytest.mark.parametrize(("of", "mistaken"), [(Outcome, whatever_the_wording), (Count, always)])
+def test_an_error_planted_in_the_radius_is_caught(of: Any, mistaken: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(of, "holding", mistaken)
     assert attack(20_000, "planted").violations

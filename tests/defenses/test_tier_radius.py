@@ -18,7 +18,7 @@ from robustrag_integrations import (
     QuorumError,
     RobustAnswer,
 )
-from robustrag_integrations.defenses.agreement.linear_forms import Holding, TierVotes, largest_budgets
+from robustrag_integrations.defenses.agreement.linear_forms import HoldsPerBudget, TierVotes, largest_budgets
 from robustrag_integrations.defenses.agreement.plurality import Count, Rule
 from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 from tests.helpers.brute_force import same
@@ -41,7 +41,7 @@ class Method:
     same: Callable[[Any, Any], bool] = lambda one, other: one == other
 
 
-def _proved(weights: Sequence[int], holding: Callable[[TierVotes], Holding]) -> Callable[..., tuple[Any, ...]]:
+def _proved(weights: Sequence[int], holding: Callable[[TierVotes], HoldsPerBudget]) -> Callable[..., tuple[Any, ...]]:
     return lambda tiers: largest_budgets(tiers, lambda budgets: holding(TierVotes(weights, tiers, budgets)))
 
 
@@ -215,9 +215,8 @@ def test_of_one_tier_and_one_vote_each_the_budget_is_the_radius(name: str) -> No
 
 
 def test_an_error_planted_in_the_sums_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = TierVotes.leasts
-    monkeypatch.setattr(TierVotes, "leasts", lambda self, *a, **k: real(self, *a, **k) + 2)
-    monkeypatch.setattr(TierVotes, "least", lambda self, values, replaced, r: self.leasts(values, replaced, r)[..., r])
+    real = TierVotes.worst_case_sums
+    monkeypatch.setattr(TierVotes, "worst_case_sums", lambda self, *a, **k: real(self, *a, **k) + 2)
     for name in METHODS:
         assert attack(name, 60, 2)[3], name
 

@@ -147,7 +147,7 @@ def attack_radius(world: World, rng: random.Random, tally: Tally, largest: int, 
     Of the attacks with one group more than the radius, only one that changes the answer is looked for.
     """
     groups = isolate(world.passages, world.group_size, by=world.group_by)
-    seen = world.answer(groups, {})
+    seen = world.answer(groups)
     if seen is None:
         return
     clean = shown(seen)

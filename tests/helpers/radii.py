@@ -19,7 +19,6 @@ from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.consensus.reading import Said
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.threshold import Tally
-from robustrag_integrations.plans.asking import Reading
 from tests.helpers.brute_force import same
 from tests.helpers.scripted import BARE
 from tests.helpers.small_tallies import WORDS, SmallTally, places_of
@@ -74,15 +73,15 @@ def attack_threshold(found: Radii, rng: random.Random, draws: np.random.Generato
 
 
 @cache
-def _reading(counts: str, move: Move) -> Reading[Said]:
+def _said(counts: str, move: Move) -> Said | None:
     settings = ConsensusSettings.of(unsure=counts, prompts=BARE)  # type: ignore[arg-type]
     assert isinstance(settings, ConsensusSettings)
-    return settings.reader.for_question("q").read(move.response)
+    return settings.reader.for_question("q").read(move.response).found
 
 
 def _outcome(moves: Sequence[Move], rule: Rule, counts: str, weights: Sequence[int], *, in_full: bool) -> Outcome:
     """What the plan makes of these moves; with `in_full` also the scores that matter to nothing but the radius."""
-    outcome = Outcome.of([_reading(counts, move) for move in moves], rule, weights)
+    outcome = Outcome.of([_said(counts, move) for move in moves], rule, weights)
     if not (in_full or outcome.count.tied):
         return outcome
     keys = outcome.count.worth_scoring()
@@ -103,7 +102,7 @@ def attack_consensus(found: Radii, rng: random.Random, draws: np.random.Generato
 
     def consensus(moves: Sequence[Move]) -> Outcome:
         if not runoff:
-            return Outcome.of([_reading(counts, move) for move in moves], rule, weights)
+            return Outcome.of([_said(counts, move) for move in moves], rule, weights)
         return _outcome(moves, rule, counts, weights, in_full=moves is clean)
 
     seen = consensus(clean)

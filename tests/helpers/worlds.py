@@ -35,11 +35,12 @@ from robustrag_integrations.defenses.voting.plan import voting_plan
 from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
-from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Scores
-from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.plans.requests import Append, Ask, Emit, OpenSession, Plan, Reply, Request, Score
+from robustrag_integrations.plans.asking import PlanInput, Quorum
+from robustrag_integrations.plans.finish import Draft, MethodTerms, finish
+from robustrag_integrations.plans.records import SpendingBook
+from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Reply, Request, Score, Steps
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.keys import key_of
 from tests.helpers.scripted import (
@@ -64,10 +65,11 @@ def graded(response: str, references: Sequence[str]) -> float:
 class World:
     """A defence in a scripted setting.
 
-    `answer(groups, said)` runs the real inference, `said` being what the corrupted groups say, by their
-    text; None when the inference gives no answer. `first` stops at the text, where radius and report cost more.
+    `draft(groups, said)` runs the method's real plan, `said` being what the corrupted groups say, by their text; None
+    when it gives no answer. `answer` adds the radius.
     """
 
+    method: str
     passages: list[Passage]
     attack: str
     limit: int
@@ -76,24 +78,30 @@ class World:
     metric: Metric
     references: tuple[str, ...]
     certify: Callable[[], tuple[Certification, ...]]
-    answer: Callable[[Sequence[PassageGroup], dict[str, object]], RobustAnswer | None]
+    draft: Callable[[Sequence[PassageGroup], dict[str, object]], Draft | None]
     moves: Sequence[object]
-    first: Callable[[Sequence[PassageGroup], dict[str, object]], str | None] | None = None
 
     @property
     def kind(self) -> str:
         """What has one vote: a source, or so many passages."""
         return "source" if self.group_by == "source" else str(self.group_size)
 
+    def answer(self, groups: Sequence[PassageGroup]) -> RobustAnswer | None:
+        """The whole answer without an attacker; None for none."""
+        draft = self.draft(groups, {})
+        return None if draft is None else whole(draft, groups, self.method)
+
     def text(self, groups: Sequence[PassageGroup], said: dict[str, object]) -> str | None:
         """The text that the inference gives, the abstention where it abstains; None for none."""
-        if self.first is not None:
-            return self.first(groups, said)
-        answer = self.answer(groups, said)
-        return None if answer is None else shown(answer)
+        draft = self.draft(groups, said)
+        return None if draft is None else shown(draft.answer)
 
     def score(self, text: str | None) -> float:
         return 0.0 if text is None else float(self.metric(text, self.references))
+
+
+def _inputs(groups: Sequence[PassageGroup]) -> PlanInput:
+    return PlanInput("q", tuple(groups))
 
 
 def shown(answer: RobustAnswer) -> str:
@@ -156,7 +164,7 @@ class _Quick:
         return getattr(self._settings, name)
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], *choices: Sequence[str]) -> Sequence[Prompt]:
-        if groups is not self._asked:
+        if groups != self._asked:
             self._asked, self._prompts = groups, self._settings.isolated_prompts(query, groups, *choices)
         return self._prompts
 
@@ -182,8 +190,8 @@ class _QuickReader:
         return self
 
 
-def driven(plan: Plan, perform: Callable[[Request], Reply]) -> RobustAnswer:
-    """A plan's answer, run to its end by the smallest driver there is, with no logs and no spans."""
+def driven(plan: Steps[Any], perform: Callable[[Request], Reply]) -> Any:
+    """A plan's result, run to its end by the smallest driver there is, with no logs and no spans."""
     reply: Reply = None
     while True:
         try:
@@ -193,13 +201,17 @@ def driven(plan: Plan, perform: Callable[[Request], Reply]) -> RobustAnswer:
         reply = perform(request)
 
 
-def first_text(plan: Plan, perform: Callable[[Request], Reply]) -> str:
-    """The text that a plan shows at once, without the radius and the report that follow."""
-    reply: Reply = None
-    while not isinstance(request := plan.send(reply), Emit):
-        reply = perform(request)
-    plan.close()
-    return request.text
+def whole(draft: Draft, groups: Sequence[PassageGroup], method: str) -> RobustAnswer:
+    """The answer of a draft, with its radius."""
+    return finish(draft, PlanInput("q", tuple(groups)), MethodTerms(method, dict), SpendingBook())
+
+
+def drafted(plan: Steps[Draft], perform: Callable[[Request], Reply]) -> Draft | None:
+    """A method's draft; None where too many groups failed, or the final call."""
+    try:
+        return driven(plan, perform)
+    except ModelError:
+        return None
 
 
 RESPONSES = Memo(lambda text: Response(text, error="failed on purpose" if text is None else None))
@@ -249,13 +261,10 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
         plan = keyword_certification_plan(question, settings, same_batches=rng.random() < 0.3)
         return text_run("keyword", question, plan, model, setting["metric"], {}).run()
 
-    def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
-        try:
-            return driven(keyword_plan("q", groups, quick, rules=VoteRules()), text_performer(evil, said, final))
-        except ModelError:
-            return None
+    def draft(groups: Sequence[PassageGroup], evil: dict[str, object]) -> Draft | None:
+        return drafted(keyword_plan(_inputs(groups), quick), text_performer(evil, said, final))
 
-    return World(**setting, references=references, certify=certify, answer=answer, moves=KEYWORD_MOVES)
+    return World("keyword", **setting, references=references, certify=certify, draft=draft, moves=KEYWORD_MOVES)
 
 
 LIST_MOVES: list[object] = [
@@ -293,19 +302,10 @@ def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
         plan = list_certification_plan(question, settings, same_batches=rng.random() < 0.3)
         return text_run("list", question, plan, ScriptedModel(said.__getitem__), setting["metric"], {}).run()
 
-    def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
-        try:
-            return driven(list_plan("q", groups, quick, rules=VoteRules()), text_performer(evil, said, {}))
-        except ModelError:
-            return None
+    def draft(groups: Sequence[PassageGroup], evil: dict[str, object]) -> Draft | None:
+        return drafted(list_plan(_inputs(groups), quick), text_performer(evil, said, {}))
 
-    def first(groups: Sequence[PassageGroup], evil: dict[str, object]) -> str | None:
-        try:
-            return first_text(list_plan("q", groups, quick, rules=VoteRules()), text_performer(evil, said, {}))
-        except ModelError:
-            return None
-
-    return World(**setting, references=references, certify=certify, answer=answer, moves=LIST_MOVES, first=first)
+    return World("consensus", **setting, references=references, certify=certify, draft=draft, moves=LIST_MOVES)
 
 
 WORDINGS = ("Xylo", "xylo", "The Xylo", "Xylo.")  # of one key
@@ -394,7 +394,7 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
         plan = consensus_certification_plan(question, settings, same_batches=rng.random() < 0.3)
         return text_run("consensus", question, plan, model, setting["metric"], {}).run()
 
-    def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
+    def draft(groups: Sequence[PassageGroup], evil: dict[str, object]) -> Draft | None:
         def move(prompt: Prompt) -> Move:
             text = context_of(prompt)
             return evil[text] if text in evil else said[text]  # type: ignore[return-value]
@@ -406,12 +406,9 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
                 return [move(prompt).scores(request.texts) for prompt in request.prompts]
             return None
 
-        try:
-            return driven(consensus_plan("q", groups, quick, rules=VoteRules()), perform)
-        except ModelError:
-            return None
+        return drafted(consensus_plan(_inputs(groups), quick), perform)
 
-    return World(**setting, references=references, certify=certify, answer=answer, moves=CONSENSUS_MOVES)
+    return World("consensus", **setting, references=references, certify=certify, draft=draft, moves=CONSENSUS_MOVES)
 
 
 MADE = Memo(lambda move: move.response)
@@ -437,14 +434,11 @@ def voting_world(rng: random.Random, *, agreeing: bool = False) -> World:
         plan = voting_certification_plan(question, order, settings, same_batches=rng.random() < 0.3)
         return text_run("voting", question, plan, ScriptedModel(said.__getitem__), setting["metric"], {}).run()
 
-    def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
-        try:
-            return driven(voting_plan("q", groups, order, quick, rules=VoteRules()), text_performer(evil, said, {}))
-        except ModelError:
-            return None
+    def draft(groups: Sequence[PassageGroup], evil: dict[str, object]) -> Draft | None:
+        return drafted(voting_plan(_inputs(groups), order, quick), text_performer(evil, said, {}))
 
     return World(
-        **setting, references=references, certify=certify, answer=answer, moves=["A", "B", "C", "no idea", None]
+        "voting", **setting, references=references, certify=certify, draft=draft, moves=["A", "B", "C", "no idea", None]
     )
 
 
@@ -521,7 +515,7 @@ def decoding_world(rng: random.Random, *, agreeing: bool = False) -> World:
 
         return perform
 
-    def answer(groups: Sequence[PassageGroup], evil: dict[str, object]) -> RobustAnswer | None:
-        return driven(decoding_plan("q", groups, quick, LetterCodec()), performer(evil))
+    def draft(groups: Sequence[PassageGroup], evil: dict[str, object]) -> Draft | None:
+        return drafted(decoding_plan(_inputs(groups), quick, LetterCodec()), performer(evil))
 
-    return World(**setting, references=references, certify=certify, answer=answer, moves=[*scripts, None])
+    return World("decoding", **setting, references=references, certify=certify, draft=draft, moves=[*scripts, None])

@@ -8,15 +8,16 @@ each tier may be replaced, the worst are those of each tier with the largest los
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 Row = NDArray[np.int64]  # [groups]
-Holding: TypeAlias = NDArray[np.bool_]  # [most + 1], for each number of replaced votes, or each budget
+HoldsPerBudget: TypeAlias = NDArray[np.bool_]  # [most + 1], for each number of replaced votes, or each budget
 
 _FIRST_TRIED = 16  # replaced votes; then twice as many, as long as all holds
 _MOST_TRIED = 4000  # numbers in the budgets of several tiers
@@ -26,16 +27,15 @@ class Votes:
     """The groups' votes.
 
     Args:
-        groups: the number of groups.
-        weights: the votes of each, at least 1; None for one each.
+        weights: the votes of each group; none for one that is not counted yet.
 
     Attributes:
         total: all votes.
     """
 
-    def __init__(self, groups: int, weights: Sequence[int] | None = None) -> None:
-        self._weights: Row = np.array(weights if weights is not None else [1] * groups, np.int64)
-        self._is_plain = bool((self._weights == 1).all())
+    def __init__(self, weights: Sequence[int]) -> None:
+        self._weights: Row = np.array(weights, np.int64)
+        self._is_plain = bool((self._weights <= 1).all())
         self.total = int(self._weights.sum())
 
     def sums(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -47,15 +47,7 @@ class Votes:
         found: NDArray[np.int64] = values @ self._weights
         return found
 
-    def least(self, values: NDArray[np.int64], replaced: int, r: int) -> NDArray[np.int64]:
-        """Return the smallest sum over the groups when r votes are replaced (`leasts`)."""
-        return self.leasts(values, replaced, r)[..., r]
-
-    def most_replaced(self, r: int) -> int:
-        """Return how many votes are replaced at most: r."""
-        return r
-
-    def leasts(
+    def worst_case_sums(
         self, values: NDArray[np.int64], replaced: int | NDArray[np.int64], most: int, pending: int = 0
     ) -> NDArray[np.int64]:
         """Return the smallest sum over the groups, for each number of replaced votes from 0 to `most`.
@@ -73,6 +65,7 @@ class Votes:
         found = np.zeros((*values.shape[:-1], most + 1), np.int64)
         gains = np.minimum(replaced - values, 0)  # of each vote that is replaced: 0 or less
         if self._is_plain:
+            gains *= self._weights
             gains.sort(axis=-1)
             np.add.accumulate(gains[..., :most], axis=-1, out=found[..., 1:])
         else:
@@ -94,7 +87,7 @@ class TierVotes(Votes):
     """The groups' votes where a budget says how many groups of each tier are replaced: its place stands for r.
 
     Args:
-        weights: the votes of each group, at least 1.
+        weights: the votes of each group; none for one that is not counted yet.
         tiers: per group its tier.
         budgets: per tier how many groups are replaced; the first one replaces none.
 
@@ -103,49 +96,78 @@ class TierVotes(Votes):
     """
 
     def __init__(self, weights: Sequence[int], tiers: Sequence[str], budgets: Sequence[Mapping[str, int]]) -> None:
-        super().__init__(len(weights), weights)
+        super().__init__(weights)
         self._groups = {tier: [i for i, own in enumerate(tiers) if own == tier] for tier in dict.fromkeys(tiers)}
         self._budgets, self.last = budgets, len(budgets) - 1
 
-    def least(self, values: NDArray[np.int64], replaced: int, r: int) -> NDArray[np.int64]:
-        """Return the smallest sum over the groups for one budget."""
-        return self._of(self._budgets[r : r + 1], values, replaced)[..., 0]
-
-    def leasts(
+    def worst_case_sums(
         self, values: NDArray[np.int64], replaced: int | NDArray[np.int64], most: int, pending: int = 0
     ) -> NDArray[np.int64]:
         """Return the smallest sum over the groups for each budget up to the one at `most`."""
-        return self._of(self._budgets[: most + 1], values, replaced) + pending * replaced
-
-    def most_replaced(self, r: int) -> int:
-        """Return how many votes the heaviest groups that a budget replaces have together."""
-        return self.total - int(self.least(np.ones_like(self._weights), 0, r))
-
-    @property
-    def nothing(self) -> Holding:
-        """True for the budget that replaces no group, and for no other one."""
-        found: Holding = np.arange(self.last + 1) == 0
-        return found
-
-    def some_left(self, among: Sequence[bool], count: int = 1) -> Holding:
-        """Tell for each budget whether it leaves at least so many votes of these groups."""
-        holds: Holding = self.leasts(np.array(among, np.int64), 0, self.last) >= count
-        return holds
-
-    def _of(
-        self, budgets: Sequence[Mapping[str, int]], values: NDArray[np.int64], replaced: int | NDArray[np.int64]
-    ) -> NDArray[np.int64]:
+        budgets = self._budgets[: most + 1]
         losses = np.minimum(replaced - values, 0) * self._weights
         found = np.repeat(self.sums(values)[..., None], len(budgets), axis=-1)
         for tier, groups in self._groups.items():
             worst = np.zeros((*values.shape[:-1], len(groups) + 1), np.int64)
             np.cumsum(np.sort(losses[..., groups], axis=-1), axis=-1, out=worst[..., 1:])
             found += worst[..., [min(budget.get(tier, 0), len(groups)) for budget in budgets]]
-        return found
+        return found + pending * replaced
+
+
+class Counted(ABC):
+    """What groups said, counted, where sums over the groups decide whether it stays when some of them are replaced.
+
+    Attributes:
+        weights: per group how many votes it has; none for one that may still say anything.
+    """
+
+    weights: Sequence[int]
+    has_wordings: ClassVar[bool] = False  # what stays may be written in several ways
+
+    @abstractmethod
+    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
+        """Tell for each r from 0 to `most`, or for each budget of the votes, whether the answer stays.
+
+        Args:
+            votes: the groups' votes.
+            most: the largest r.
+            pending: the number of votes that are not counted yet and may be for anything.
+            verbatim: True to ask whether its letters stay, too, where it `has_wordings`.
+        """
+
+    def radius(self, pending: int = 0, *, verbatim: bool = False) -> int:
+        """Return how many votes can be replaced while the answer stays; -1 if pending ones may change it."""
+        votes = Votes(self.weights)
+        return largest_radius(lambda most: self.holding(votes, most, pending, verbatim=verbatim), votes.total)
+
+    def radii(self, pending: int) -> tuple[int, int]:
+        """Return the radius of the answer and that of its letters."""
+        radius = self.radius(pending)
+        return radius, self.radius(pending, verbatim=True) if self.has_wordings else radius
+
+    def tier_budgets(
+        self, tiers: Sequence[str], pending: int, succeeded: Sequence[int], needed: int
+    ) -> tuple[dict[str, int], ...]:
+        """Return the largest numbers of groups of each tier that can be replaced together.
+
+        Args:
+            tiers: per group its tier.
+            pending: as for `holding`.
+            succeeded: per group its votes if its call succeeded, else 0.
+            needed: the sum of these that must be left.
+        """
+
+        def stays(budgets: Sequence[dict[str, int]]) -> HoldsPerBudget:
+            votes, calls = TierVotes(self.weights, tiers, budgets), TierVotes(succeeded, tiers, budgets)
+            enough = calls.worst_case_sums(np.ones(len(tiers), np.int64), 0, calls.last) >= needed
+            holds: HoldsPerBudget = enough & self.holding(votes, votes.last, pending)
+            return holds
+
+        return largest_budgets(tiers, stays)
 
 
 def largest_budgets(
-    tiers: Sequence[str], holding: Callable[[Sequence[dict[str, int]]], Holding]
+    tiers: Sequence[str], holding: Callable[[Sequence[dict[str, int]]], HoldsPerBudget]
 ) -> tuple[dict[str, int], ...]:
     """Return the budgets up to which everything holds: those that no larger one covers.
 
@@ -182,7 +204,7 @@ def _with(budget: tuple[int, ...], place: int, more: int) -> tuple[int, ...]:
     return (*budget[:place], budget[place] + more, *budget[place + 1 :])
 
 
-def largest_radius(holding: Callable[[int], Holding], total: int) -> int:
+def largest_radius(holding: Callable[[int], HoldsPerBudget], total: int) -> int:
     """Return the largest r up to which everything holds, given what holds up to a number of votes; -1 for none."""
     most = min(_FIRST_TRIED, total)
     while (holds := holding(most)).all() and most < total:

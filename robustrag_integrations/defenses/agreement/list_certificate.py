@@ -16,9 +16,8 @@ from math import prod
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import Findings, Ledger, Question
+from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
-from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.agreement.lists import CountedList, Items, ListSettings, text_of
 from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.prompts import ABSTENTION

@@ -18,38 +18,25 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from robustrag_integrations._util.json_values import plain
 from robustrag_integrations.abstention import Abstains, abstention_of
-from robustrag_integrations.answers.answer import Claim, GroupReport, RobustAnswer
-from robustrag_integrations.defenses.agreement.linear_forms import Holding, Row, Votes, largest_radius
+from robustrag_integrations.answers.answer import Claim
+from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Row, Votes, largest_radius
+from robustrag_integrations.defenses.agreement.plurality import commonest_wording
 from robustrag_integrations.defenses.agreement.rules import Disagreement
-from robustrag_integrations.defenses.agreement.tiers import proven_budgets
 from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.keywords import extractor_fingerprint
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import (
-    Early,
-    Quorum,
-    Reading,
-    ask_groups,
-    calls_made,
-    early_evidence,
-    early_warnings,
-    read_response,
-    report,
-    truncation_warnings,
-    votes_counted,
-)
-from robustrag_integrations.plans.requests import Emit, Plan
-from robustrag_integrations.prompts import ABSTENTION, Prompt, PromptSet, chosen_prompts
+from robustrag_integrations.plans.asking import PlanInput, Quorum, Reading, ask_groups, read_response
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
+from robustrag_integrations.prompts import Prompt, PromptSet, chosen_prompts
 from robustrag_integrations.replies.keys import key_of, whole_answer
-from robustrag_integrations.replies.reading import CutReplies, reply_warnings
+from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.reply_text import answer_text
 
 MOST_ITEMS = 200  # of one reply
@@ -145,18 +132,21 @@ def items_of(reply: str) -> Items:
 
 
 @dataclass(frozen=True)
-class CountedList:
+class CountedList(Counted):
     """The items of the groups' replies, and those that are shown.
 
     Attributes:
         replies: per group its items; None for one that abstained or failed.
         weights: per group how many votes it has.
         min_support: the number of votes that an item needs.
+        tells: True if the text says what sources say where no item is shown.
     """
 
     replies: tuple[Items | None, ...]
     weights: tuple[int, ...]
     min_support: int
+    tells: bool = False
+    has_wordings: ClassVar[bool] = True
 
     @cached_property
     def _said(self) -> list[Mapping[str, str]]:
@@ -189,8 +179,7 @@ class CountedList:
 
     def wording(self, key: str) -> str:
         """Return the wording of an item that most votes write; among equals the shortest, then the smallest one."""
-        votes = self.wordings(key)
-        return min(votes, key=lambda form: (-votes[form], *_rank(form)))
+        return commonest_wording(self.wordings(key))
 
     def wordings(self, key: str) -> dict[str, int]:
         """Return the votes of each wording of an item."""
@@ -200,36 +189,30 @@ class CountedList:
                 votes[items[key]] = votes.get(items[key], 0) + weight
         return votes
 
-    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> Holding:
+    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
         """Tell for each r from 0 to `most`, or each budget of the votes, whether the same items are shown.
 
-        Args:
-            votes: the groups' votes.
-            most: the largest r.
-            pending: the number of votes that are not counted yet and may be for anything.
-            verbatim: True to ask for the same letters, too: of each item the wording stays ahead of all others.
+        With `verbatim` the same letters: of each item the wording stays ahead of all others. What sources are told to
+        say in place of an answer, each of them may change.
         """
-        holds: Holding = np.ones(most + 1, bool)
+        holds: HoldsPerBudget = np.ones(most + 1, bool)
+        if self.tells and not self.shown:
+            holds[:] = False
         for key in self.shown:
             holds &= self._stays(key, votes, most, pending)
         makers = {bytes(row): row for key in self.counts if key not in self.shown for row in [self._gives(key)]}
         absent = np.array([0 * self._lists, *makers.values()])
-        half = -votes.leasts(self._lists - 2 * absent, -1, most, pending) <= 0
-        few = -votes.leasts(-absent, -1, most, pending) < self.min_support
+        half = -votes.worst_case_sums(self._lists - 2 * absent, -1, most, pending) <= 0
+        few = -votes.worst_case_sums(-absent, -1, most, pending) < self.min_support
         holds &= (half | few).all(axis=0)
         for key, form in self.shown.items() if verbatim else ():
             for other in ["", *self.wordings(key)]:  # "": a wording that nobody writes
                 if other != form:
                     lead = self._writes(key, form) - self._writes(key, other)
-                    first = other != "" and _rank(form) < _rank(other)
-                    holds &= votes.leasts(lead, -1, most, pending) + first > 0
+                    first = other != "" and (len(form), form) < (len(other), other)
+                    holds &= votes.worst_case_sums(lead, -1, most, pending) + first > 0
         holds[0] |= pending == 0
         return holds
-
-    def radius(self, pending: int = 0, *, verbatim: bool = False) -> int:
-        """Return how many votes can be replaced while the same items are shown; -1 if pending ones may change them."""
-        votes = Votes(len(self.replies), self.weights)
-        return largest_radius(lambda most: self.holding(votes, most, pending, verbatim=verbatim), votes.total)
 
     def claims(self, keys: Collection[str], names: Callable[[int], Sequence[str]], quorum: int) -> tuple[Claim, ...]:
         """Return items as users get them, each with its own radius; that of one that is not shown is None.
@@ -239,7 +222,7 @@ class CountedList:
             names: from a group's place to where its passages are from.
             quorum: number of votes whose failure still leaves an answer; no item outlives it.
         """
-        votes, found = Votes(len(self.replies), self.weights), []
+        votes, found = Votes(self.weights), []
         for key in keys:
             groups = tuple(place for place, items in enumerate(self._said) if key in items)
             origins = tuple(dict.fromkeys(name for place in groups for name in names(place)))
@@ -250,11 +233,11 @@ class CountedList:
             found.append(Claim(self.wording(key), self.counts[key], radius, origins, groups))
         return tuple(found)
 
-    def _stays(self, key: str, votes: Votes, most: int, pending: int = 0) -> Holding:
+    def _stays(self, key: str, votes: Votes, most: int, pending: int = 0) -> HoldsPerBudget:
         """Tell for each r whether a shown item stays."""
         gives = self._gives(key)
-        stays: Holding = votes.leasts(2 * gives - self._lists, -1, most, pending) > 0
-        return stays & (votes.leasts(gives, 0, most, pending) >= self.min_support)
+        stays: HoldsPerBudget = votes.worst_case_sums(2 * gives - self._lists, -1, most, pending) > 0
+        return stays & (votes.worst_case_sums(gives, 0, most, pending) >= self.min_support)
 
     def _gives(self, key: str) -> Row:
         return np.array([key in items for items in self._said], np.int64)
@@ -263,78 +246,39 @@ class CountedList:
         return np.array([items.get(key) == form for items in self._said], np.int64)
 
 
-def _rank(form: str) -> tuple[int, str]:
-    return len(form), form
-
-
 def text_of(forms: Collection[str]) -> str:
     """Lay out items as text; empty without any."""
     return "\n".join(f"- {form}" for form in forms) if len(forms) > 1 else "".join(forms)
 
 
-def list_plan(
-    query: str,
-    groups: Sequence[PassageGroup],
-    settings: ListSettings,
-    *,
-    rules: VoteRules,
-    model_warnings: Sequence[str] = (),
-) -> Plan:
+def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
     """Ask every group alone; the answer is the items that more than half of the groups give."""
+    tells = settings.disagreement == "tell"
 
-    def made_of(readings: Sequence[Reading[Items]]) -> CountedList:
-        weights, _ = votes_counted(groups, readings)
-        return CountedList(tuple(reading.found for reading in readings), tuple(weights), settings.min_support)
+    def count(found: Sequence[Items | None], votes: Sequence[int]) -> CountedList:
+        return CountedList(tuple(found), tuple(votes), settings.min_support, tells)
 
-    def tells(made: CountedList) -> bool:
-        """True if the text is what sources say, which each of them may change."""
-        return settings.disagreement == "tell" and not made.shown
+    prompts = settings.isolated_prompts(inputs.query, inputs.groups)
+    heard = yield from ask_groups(inputs, prompts, settings.read, settings.quorum, count, by_letter=True)
+    made = count(heard.found, heard.votes)
 
-    def radii(made: CountedList, readings: Sequence[Reading[Items]]) -> tuple[int, int]:
-        """Return two radii: of the set of items, and of the letters."""
-        _, pending = votes_counted(groups, readings)
-        if tells(made):
-            return -(pending > 0), -(pending > 0)
-        radius, verbatim = (made.radius(pending, verbatim=letters) for letters in (False, True))
-        quorum = settings.quorum.radius([r.response for r in readings], [g.weight for g in groups])
-        return min(radius, quorum), min(verbatim, quorum)
-
-    def decided(readings: Sequence[Reading[Items]]) -> int:
-        radius, verbatim = radii(made_of(readings), readings)
-        return radius if verbatim >= 0 else -1
+    def said(items: Items) -> dict[str, Any]:
+        """A group supports the items of the answer that it gives, whatever others it gives."""
+        words = tuple(form for key, form in items if key in made.shown)
+        status = "supports" if words else "differs"
+        return {"status": status, "keywords": tuple(key for key, _ in items), "words": words}
 
     def names(place: int) -> Sequence[str]:
-        return groups[place].origins or tuple(p.id or f"group {place + 1}" for p in groups[place].passages)
+        group = inputs.groups[place]
+        return group.origins or tuple(p.id or f"group {place + 1}" for p in group.passages)
 
-    early = Early.of(rules, decided)
-    prompts = settings.isolated_prompts(query, groups)
-    readings = yield from ask_groups(groups, prompts, settings.quorum, settings.read, early, by_letter=True)
-    responses = [reading.response for reading in readings]
-    made = made_of(readings)
-    text = text_of(made.shown.values()) or ABSTENTION
-    if not tells(made):
-        yield Emit(text)
-    radius, verbatim = radii(made, readings)
-    weights, pending = votes_counted(groups, readings)
     others = sorted(made.counts.keys() - made.shown.keys(), key=lambda key: (-made.counts[key], key))
-    quorum = settings.quorum.radius(responses, [g.weight for g in groups])
-    answer = RobustAnswer(
-        text=text,
-        radius=max(0, radius),
-        radius_verbatim=max(0, min(radius, verbatim)),
-        tier_budgets=proven_budgets(
-            groups,
-            weights,
-            responses,
-            settings.quorum,
-            lambda by_tier: by_tier.nothing if pending or tells(made) else made.holding(by_tier, by_tier.last),
-        ),
-        abstained=not made.shown,
-        query=query,
-        defense="consensus",
-        groups=tuple(_report(g, r, made) for g, r in zip(groups, readings, strict=True)),
+    quorum = settings.quorum.radius(heard.responses, [g.weight for g in inputs.groups])
+    answer = inputs.answer(
+        text_of(made.shown.values()),
+        groups=heard.reports(said),
         claims=made.claims(made.shown, names, quorum),
-        settings=settings.as_dict(),
+        warnings=_warnings(made),
         evidence={
             "counts": {made.wording(key): made.counts[key] for key in [*made.shown, *others][:200]},
             "threshold": max(made.answering // 2 + 1, settings.min_support),
@@ -343,41 +287,16 @@ def list_plan(
             "answering": made.answering,
             **({"support": min(made.counts[key] for key in made.shown)} if made.shown else {}),
             "left_out": plain(made.claims(others[:_MOST_LEFT_OUT], names, quorum)),
-            **early_evidence(readings, early),
         },
-        model_calls=calls_made(readings),
-        reasoning_chars=sum(r.reasoning_chars for r in responses),
     )
-    warnings = (
-        *model_warnings,
-        *grouping_warnings(groups, rules.by),
-        *early_warnings(readings),
-        *_warnings(made),
-        *truncation_warnings([r.truncated for r in responses]),
-        *reply_warnings(responses),
-    )
-    answer = answer.changed(warnings=warnings)
-    if tells(made):
-        answer = answer.telling("Sources agree on no item")
-        yield Emit(answer.text)
-    return answer
+    return Draft(answer.telling("Sources agree on no item") if tells else answer, heard, made)
 
 
-def _report(group: PassageGroup, reading: Reading[Items], made: CountedList) -> GroupReport:
-    """One group's report: it supports the items of the answer that it gives, whatever others it gives."""
-    if reading.found is None:
-        return report(group, reading.response, copy_of=reading.copy_of)
-    words = tuple(form for key, form in reading.found if key in made.shown)
-    status = "supports" if words else "differs"
-    keywords = tuple(key for key, _ in reading.found)
-    return report(group, reading.response, status=status, keywords=keywords, words=words)
-
-
-def _warnings(made: CountedList) -> list[str]:
+def _warnings(made: CountedList) -> tuple[str, ...]:
     """Say why there is no answer."""
     if made.shown or not made.answering:
-        return []
-    return [
+        return ()
+    return (
         f"no item is given by more than half of the {made.answering} groups that list anything, and "
-        f"by {made.min_support} of them (min_support); evidence['left_out'] has who gives what"
-    ]
+        f"by {made.min_support} of them (min_support); evidence['left_out'] has who gives what",
+    )

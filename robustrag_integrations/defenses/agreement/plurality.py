@@ -35,7 +35,7 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from robustrag_integrations.defenses.agreement.linear_forms import Holding, Row, Votes, largest_radius
+from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Row, Votes
 
 Key = TypeVar("Key", bound=Hashable)
 Scores = Mapping[Key, Sequence[float | None]]  # of each key that was scored, per group its log-probability
@@ -65,12 +65,12 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Count(Generic[Key]):
+class Count(Counted, Generic[Key]):
     """The count of the groups' answers.
 
     Args:
         keys: per group the key of its answer; None for one that abstained or failed.
-        weights: per group how many votes it has, at least 1.
+        weights: per group how many votes it has; none for one that may still say anything.
         rule: the rule that chooses.
         scores: of keys that were scored, per group how likely it finds that answer; it settles ties.
 
@@ -132,35 +132,25 @@ class Count(Generic[Key]):
                     found[group] = 1 if one > two else -1
         return found
 
-    def holding(self, votes: Votes, most: int, pending: int = 0) -> Holding:
+    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
         """Tell for each r from 0 to `most`, or for each budget of the votes, whether the same key wins.
 
-        Args:
-            votes: the groups' votes.
-            most: the largest r.
-            pending: the number of votes that are not counted yet and may be for anything.
+        Without a winner no replacement leaves anything: who disagrees can be brought to agree.
         """
-        holds: Holding = np.zeros(most + 1, bool)
+        holds: HoldsPerBudget = np.zeros(most + 1, bool)
         if self.winner is not None:
             above = votes.total + pending + 1
             own = self._says(self.winner)
             rivals = [key for key in self.votes if key != self.winner]
             leads = np.array([own, *(own - self._says(key) for key in rivals)])
             preferred = np.array([0 * own, *(self._preferences(self.winner, key) for key in rivals)])
-            ahead = votes.leasts(above * leads + preferred, above * _REPLACED, most, pending) > _LOST_TIE
-            holds = np.asarray(ahead.all(axis=0)) & (votes.leasts(own, 0, most, pending) >= self.rule.min_support)
+            worst = votes.worst_case_sums
+            ahead = worst(above * leads + preferred, above * _REPLACED, most, pending) > _LOST_TIE
+            holds = np.asarray(ahead.all(axis=0)) & (worst(own, 0, most, pending) >= self.rule.min_support)
             if self.rule.one_in:
-                holds &= votes.leasts(self._surplus(own), -1, most, pending) > 0
+                holds &= worst(self._surplus(own), -1, most, pending) > 0
         holds[0] |= pending == 0
         return holds
-
-    def radius(self, pending: int = 0) -> int:
-        """Return how many votes can be replaced while the same key wins; -1 if pending ones may change it.
-
-        Without a winner it is 0: who disagrees can be brought to agree.
-        """
-        votes = Votes(len(self.keys), self.weights)
-        return largest_radius(lambda most: self.holding(votes, most, pending), votes.total)
 
     def worth_scoring(self) -> tuple[Key, ...]:
         """Return the keys whose scores may change the outcome or its radius; none where they cannot.
@@ -171,16 +161,17 @@ class Count(Generic[Key]):
             most = max(self.votes.values(), default=0)
             return self.tied if len(self.tied) > 1 and self.rule.shares(most, sum(self.votes.values())) else ()
         further = self.radius() + 1
-        votes = Votes(len(self.keys), self.weights)
+        votes = Votes(self.weights)
         if further > votes.total:
             return ()
         own = self._says(self.winner)
         rivals = [key for key in self.votes if key != self.winner]
         leads = np.array([own, *(own - self._says(key) for key in rivals)])
-        left = votes.leasts(leads, -1, further)[:, further]
-        enough = votes.least(own, 0, further) >= self.rule.min_support and left[0] > 0 and (left >= 0).all()
+        left = votes.worst_case_sums(leads, -1, further)[:, further]
+        kept = votes.worst_case_sums(own, 0, further)[further]
+        enough = kept >= self.rule.min_support and left[0] > 0 and (left >= 0).all()
         if self.rule.one_in:
-            enough &= votes.least(self._surplus(own), -1, further) > 0
+            enough &= votes.worst_case_sums(self._surplus(own), -1, further)[further] > 0
         tying = [key for key, lead in zip(rivals, left[1:], strict=True) if lead == 0]
         return (self.winner, *tying) if enough and tying else ()
 
@@ -210,7 +201,7 @@ def possible_winners(
         The keys that can win; whether there can be no winner; whether a key of the corrupted groups alone can win.
     """
     count = Count(tuple(keys), (1,) * len(keys), rule)
-    if corrupted == 0 or count.holding(Votes(len(keys)), 0, corrupted)[0]:
+    if corrupted == 0 or count.holding(Votes(count.weights), 0, corrupted)[0]:
         return ({count.winner} if count.winner is not None else set()), count.winner is None, False
     most = max(count.votes.values(), default=0)
     needed = max(most, rule.min_support)
@@ -221,3 +212,8 @@ def possible_winners(
 
     winners = {key for key in {*count.votes, *known} if can_win(count.votes.get(key, 0))}
     return winners, True, can_win(0)
+
+
+def commonest_wording(votes: Mapping[str, int]) -> str:
+    """Return the wording that most votes write; among equals the shortest, then the smallest one."""
+    return min(votes, key=lambda form: (-votes[form], len(form), form))

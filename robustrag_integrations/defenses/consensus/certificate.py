@@ -13,9 +13,8 @@ from functools import partial
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import Findings, Ledger, Question
+from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
-from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.agreement.linear_forms import Votes
 from robustrag_integrations.defenses.agreement.plurality import possible_winners
 from robustrag_integrations.defenses.consensus.outcome import Outcome
@@ -54,7 +53,7 @@ def _certify_case(
     ledger: Ledger,
 ) -> Asking[None]:
     if not found.evidence:
-        shown = Outcome.of(readings, settings.rule).evidence
+        shown = Outcome.of([reading.found for reading in readings], settings.rule).evidence
         found.evidence = {**shown, "corrupted_groups": case.corrupted, "untouched_groups": len(case.groups)}
     try:
         texts = sorted(possible_texts(readings, case.corrupted, settings))
@@ -74,9 +73,8 @@ def possible_texts(readings: Sequence[Reading[Said]], corrupted: int, settings: 
     Raises:
         Unbounded: any text is possible.
     """
-    outcome, rule = Outcome.of(readings, settings.rule), settings.rule
-    votes = Votes(len(readings))
-    if outcome.count.winner is not None and outcome.holding(votes, 0, corrupted, verbatim=True)[0]:
+    outcome, rule = Outcome.of([reading.found for reading in readings], settings.rule), settings.rule
+    if outcome.count.winner is not None and outcome.holding(Votes(outcome.weights), 0, corrupted, verbatim=True)[0]:
         return {outcome.text}
     if corrupted == 0:
         texts = {outcome.text or ABSTENTION}
@@ -99,7 +97,7 @@ def _forms(key: str, outcome: Outcome, corrupted: int) -> set[str]:
     Raises:
         Unbounded: one that no untouched group writes is among them.
     """
-    written = Counter(own.text for own in outcome.said if own is not None and own.counts and own.key == key)
+    written = Counter(own.text for own in outcome.said if own is not None and own.vote == key)
     most = max(written.values(), default=0)
     if corrupted and corrupted >= most:
         raise Unbounded(ANY_FORM)

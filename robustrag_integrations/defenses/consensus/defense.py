@@ -10,7 +10,7 @@ from robustrag_integrations.certification.certify import CertificationRun, text_
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.agreement.list_certificate import list_certification_plan
 from robustrag_integrations.defenses.agreement.lists import ListSettings, list_plan
-from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
+from robustrag_integrations.defenses.base import TextDefense, refuse_choices
 from robustrag_integrations.defenses.consensus import CONSENSUS
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
@@ -20,7 +20,9 @@ from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -78,17 +80,12 @@ class ConsensusAggregation(TextDefense):
         return isinstance(settings, (ConsensusSettings, KeywordSettings, ListSettings))
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: ConsensusSettings | KeywordSettings | ListSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: ConsensusSettings | KeywordSettings | ListSettings) -> Steps[Draft]:
         """Return the plan: one round of calls."""
         refuse_choices(inputs.choices, ConsensusAggregation)
-        rules, caveats = inputs.rules, inputs.caveats
         if isinstance(settings, KeywordSettings):
-            return keyword_plan(
-                inputs.query, inputs.groups, settings, rules=rules, defense="consensus", model_warnings=caveats
-            )
-        if isinstance(settings, ListSettings):
-            return list_plan(inputs.query, inputs.groups, settings, rules=rules, model_warnings=caveats)
-        return consensus_plan(inputs.query, inputs.groups, settings, rules=rules, model_warnings=caveats)
+            return keyword_plan(inputs, settings)
+        return list_plan(inputs, settings) if isinstance(settings, ListSettings) else consensus_plan(inputs, settings)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run that certifies a question with this defence's model and settings."""

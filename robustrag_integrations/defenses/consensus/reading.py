@@ -36,6 +36,11 @@ class Said:
     is_sure: bool = field(default=True, compare=False)
     confidence: float | None = field(default=None, compare=False)
 
+    @property
+    def vote(self) -> str | None:
+        """The key that it votes for, if it counts."""
+        return self.key if self.counts else None
+
 
 @dataclass(frozen=True)
 class AnswerReader:

@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import NOTHING_BENIGN, Findings, Ledger, Question, smaller_size_fails
+from robustrag_integrations.certification.findings import (
+    NOTHING_BENIGN,
+    Asking,
+    Findings,
+    Ledger,
+    Question,
+    smaller_size_fails,
+)
 from robustrag_integrations.certification.isolated import NOTHING
-from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.decoding.requests import OpenTrees
 from robustrag_integrations.defenses.decoding.sampling import sample_leaves
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings

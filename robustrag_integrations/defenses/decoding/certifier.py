@@ -9,13 +9,12 @@ from typing import Any
 
 from robustrag_integrations.certification.certify import (
     CertificationRun,
+    Scorer,
     numerics_of,
     precision_warnings,
     repeat_warnings,
 )
-from robustrag_integrations.certification.drive import Scorer
-from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.certification.requests import CertificationReply, Score
+from robustrag_integrations.certification.findings import ByMetric, CertificationReply, Question
 from robustrag_integrations.defenses.decoding.certificate import decoding_certification_plan
 from robustrag_integrations.defenses.decoding.requests import Branch, Grow, OpenTrees
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
@@ -67,7 +66,7 @@ class DecodingCertifier(Scorer):
 
     def __call__(self, request: object) -> CertificationReply:
         """Perform one request."""
-        if isinstance(request, Score):
+        if isinstance(request, ByMetric):
             return self.scores(request.responses)
         if isinstance(request, OpenTrees):
             none, limit = request.no_retrieval, request.max_new_tokens

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.base import Defense, PlanInput, refuse_choices
+from robustrag_integrations.defenses.base import Defense, refuse_choices
 from robustrag_integrations.defenses.decoding import DECODING
 from robustrag_integrations.defenses.decoding.certifier import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
@@ -17,8 +17,10 @@ from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import DecodingModel
+from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.performers import DecodingPerformer
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.requests import Steps
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -76,19 +78,12 @@ class DecodingAggregation(Defense):
         self.model = model
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: DecodingSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: DecodingSettings) -> Steps[Draft]:
         """Return the plan of Algorithm 2."""
         refuse_choices(inputs.choices, DecodingAggregation)
         if inputs.codec is None:
             raise TypeError("decoding aggregation needs the model's tokens as text: give PlanInput a codec")
-        return decoding_plan(
-            inputs.query,
-            inputs.groups,
-            settings,
-            inputs.codec,
-            group_by=inputs.group_by,
-            model_warnings=inputs.caveats,
-        )
+        return decoding_plan(inputs, settings, inputs.codec)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run of Algorithm 4 on this defence's model and settings."""

@@ -9,12 +9,12 @@ The radius is the smallest of the steps' (`_radius`).
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.answer import GroupReport
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.step import (
     DecodingStep,
@@ -33,25 +33,18 @@ from robustrag_integrations.defenses.decoding.token_choice import (
     most_probable,
     step_radius,
 )
-from robustrag_integrations.grouping.passages import GroupBy, PassageGroup
-from robustrag_integrations.grouping.warnings import grouping_warnings
+from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Distributions, Opening, Response, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer, spelt
-from robustrag_integrations.plans.asking import report, truncation_warnings
-from robustrag_integrations.plans.requests import Append, Emit, OpenSession, Plan, Reply, Request, Sharpen
+from robustrag_integrations.plans.asking import PlanInput, report
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Append, Emit, OpenSession, Sharpen, Steps
 from robustrag_integrations.prompts import ABSTENTION
 
 
-def decoding_plan(
-    query: str,
-    groups: Sequence[PassageGroup],
-    settings: DecodingSettings,
-    codec: TokenCodec,
-    *,
-    group_by: GroupBy | None = None,
-    model_warnings: Sequence[str] = (),
-) -> Plan:
+def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCodec) -> Steps[Draft]:
     """Algorithm 2: decode one answer from the sum of all answering groups' next-token distributions."""
+    query, groups = inputs.query, inputs.rules.with_copies(inputs.groups)
     text = IncrementalDetokenizer(codec, settings.stop, before_marks=True)
     steps: list[_Noted] = []
     undecided, noise = 0, 0.0
@@ -89,26 +82,16 @@ def decoding_plan(
             distributions = following
     if piece := text.finish():
         yield Emit(piece)
-    final = text.shown
-    if not final:
-        final = ABSTENTION
-        yield Emit(final)
-    return RobustAnswer(
-        text=final,
+    answer = inputs.answer(
+        text.shown,
         radius=max(0, radius - wavering),  # noise may do to these groups what an attacker does to others
-        abstained=is_abstention(final),
-        query=query,
-        defense="decoding",
+        abstained=is_abstention(text.shown or ABSTENTION),
         groups=tuple(_reports(groups, answering, copies, steps, text, codec, truncated, failures)),
         warnings=(
-            *model_warnings,
-            *grouping_warnings(groups, group_by),
-            *truncation_warnings(truncated),
             *_undecided_warnings(undecided, len(steps)),
             *_noise_warnings(noise, len(answering), settings),
             *_ending_warnings(text, settings),
         ),
-        settings=settings.as_dict(),
         evidence={
             "answering": len(answering),
             "gaps": [round(s.choice.gap / ONE, 6) for s in steps],
@@ -119,6 +102,7 @@ def decoding_plan(
         margin_unit="probability",
         model_calls=len(groups) + 1 if live else 0,
     )
+    return Draft(answer, truncated=truncated)
 
 
 def _copies(groups: Sequence[PassageGroup], answering: Sequence[int]) -> dict[int, int | None]:
@@ -227,7 +211,7 @@ def _reports(
 
 def _step(
     distributions: Distributions, answering: Sequence[int], settings: DecodingSettings
-) -> Generator[Request, Reply, tuple[DecodingStep, Distributions]]:
+) -> Steps[tuple[DecodingStep, Distributions]]:
     """Decode one step; where the model's top-K list leaves the choice open, ask it for a longer one.
 
     Where a shorter list decides a choice, all probabilities would decide it alike. Only the longest list there is may

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from random import Random
 
-from robustrag_integrations.certification.requests import Asking
+from robustrag_integrations.certification.findings import Asking
 from robustrag_integrations.certification.result import Estimate
 from robustrag_integrations.defenses.decoding.attacked_step import TokenSpan
 from robustrag_integrations.defenses.decoding.requests import Branch, Grow

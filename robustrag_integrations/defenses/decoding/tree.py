@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from robustrag_integrations.certification.findings import Findings, Ledger, Question
-from robustrag_integrations.certification.requests import Asking
+from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
 from robustrag_integrations.defenses.decoding.attacked_step import TokenSpan, certain_tokens
 from robustrag_integrations.defenses.decoding.requests import Branch, Grow
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings

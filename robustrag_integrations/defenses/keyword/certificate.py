@@ -17,9 +17,8 @@ from typing import Any
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import Findings, Ledger, Question
+from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
-from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.certification.result import Estimate
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Said, Tally, Threshold

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
+from robustrag_integrations.defenses.base import TextDefense, refuse_choices
 from robustrag_integrations.defenses.keyword import KEYWORD
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
@@ -16,7 +16,9 @@ from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.wrappers import TwoModels
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -81,10 +83,10 @@ class KeywordAggregation(TextDefense):
         return settings.under(rules)
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: KeywordSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
         """Return the plan of Algorithm 1."""
         refuse_choices(inputs.choices, KeywordAggregation)
-        return keyword_plan(inputs.query, inputs.groups, settings, rules=inputs.rules, model_warnings=inputs.caveats)
+        return keyword_plan(inputs, settings)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run of Algorithm 3 on this defence's model and settings."""

@@ -6,18 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
+import numpy as np
+from numpy.typing import NDArray
+
+from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Votes
 from robustrag_integrations.defenses.agreement.numbers import among_counts, exact_number
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from robustrag_integrations.defenses.agreement.linear_forms import Holding, Votes
-
-    Rows: TypeAlias = NDArray[np.int64]  # [keywords, groups], or [groups]
-
+Rows: TypeAlias = NDArray[np.int64]  # [keywords, groups], or [groups]
 Said = Sequence[Collection[str] | None]  # per group its keywords; None for one that abstained or failed
 
 
@@ -64,7 +61,7 @@ class Threshold:
         share = p * answering // q + 1 if self.is_strict else -(-p * answering // q)
         return max(share if self.beta is None else min(share, self.beta), self.least)
 
-    def holding(self, said: Said, kept: Collection[str], votes: Votes, most: int, pending: int = 0) -> Holding:
+    def holding(self, said: Said, kept: Collection[str], votes: Votes, most: int, pending: int = 0) -> HoldsPerBudget:
         """Tell for each r from 0 to `most`, or each budget of the votes, whether the same keywords are kept.
 
         Args:
@@ -74,8 +71,6 @@ class Threshold:
             most: the largest r.
             pending: the number of votes that are not counted yet and may be for anything.
         """
-        import numpy as np
-
         sayers: dict[str, list[int]] = {}
         for group, keywords in enumerate(said):
             for keyword in keywords or ():
@@ -83,33 +78,29 @@ class Threshold:
         own = {tuple(sayers[keyword]) for keyword in kept}
         others = {(), *(tuple(groups) for keyword, groups in sayers.items() if keyword not in kept)}
         answering = np.array([keywords is not None for keywords in said], np.int64)
-        holds: Holding = self._stay(_rows(own, len(said)), answering, votes, most, pending)
+        holds: HoldsPerBudget = self._stay(_rows(own, len(said)), answering, votes, most, pending)
         holds &= self._stay_away(_rows(others, len(said)), answering, votes, most, pending)
         holds[0] |= pending == 0
         return holds
 
-    def _stay(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> Holding:
+    def _stay(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> HoldsPerBudget:
         """Tell for each r whether all of these kept keywords stay."""
-        import numpy as np
-
         p, q = self._share(votes, pending)
-        reached = votes.leasts(q * rows - p * answering, -p, most, pending) >= self.is_strict
-        count = votes.leasts(rows, 0, most, pending)
+        reached = votes.worst_case_sums(q * rows - p * answering, -p, most, pending) >= self.is_strict
+        count = votes.worst_case_sums(rows, 0, most, pending)
         if self.beta is not None:
             reached |= count >= self.beta
-        holds: Holding = np.all(reached & (count >= self.least), axis=0)
+        holds: HoldsPerBudget = np.all(reached & (count >= self.least), axis=0)
         return holds
 
-    def _stay_away(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> Holding:
+    def _stay_away(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> HoldsPerBudget:
         """Tell for each r whether all of these other keywords stay away."""
-        import numpy as np
-
         p, q = self._share(votes, pending)
-        missed = votes.leasts(p * answering - q * rows, p - q, most, pending) >= (not self.is_strict)
-        count = -votes.leasts(-rows, -1, most, pending)
+        missed = votes.worst_case_sums(p * answering - q * rows, p - q, most, pending) >= (not self.is_strict)
+        count = -votes.worst_case_sums(-rows, -1, most, pending)
         if self.beta is not None:
             missed &= count < self.beta
-        holds: Holding = np.all(missed | (count < self.least), axis=0)
+        holds: HoldsPerBudget = np.all(missed | (count < self.least), axis=0)
         return holds
 
     def _share(self, votes: Votes, pending: int) -> tuple[int, int]:
@@ -119,7 +110,7 @@ class Threshold:
 
 
 @dataclass(frozen=True)
-class Tally:
+class Tally(Counted):
     """The keywords of the groups, counted.
 
     Attributes:
@@ -166,25 +157,16 @@ class Tally:
         """The keywords that are kept, sorted."""
         return tuple(sorted(keyword for keyword, count in self.counts.items() if count >= self.needed))
 
-    def holding(self, votes: Votes, most: int, pending: int = 0) -> Holding:
-        """Tell for each r from 0 to `most`, or each budget of the votes, whether the same keywords are kept."""
-        return self.threshold.holding(self.said, self.kept, votes, most, pending)
-
-    def radius(self, pending: int = 0) -> int:
-        """Return how many votes can be replaced while the same keywords are kept; -1 if pending ones may change them.
+    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
+        """Tell for each r from 0 to `most`, or each budget of the votes, whether the same keywords are kept.
 
         Groups that abstained can be replaced, too.
         """
-        from robustrag_integrations.defenses.agreement.linear_forms import Votes, largest_radius
-
-        votes = Votes(len(self.said), self.weights)
-        return largest_radius(lambda most: self.holding(votes, most, pending), votes.total)
+        return self.threshold.holding(self.said, self.kept, votes, most, pending)
 
 
 def _rows(sayers: Collection[tuple[int, ...]], groups: int) -> Rows:
     """Return [keywords, groups]: 1 for each group that says the keyword."""
-    import numpy as np
-
     rows = np.zeros((len(sayers), groups), np.int64)
     for row, said_by in zip(rows, sayers, strict=True):
         row[list(said_by)] = 1

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
+from robustrag_integrations.defenses.base import TextDefense, refuse_choices
 from robustrag_integrations.defenses.vanilla import VANILLA, VanillaOptions
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option, shown_options
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response, TextModel
-from robustrag_integrations.plans.asking import ask_final, report, truncation_warnings
-from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
+from robustrag_integrations.plans.asking import PlanInput, ask_final, report
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Emit, Steps
 from robustrag_integrations.prompts import (
     ABSTENTION,
     PromptSet,
@@ -28,35 +28,16 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-def vanilla_plan(
-    query: str,
-    group: PassageGroup,
-    prompts: PromptSet,
-    *,
-    choices: Sequence[str] | None = None,
-    model_warnings: Sequence[str] = (),
-    cut_replies: CutReplies = "abstain",
-) -> Plan:
+def vanilla_plan(inputs: PlanInput, settings: VanillaSettings, choices: Sequence[str] | None) -> Steps[Draft]:
     """Ask once, with everything in one prompt. The radius is 0: any passage may decide the answer."""
-    calls, choice, text, said = 0, None, ABSTENTION, Response(None)
+    group = in_one_prompt(inputs.groups)
     if group.is_empty:
-        yield Emit(text)
-    else:
-        calls = 1
-        template, values = prompts.isolated, {"context": group.text, "query": query}
-        text, choice, said = yield from ask_once(template, values, prompts, choices, cut_replies)
-    return RobustAnswer(
-        text=text,
-        radius=0,
-        abstained=is_abstention(text),
-        query=query,
-        defense="vanilla",
-        groups=(report(group, said, status="supports", error=None),) if group.passages else (),
-        choice=choice,
-        warnings=(*model_warnings, *truncation_warnings([said.truncated]), *filter(None, [said.note])),
-        model_calls=calls,
-        reasoning_chars=said.reasoning_chars,
-    )
+        return Draft(inputs.answer(None, groups=(report(group, status="supports"),) if group.passages else ()))
+    template, values = settings.prompts.isolated, {"context": group.text, "query": inputs.query}
+    text, choice, said = yield from ask_once(template, values, settings.prompts, choices, settings.cut_replies)
+    groups = (report(group, said, status="supports"),)
+    answer = inputs.answer(text, abstained=is_abstention(text), groups=groups, choice=choice)
+    return Draft(answer, truncated=[said.truncated], final=said)
 
 
 def in_one_prompt(groups: Sequence[PassageGroup], index: int = 0) -> PassageGroup:
@@ -71,7 +52,7 @@ def ask_once(
     prompts: PromptSet,
     choices: Sequence[str] | None,
     cut_replies: CutReplies,
-) -> Generator[Request, Reply, tuple[str, int | None, Response]]:
+) -> Steps[tuple[str, int | None, Response]]:
     """Ask a single question, and show the answer: its text, the option chosen, and the response."""
     if choices is not None:
         values = {**values, "choices": shown_options(choices, values.get("context", ""), prompts)}
@@ -116,6 +97,7 @@ class VanillaRAG(TextDefense):
     """
 
     method = VANILLA
+    isolates = False
     settings_type = VanillaSettings
     settings: VanillaSettings
 
@@ -131,19 +113,11 @@ class VanillaRAG(TextDefense):
         super().__init__(model, group_by="passage", task=task, prompts=prompts, **options)
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
         """Return the plan: one prompt with all passages."""
-        together = in_one_prompt(inputs.groups)
-        options = None
+        choices = None
         if settings.task == "multiple_choice":
-            options = check_choices(inputs.choices)
+            choices = check_choices(inputs.choices)
         else:
             refuse_choices(inputs.choices, VanillaRAG)
-        return vanilla_plan(
-            inputs.query,
-            together,
-            settings.prompts,
-            choices=options,
-            model_warnings=inputs.caveats,
-            cut_replies=settings.cut_replies,
-        )
+        return vanilla_plan(inputs, settings, choices)

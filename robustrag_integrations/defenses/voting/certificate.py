@@ -13,9 +13,8 @@ from typing import Any
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import Findings, Ledger, Question
+from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
-from robustrag_integrations.certification.requests import Asking
 from robustrag_integrations.defenses.agreement.plurality import possible_winners
 from robustrag_integrations.defenses.voting.settings import RULE, VotingSettings
 from robustrag_integrations.models.base import Response

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.base import PlanInput, TextDefense
+from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.voting import VOTING
 from robustrag_integrations.defenses.voting.certificate import voting_certification_plan
 from robustrag_integrations.defenses.voting.options import check_choices
@@ -16,7 +16,9 @@ from robustrag_integrations.defenses.voting.plan import voting_plan
 from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -66,12 +68,9 @@ class MajorityVoting(TextDefense):
         super().__init__(model, **given)
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: VotingSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
         """Return the plan: one vote per group."""
-        options = check_choices(inputs.choices)
-        return voting_plan(
-            inputs.query, inputs.groups, options, settings, rules=inputs.rules, model_warnings=inputs.caveats
-        )
+        return voting_plan(inputs, check_choices(inputs.choices), settings)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run that finds the vote's possible winners on this defence's model and settings."""

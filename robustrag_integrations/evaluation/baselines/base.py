@@ -6,29 +6,23 @@ Because of that second reading none of them has a radius: a passage that was kep
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
+from robustrag_integrations.answers.answer import GroupReport
+from robustrag_integrations.defenses.base import TextDefense, refuse_choices
 from robustrag_integrations.defenses.registry import Method
 from robustrag_integrations.defenses.vanilla.defense import ask_once, in_one_prompt
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option, shown_options
 from robustrag_integrations.evaluation.score.intervals import check_installed
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response, TextModel
-from robustrag_integrations.plans.asking import (
-    Quorum,
-    Reading,
-    ask_groups,
-    read_response,
-    report,
-    truncation_warnings,
-)
-from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request
+from robustrag_integrations.plans.asking import Heard, PlanInput, Quorum, Reading, ask_groups, read_response, report
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.prompts import (
     ABSTENTION,
     PromptSet,
@@ -36,7 +30,7 @@ from robustrag_integrations.prompts import (
     Task,
     chosen_prompts,
 )
-from robustrag_integrations.replies.reading import CutReplies, reply_warnings
+from robustrag_integrations.replies.reading import CutReplies
 
 Function = Callable[..., Any]
 Own = TypeVar("Own", bound="BaselineSettings")
@@ -91,6 +85,7 @@ class Baseline(TextDefense):
     """
 
     functions: ClassVar[Mapping[str, Function]] = {}
+    isolates = False
     settings: BaselineSettings
 
     def __init_subclass__(cls) -> None:
@@ -154,21 +149,18 @@ def probability(name: str, value: Any) -> float:
 
 
 NO_GUARANTEE = "this is a baseline without a guarantee: its last step reads raw passages together"
-Asking = Generator[Request, Reply, list[Reading[str]]]
 
 
-def isolated_answers(
-    query: str, groups: Sequence[PassageGroup], settings: BaselineSettings, choices: Sequence[str] | None
-) -> Asking:
-    """Return each group's isolated answer as text; None for an abstention or a failure.
+def isolated_answers(inputs: PlanInput, settings: BaselineSettings, choices: Sequence[str] | None) -> Steps[Heard[str]]:
+    """Return what each group answers alone, as text; None for an abstention or a failure.
 
     Raises:
         QuorumError: all groups failed.
     """
     prompts = []
-    for text in (group.text for group in groups):
+    for text in (group.text for group in inputs.groups):
         values = {} if choices is None else {"choices": shown_options(choices, text, settings.prompts)}
-        prompts.append(settings.prompts.isolated.render(context=text, query=query, **values))
+        prompts.append(settings.prompts.isolated.render(context=text, query=inputs.query, **values))
 
     def said(text: str) -> str | None:
         if choices is None:
@@ -179,7 +171,7 @@ def isolated_answers(
     def read(response: Response) -> Reading[str]:
         return read_response(response, said, settings.cut_replies, by_line=choices is not None)
 
-    return (yield from ask_groups(groups, prompts, Quorum(0), read))
+    return (yield from ask_groups(inputs, prompts, read, Quorum(0)))
 
 
 def reread(
@@ -188,14 +180,11 @@ def reread(
     choices: Sequence[str] | None,
     kept: Collection[int],
     *,
-    defense: str,
-    readings: Sequence[Reading[str]] | None = None,
+    heard: Heard[str] | None = None,
     template: PromptTemplate | None = None,
     groups: Sequence[PassageGroup] | None = None,
-    calls: int = 0,
-    warnings: Sequence[str] = (),
     evidence: Mapping[str, Any] | None = None,
-) -> Plan:
+) -> Steps[Draft]:
     """Answer from the raw passages of the groups that were kept, in one prompt; an abstention where there is none.
 
     Args:
@@ -203,55 +192,36 @@ def reread(
         settings: the baseline's.
         choices: the options of a multiple-choice question.
         kept: the places of the groups that are read.
-        defense: the baseline's name.
-        readings: the groups' replies alone, where they were asked.
+        heard: what the groups said alone, where they were asked.
         template: the prompt; None for the prompt of vanilla RAG.
         groups: the groups in the prompt; None for those that were kept.
-        calls: number of times the model was asked before.
-        warnings: further warnings of the baseline.
         evidence: the grounds of the choice.
     """
     together = in_one_prompt([inputs.groups[i] for i in sorted(kept)] if groups is None else groups)
     text, choice, said = ABSTENTION, None, Response(None)
-    if together.is_empty:
-        yield Emit(text)
-    else:
-        calls += 1
+    if not together.is_empty:
         values = {"context": together.text, "query": inputs.query}
         text, choice, said = yield from ask_once(
             template or settings.prompts.isolated, values, settings.prompts, choices, settings.cut_replies
         )
-    responses = [said, *(reading.response for reading in readings or ())]
-    return RobustAnswer(
-        text=text,
-        radius=0,
+    readings = heard.readings if heard else [None] * len(inputs.groups)
+    answer = inputs.answer(
+        text,
         abstained=is_abstention(text),
-        query=inputs.query,
-        defense=defense,
-        groups=tuple(
-            _report(group, readings[i] if readings else None, i in kept) for i, group in enumerate(inputs.groups)
-        ),
+        groups=tuple(_report(g, r, i in kept) for i, (g, r) in enumerate(zip(inputs.groups, readings, strict=True))),
         choice=choice,
-        warnings=(
-            *inputs.caveats,
-            NO_GUARANTEE,
-            *warnings,
-            *truncation_warnings([said.truncated]),
-            *filter(None, [said.note]),
-            *reply_warnings(responses[1:]),
-        ),
-        settings=settings.as_dict(),
+        warnings=(NO_GUARANTEE,),
         evidence={"kept": sorted(kept), **(evidence or {})},
-        model_calls=calls,
-        reasoning_chars=sum(response.reasoning_chars for response in responses),
     )
+    return Draft(answer, heard, truncated=[said.truncated], final=said)
 
 
-def _report(group: PassageGroup, reading: Reading[str] | None, was_kept: bool) -> Any:
+def _report(group: PassageGroup, reading: Reading[str] | None, was_kept: bool) -> GroupReport:
+    response = None if reading is None else reading.response
     if was_kept:
-        return report(group, reading.response if reading else None, status="supports")
-    if reading is not None and reading.found is None:
-        return report(group, reading.response, copy_of=reading.copy_of)
+        return report(group, response, status="supports")
     if reading is None:
-        return report(group, None, status="not_asked")
-    return report(group, reading.response, status="differs")
+        return report(group, status="not_asked")
+    if reading.found is None:
+        return report(group, response, copy_of=reading.copy_of)
+    return report(group, response, status="differs")

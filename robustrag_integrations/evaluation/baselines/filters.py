@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.evaluation.baselines import DETECTOR, INSTRUCTION
 from robustrag_integrations.evaluation.baselines.base import Baseline, BaselineSettings, Function, probability, reread
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.prompts import PromptTemplate
 
 WARNING = (
@@ -34,11 +35,11 @@ class InstructionPrompt(Baseline):
     method = INSTRUCTION
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
         """One prompt with all passages."""
         choices = InstructionPrompt.options_of(inputs, settings)
         everything, template = range(len(inputs.groups)), with_warning(settings.prompts.isolated)
-        return reread(inputs, settings, choices, everything, defense="instruction", template=template)
+        return reread(inputs, settings, choices, everything, template=template)
 
 
 def with_warning(template: PromptTemplate) -> PromptTemplate:
@@ -66,9 +67,9 @@ class InjectionDetector(Baseline):
     functions: ClassVar[Mapping[str, Function]] = {"detector": speaks_to_the_reader}
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
         """One prompt with the passages that the detector lets through."""
         choices = InjectionDetector.options_of(inputs, settings)
         scores = [probability("detector", settings.values["detector"](group.text)) for group in inputs.groups]
         kept = [i for i, score in enumerate(scores) if score < _ENOUGH]
-        return reread(inputs, settings, choices, kept, defense="detector", evidence={"scores": scores})
+        return reread(inputs, settings, choices, kept, evidence={"scores": scores})

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
-from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.vanilla.defense import in_one_prompt
 from robustrag_integrations.evaluation.baselines import MIS, MIS_SAMPLING
 from robustrag_integrations.evaluation.baselines.base import (
@@ -17,8 +17,9 @@ from robustrag_integrations.evaluation.baselines.base import (
     reread,
 )
 from robustrag_integrations.evaluation.baselines.contradiction import conflicts, differ
-from robustrag_integrations.plans.asking import Reading
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.asking import Heard, PlanInput
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
 
 LARGEST = 20  # of what is searched exactly; the search is exponential in it
 
@@ -36,7 +37,7 @@ class IndependentSet(Baseline):
     functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ}
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
         """Isolated answers, the largest set, one reading of its passages.
 
         Raises:
@@ -48,9 +49,9 @@ class IndependentSet(Baseline):
                 f"mis searches at most {LARGEST} passages exactly, got {count}; use mis-sampling, or a top_k of at "
                 f"most {LARGEST}"
             )
-        readings = yield from isolated_answers(inputs.query, inputs.groups, settings, choices)
-        kept = consistent(settings.values["contradicts"], inputs.query, readings)
-        return (yield from reread(inputs, settings, choices, kept, defense="mis", readings=readings, calls=count))
+        heard = yield from isolated_answers(inputs, settings, choices)
+        kept = consistent(settings.values["contradicts"], inputs.query, heard)
+        return (yield from reread(inputs, settings, choices, kept, heard=heard))
 
 
 class SampledIndependentSet(Baseline):
@@ -65,23 +66,22 @@ class SampledIndependentSet(Baseline):
     functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ}
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
         """The draws' answers, the largest set of them, one reading of its passages."""
         choices = SampledIndependentSet.options_of(inputs, settings)
         drawn = draws(len(inputs.groups), settings.values)
         contexts = [in_one_prompt([inputs.groups[place] for place in places], i) for i, places in enumerate(drawn)]
-        readings = yield from isolated_answers(inputs.query, contexts, settings, choices)
-        agreeing = consistent(settings.values["contradicts"], inputs.query, readings)
+        heard = yield from isolated_answers(replace(inputs, groups=tuple(contexts)), settings, choices)
+        agreeing = consistent(settings.values["contradicts"], inputs.query, heard)
         kept = {place for i in agreeing for place in drawn[i]}
         evidence = {"draws": [list(places) for places in drawn], "kept_draws": agreeing}
-        name, calls = "mis-sampling", len(contexts)
-        return (yield from reread(inputs, settings, choices, kept, defense=name, calls=calls, evidence=evidence))
+        return (yield from reread(inputs, settings, choices, kept, evidence=evidence))
 
 
-def consistent(contradicts: Function, query: str, readings: Sequence[Reading[str]]) -> list[int]:
-    """The places of the largest set of readings that answer and do not contradict each other."""
-    answering = [i for i, reading in enumerate(readings) if reading.found is not None]
-    found = conflicts(contradicts, query, [readings[i].found or "" for i in answering])
+def consistent(contradicts: Function, query: str, heard: Heard[str]) -> list[int]:
+    """The places of the largest set of groups that answer and do not contradict each other."""
+    answering = [i for i, said in enumerate(heard.found) if said is not None]
+    found = conflicts(contradicts, query, [heard.found[i] or "" for i in answering])
     return [answering[i] for i in largest_independent_set(found)]
 
 

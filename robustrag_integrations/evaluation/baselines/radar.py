@@ -9,7 +9,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.evaluation.baselines import RADAR
 from robustrag_integrations.evaluation.baselines.base import (
     Baseline,
@@ -19,7 +18,9 @@ from robustrag_integrations.evaluation.baselines.base import (
     reread,
 )
 from robustrag_integrations.evaluation.baselines.contradiction import differ, judged, share_said
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
 
 CONFLICT = 0.8  # a contradiction above this leaves no agreement between two answers
 LEAST, MOST = 0.01, 0.99  # what the capacities from the source and to the sink are scaled to
@@ -43,16 +44,16 @@ class MinCut(Baseline):
     functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ, "entails": share_said}
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
         """Isolated answers, the cut, one reading of what it keeps."""
-        choices, count = MinCut.options_of(inputs, settings), len(inputs.groups)
-        readings = yield from isolated_answers(inputs.query, inputs.groups, settings, choices)
-        answering = [i for i, reading in enumerate(readings) if reading.found is not None]
-        answers = [readings[i].found or "" for i in answering]
+        choices = MinCut.options_of(inputs, settings)
+        heard = yield from isolated_answers(inputs, settings, choices)
+        answering = [i for i, said in enumerate(heard.found) if said is not None]
+        answers = [heard.found[i] or "" for i in answering]
         against = judged("contradicts", settings.values["contradicts"], inputs.query, answers)
         agreed = judged("entails", settings.values["entails"], inputs.query, answers)
         kept = [answering[i] for i in trusted(against, agreed)]
-        return (yield from reread(inputs, settings, choices, kept, defense="radar", readings=readings, calls=count))
+        return (yield from reread(inputs, settings, choices, kept, heard=heard))
 
 
 def trusted(contradicts: Sequence[Sequence[float]], entails: Sequence[Sequence[float]]) -> list[int]:

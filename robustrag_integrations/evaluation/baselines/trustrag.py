@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.defenses.base import PlanInput
 from robustrag_integrations.defenses.voting.options import shown_options
 from robustrag_integrations.evaluation.baselines import TRUSTRAG
 from robustrag_integrations.evaluation.baselines.base import Baseline, BaselineSettings, Function, reread
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
-from robustrag_integrations.plans.asking import ask_final
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.asking import PlanInput, ask_final
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
 
 ROUGE, COSINE = 0.25, 0.88  # from which on two passages of a cluster are alike
 _DIMENSIONS = 512
@@ -52,27 +52,22 @@ class ClusterFilter(Baseline):
     functions: ClassVar[Mapping[str, Function]] = {"embed": hashed_words}
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
         """The filter, the answer from memory, one reading of both."""
         choices = ClusterFilter.options_of(inputs, settings)
         texts = [group.text for group in inputs.groups]
         alike = written_alike(texts, settings.values["embed"](texts)) if len(texts) > 1 else frozenset()
         kept = [i for i in range(len(texts)) if i not in alike]
         shown = [inputs.groups[i] for i in kept]
-        known, calls = None, 0
+        known = None
         if shown and settings.prompts.no_retrieval is not None:
             values = {} if choices is None else {"choices": shown_options(choices, "", settings.prompts)}
             prompt = settings.prompts.no_retrieval.render(query=inputs.query, **values)
             known = (yield from ask_final(prompt, settings.cut_replies, shown=False)).text
-            calls = 1
             if known and not is_abstention(known):
                 shown.append(PassageGroup(len(inputs.groups), (Passage(known, id="what the model knows"),)))
         evidence = {"written_alike": sorted(alike), "from_memory": known}
-        return (
-            yield from reread(
-                inputs, settings, choices, kept, defense="trustrag", groups=shown, calls=calls, evidence=evidence
-            )
-        )
+        return (yield from reread(inputs, settings, choices, kept, groups=shown, evidence=evidence))
 
 
 def unit_vectors(embedded: object, count: int) -> Vectors:

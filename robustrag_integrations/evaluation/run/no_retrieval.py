@@ -6,13 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
+from robustrag_integrations.defenses.base import TextDefense, refuse_choices
 from robustrag_integrations.defenses.vanilla import VANILLA, VanillaOptions
 from robustrag_integrations.defenses.vanilla.defense import VanillaSettings, ask_once
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.plans.requests import Plan
+from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.prompts import Task
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class NoRetrieval(TextDefense):
     """
 
     method = replace(VANILLA, name="no-rag")
+    isolates = False
     settings_type = VanillaSettings
     settings: VanillaSettings
 
@@ -42,21 +44,12 @@ class NoRetrieval(TextDefense):
         super().__init__(model, task=task, **options)
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
         """Ask the question alone."""
         options = check_choices(inputs.choices) if settings.task == "multiple_choice" else None
         if options is None:
             refuse_choices(inputs.choices, NoRetrieval)
         template, values = settings.prompts.no_retrieval, {"query": inputs.query}
         text, choice, said = yield from ask_once(template, values, settings.prompts, options, settings.cut_replies)
-        return RobustAnswer(
-            text=text,
-            radius=0,
-            abstained=is_abstention(text),
-            query=inputs.query,
-            defense="no-rag",
-            choice=choice,
-            warnings=(*inputs.caveats, *filter(None, [said.note])),
-            reasoning_chars=said.reasoning_chars,
-            model_calls=1,
-        )
+        answer = inputs.answer(text, abstained=is_abstention(text), choice=choice)
+        return Draft(answer, final=said)

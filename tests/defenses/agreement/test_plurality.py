@@ -121,7 +121,7 @@ def test_a_planted_error_is_caught(error: str, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.setattr(Count, "radius", lambda self, pending=0: real(self, pending) + 1)
     elif error == "support":
         real_holding = Count.holding
-        lenient = lambda self, *a: real_holding(replace(self, rule=replace(self.rule, min_support=1)), *a)  # noqa: E731
+        lenient = lambda self, *a, **_: real_holding(replace(self, rule=replace(self.rule, min_support=1)), *a)  # noqa: E731
         monkeypatch.setattr(Count, "holding", lenient)
     elif error == "fresh":  # a tie is taken for a win
         monkeypatch.setattr(plurality, "_LOST_TIE", -1)

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Promise
-from robustrag_integrations.defenses.base import PlanInput, TextDefense, refuse_choices
-from robustrag_integrations.plans.asking import Quorum, ask_groups, read_response, report
-from robustrag_integrations.plans.requests import Emit, Plan
-from robustrag_integrations.prompts import ABSTENTION, PromptSet, Task, chosen_prompts
+from robustrag_integrations.defenses.base import TextDefense, refuse_choices
+from robustrag_integrations.plans.asking import PlanInput, ask_groups, read_response
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
+from robustrag_integrations.prompts import PromptSet, Task, chosen_prompts
 from tests.defenses.toy import UNANIMITY, UnanimityOptions
 
 if TYPE_CHECKING:
@@ -42,24 +42,14 @@ class Unanimity(TextDefense):
     promise = Promise("the answer of this run")
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: UnanimitySettings) -> Plan:
+    def plan_of(inputs: PlanInput, settings: UnanimitySettings) -> Steps[Draft]:
         refuse_choices(inputs.choices, Unanimity)
         prompts = [settings.prompts.isolated.render(context=g.text, query=inputs.query) for g in inputs.groups]
-        readings = yield from ask_groups(inputs.groups, prompts, Quorum(), lambda r: read_response(r, _answer_in))
-        said = [r.found for r in readings if r.found is not None]
-        text = said[0] if len(set(said)) == 1 and len(said) >= settings.at_least else ABSTENTION
-        yield Emit(text)
-        return RobustAnswer(
-            text=text,
-            radius=0,
-            abstained=is_abstention(text),
-            query=inputs.query,
-            defense=UNANIMITY.name,
-            groups=tuple(report(g, r.response) for g, r in zip(inputs.groups, readings, strict=True)),
-            warnings=inputs.caveats,
-            settings=settings.as_dict(),
-            model_calls=len(inputs.groups),
-        )
+        heard = yield from ask_groups(inputs, prompts, lambda response: read_response(response, _answer_in))
+        said = [found for found in heard.found if found is not None]
+        text = said[0] if len(set(said)) == 1 and len(said) >= settings.at_least else None
+        groups = heard.reports(lambda found: {"status": "supports" if found == text else "differs", "words": (found,)})
+        return Draft(inputs.answer(text, groups=groups), heard)
 
 
 def _answer_in(text: str) -> str | None:

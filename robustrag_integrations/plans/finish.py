@@ -1,0 +1,333 @@
+"""What all answers have in common: what may be shown before the end, and everything that is added at the end.
+
+`answered` runs a method's plan and passes on its requests, holding back its text where more than the text decides what
+is shown. `finish` then makes the answer of what the method found, in this order:
+
+1. the radius, no larger than the quorum allows, and the budgets of tiers
+2. the warnings: of the model, of the passages, of stopping early, the method's own, of cut passages, of replies
+3. spending, and what tells how far the answer can be trusted: a sole source, sources in nearly the same words
+4. `min_radius`: an answer whose radius is too small is withheld
+5. the model's determinism, and what the radius promises without it
+6. links that no supporting passage has
+7. for another prompt, an abstention in place of what only people may read
+
+A method that returns a `Draft` has all of it without a line of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
+from robustrag_integrations.answers.determinism import Determinism, Promise
+from robustrag_integrations.answers.links import links_in
+from robustrag_integrations.errors import ModelError, TooFewVotesError
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.grouping.votes import VoteRules
+from robustrag_integrations.grouping.warnings import grouping_warnings, retold, tell_of_copies
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.asking import Heard, Outcome, PlanInput, report, truncation_warnings
+from robustrag_integrations.plans.records import SpendingBook
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Steps, relayed
+from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.replies.reading import ending_warnings, reply_warnings
+
+_LINKS = 3  # that a warning names
+
+
+@dataclass(frozen=True)
+class Draft:
+    """What a method makes of the replies.
+
+    Attributes:
+        answer: its text, reports, evidence and own warnings (`PlanInput.answer`).
+        heard: what the groups said, asked in isolation; None for a method that asks otherwise.
+        outcome: what decides the radius; None where the answer's own stands.
+        truncated: per group whether its passages were cut to fit, where they were not asked by `ask_groups`.
+        final: the final response, if the answer is one.
+        withheld: the reason for giving an abstention in place of the answer.
+    """
+
+    answer: RobustAnswer
+    heard: Heard[Any] | None = None
+    outcome: Outcome | None = None
+    truncated: Sequence[bool] = ()
+    final: Response | None = None
+    withheld: str | None = None
+
+
+@dataclass(frozen=True)
+class MethodTerms:
+    """What `finish` has to know of a method.
+
+    Attributes:
+        name: its name.
+        settings: its settings, JSON-safe.
+        promise: the part of a run that its radius fixes if its model draws at random; None: nothing.
+        isolates: False for a baseline that shows passages together: of its groups nothing is told.
+    """
+
+    name: str
+    settings: Callable[[], Mapping[str, Any]]
+    promise: Promise | None = None
+    isolates: bool = True
+
+
+def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
+    """Run a method's plan to the whole answer.
+
+    With `min_radius`, markers, or a model as the reader nothing is shown before the end, and the final call is not
+    streamed. What the plan has not shown is shown at the end.
+
+    Raises:
+        ModelError: as the plan raises it, with a report of an abstention and every group's outcome.
+        TooFewVotesError: with `below="raise"`.
+    """
+    if len(inputs.groups) < inputs.rules.min_groups:
+        answer = _too_few_groups(inputs, terms)
+        yield Emit(answer.text)
+        return answer
+    holds_back = bool(inputs.rules.min_radius) or inputs.markers or inputs.for_prompt
+    book, is_shown = SpendingBook(), False
+
+    def relay(request: Request) -> Steps[Reply]:
+        nonlocal is_shown
+        if isinstance(request, Emit) and holds_back:
+            return None
+        if isinstance(request, Ask) and holds_back:
+            request = replace(request, shown=False)
+        is_shown |= isinstance(request, Emit) or (
+            isinstance(request, Ask) and request.role == "final" and request.shown
+        )
+        reply = yield request
+        book.note(request, reply)
+        if inputs.kept is not None:
+            inputs.kept.note(request, reply)
+        return reply
+
+    try:
+        draft = yield from relayed(plan, relay)
+    except ModelError as error:
+        error.robustness = RobustAnswer(
+            text=ABSTENTION,
+            radius=0,
+            radius_verbatim=0,
+            abstained=True,
+            query=inputs.query,
+            defense=terms.name,
+            groups=error.groups,
+            warnings=(printable(f"no answer: {error}", 500),),
+            settings=terms.settings(),
+            model_calls=len(error.groups),
+        )
+        raise
+    answer = finish(draft, inputs, terms, book)
+    if not is_shown:
+        yield Emit(answer.marked_text if inputs.markers else answer.text)
+    return answer
+
+
+def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBook) -> RobustAnswer:
+    """Return the answer of a draft; the module's docstring says what is added.
+
+    Raises:
+        TooFewVotesError: `min_radius` is not reached, with `below="raise"`.
+    """
+    rules, groups = inputs.rules, inputs.groups
+    answer = _with_radius(draft).changed(
+        defense=terms.name,
+        settings={**terms.settings(), **rules.as_dict()},
+        radius_unit=rules.unit_of(groups),
+        model_calls=draft.answer.model_calls + book.asked,
+        warnings=_warnings(draft, inputs, terms),
+    )
+    if draft.withheld is not None:
+        answer = answer.withheld(draft.withheld)
+    answer = _with_retellings(_with_sole_source(book.entered(answer)), groups)
+    if answer.tier_budgets is not None:
+        tiers = rules.tiers_of(answer.tier_sizes)
+        answer = answer.changed(tier_budgets=tuple({t: b.get(t, 0) for t in tiers} for b in answer.tier_budgets))
+    answer = _with_determinism(_held_to_min_radius(answer, rules), inputs, terms.promise)
+    if links := unsupported_links(answer, groups):
+        answer = answer.changed(warnings=(*answer.warnings, link_warning(links)))
+    if inputs.for_prompt:
+        answer = answer.for_prompt()
+    return answer.changed(kept=inputs.kept)
+
+
+def _with_radius(draft: Draft) -> RobustAnswer:
+    """Return the draft's answer with its radii, and with what else is read from the groups' replies."""
+    answer, heard = draft.answer, draft.heard
+    responses = [*(heard.responses if heard else ()), *([draft.final] if draft.final else ())]
+    answer = answer.changed(reasoning_chars=sum(response.reasoning_chars for response in responses))
+    if heard is None:
+        return answer
+    if heard.may_stop:
+        decided_after = sum(response.unheard is None for response in heard.responses)
+        answer = answer.changed(evidence={**answer.evidence, "decided_after": decided_after})
+    if draft.outcome is None:
+        return answer
+    radius, verbatim = map(partial(max, 0), heard.radii(draft.outcome))
+    return answer.changed(radius=radius, radius_verbatim=verbatim, tier_budgets=heard.tier_budgets(draft.outcome))
+
+
+def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str, ...]:
+    """Return everything that weakens the answer, each once."""
+    heard, final = draft.heard, draft.final
+    responses = [] if heard is None else heard.responses
+    said = [*inputs.model_caveats(), *inputs.caveats]
+    if terms.isolates:
+        said += [*grouping_warnings(inputs.groups, inputs.rules.by), *_early_warnings(responses)]
+    said += [*draft.answer.warnings, *truncation_warnings(draft.truncated or [r.truncated for r in responses])]
+    said += reply_warnings(responses)
+    if final is not None:
+        said += [*ending_warnings(final, responses), *filter(None, [final.note])]
+    return tuple(dict.fromkeys(said))
+
+
+def _early_warnings(responses: Sequence[Response]) -> list[str]:
+    """Warn that not all groups were waited for, and say what that means."""
+    heard = sum(response.unheard is None for response in responses)
+    if heard == len(responses):
+        return []
+    return [
+        f"decided after {heard} of {len(responses)} groups: the text is the one that all would have given, whatever "
+        "the others say; the radius is what was proved by then, and may depend on who answered first"
+    ]
+
+
+def _too_few_groups(inputs: PlanInput, terms: MethodTerms) -> RobustAnswer:
+    """Abstain without asking anything, as there are fewer groups than `min_groups`."""
+    rules, groups = inputs.rules, inputs.groups
+    why = f"abstained: {count_of(len(groups), 'group')}, below min_groups={rules.min_groups}. Retrieve more sources"
+    answer = inputs.answer(
+        None,
+        defense=terms.name,
+        groups=tuple(map(report, groups)),
+        warnings=(*inputs.model_caveats(), *inputs.caveats, *grouping_warnings(groups, rules.by), why),
+        settings={**terms.settings(), **rules.as_dict()},
+        radius_unit=rules.unit_of(groups),
+    )
+    _refuse(rules, why, answer)
+    return answer
+
+
+def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
+    """Say if the answer rests on one of several sources alone."""
+    if answer.sole_source is None or len(answer.groups) == 1:
+        return answer
+    copies = sum(group.status == "copy" for group in answer.groups)
+    others = sum(group.status in ANSWERING for group in answer.groups) - 1
+    silent = len(answer.groups) - 1 - copies - others
+    said = f"rests on {printable(answer.sole_source, 80)} alone"
+    if silent:
+        said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent"
+        said += ", none contradicts" * (not others)
+    if copies:
+        said += f"; {count_of(copies, 'other')} {'holds' if copies == 1 else 'hold'} the same text"
+    return answer.changed(warnings=(*answer.warnings, said))
+
+
+def _with_retellings(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> RobustAnswer:
+    """Say how many of the sources that give the answer tell it in nearly the same words."""
+    telling = {g.index for g in answer.groups if g.status in ("supports", "variant") and g.words}
+    if answer.abstained or len(telling) < 2 or not tell_of_copies(answer.warnings):
+        return answer
+    alike = retold([group for group in groups if group.index in telling])
+    if alike < 2:
+        return answer
+    return answer.changed(evidence={**answer.evidence, "retold": {"alike": alike, "of": len(telling)}})
+
+
+def _held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:
+    """Return an abstention where the radius is below `rules.min_radius`.
+
+    It has no radius of its own, since an attacker may raise that of the withheld answer; the latter is in the evidence.
+    """
+    least = rules.min_radius
+    if not least or answer.abstained:
+        return answer
+    if isinstance(least, Mapping):
+        is_enough = answer.holds({tier: count for tier, count in least.items() if tier in answer.tier_sizes})
+    else:
+        is_enough = answer.radius >= least
+    if is_enough:
+        kept = (
+            f"min_radius={least}: an attacker within the radius may cause an abstention, but no other answer than "
+            "this one"
+        )
+        return answer.changed(warnings=(*answer.warnings, kept))
+    radius = answer.radius_by_tier or answer.radius if isinstance(least, Mapping) else answer.radius
+    why = (
+        f"abstained: the answer's radius is {radius}, below min_radius={least}. Do not ask again "
+        "until it is larger: an attacker who can sway single runs then chooses which one counts. Retrieve more "
+        "sources"
+    )
+    answer = answer.withheld(why)
+    _refuse(rules, why, answer)
+    return answer
+
+
+def _refuse(rules: VoteRules, why: str, answer: RobustAnswer) -> None:
+    if rules.below == "raise":
+        raise TooFewVotesError(why.removeprefix("abstained: "), answer)
+
+
+def _with_determinism(answer: RobustAnswer, inputs: PlanInput, promise: Promise | None) -> RobustAnswer:
+    """Say whether the model is reproducible, which may be known only now, and what the radius promises if not."""
+    known = inputs.repeats()
+    found = Determinism.of(
+        known,
+        promise,
+        radius=answer.radius,
+        whole=answer.whole,
+        unit=answer.radius_unit,
+        acknowledged=inputs.accept_sampling,
+        min_radius=inputs.rules.min_radius,
+    )
+    if inputs.accept_sampling or not known.in_doubt:
+        return answer.changed(determinism=found)
+    doubt = f"{known.caveat}; what holds of this one is in determinism"
+    return answer.changed(determinism=found, warnings=(*answer.warnings, doubt))
+
+
+def unsupported_links(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> tuple[str, ...]:
+    """Return the addresses in an answer that no passage of a supporting group has, compared to the letter.
+
+    Whatever shows an answer as Markdown or HTML fetches its images and offers its links; an address that carries words
+    of the conversation sends them away. A link that no passage has was made up, or is what an attacker ordered.
+
+    Where nothing is cited (`answer.citations`), such as in an answer of vanilla RAG or of decoding aggregation, any
+    group that does not fail, abstain or lose counts as supporting.
+
+    Args:
+        answer: a defence's answer.
+        groups: the groups that it was made from.
+    """
+    links = () if answer.abstained else links_in(answer.text)  # what an abstention tells has none but sources
+    if not links:
+        return ()
+    by_place = {place: p.text for group in groups for place, p in zip(group.ranks, group.passages, strict=False)}
+    by_index = {group.index: group.text for group in groups}
+    cited = {citation.group for citation in answer.citations}
+    known: set[str] = set()
+    for group in answer.groups:
+        if group.index in cited if cited else group.status in ("supports", "variant"):
+            texts = [by_place[p] for p in group.positions if p in by_place] or [by_index.get(group.index, "")]
+            known.update(link for text in texts for link in links_in(text))
+    return tuple(link for link in links if link not in known)
+
+
+def link_warning(links: Sequence[str]) -> str:
+    """Word the warning of an answer with such links."""
+    named = ", ".join(printable(link, 120) for link in links[:_LINKS])
+    more = f" and {len(links) - _LINKS} more" if len(links) > _LINKS else ""
+    return (
+        f"the answer has a link or image that no supporting passage has: {named}{more}; do not fetch or render "
+        "it, it may carry text of this conversation away"
+    )
