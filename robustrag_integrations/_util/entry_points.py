@@ -83,13 +83,14 @@ class Table(MutableMapping[str, T]):
             if self._module is not None:
                 import_module(self._module)
             entries = metadata.entry_points(group=self._group) if self._group is not None else ()
-            found = [(_package(entry), entry) for entry in entries]
+            found = [(f"{e.dist.name} {e.dist.version}" if e.dist is not None else "(unknown)", e) for e in entries]
             for package, entry in sorted(found, key=lambda pair: (pair[0], pair[1].name, pair[1].value)):
-                self._add_or_warn(package, entry)
+                self._add(package, entry)
 
-    def _add_or_warn(self, package: str, entry: metadata.EntryPoint) -> None:
+    def _add(self, package: str, entry: metadata.EntryPoint) -> None:
         try:
-            self._add(package, entry)
+            self._entries[entry.name] = self._read(self._free(entry.name), entry.load())
+            self._packages[entry.name] = package
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # its module is the package's: it may raise anything, and may even exit
@@ -101,16 +102,11 @@ class Table(MutableMapping[str, T]):
                 stacklevel=5,
             )
 
-    def _add(self, package: str, entry: metadata.EntryPoint) -> None:
-        if not _NAME.fullmatch(entry.name):
+    def _free(self, name: str) -> str:
+        """Return a name that an entry may have."""
+        if not _NAME.fullmatch(name):
             raise ValueError("the name must be up to 64 letters, digits, '_', '-' or '.'")
-        if entry.name in self._entries:
-            owner = self._packages.get(entry.name)
+        if name in self._entries:
+            owner = self._packages.get(name)
             raise ValueError(f"the name is taken {f'by {owner}' if owner else 'by what ships with robustrag'}")
-        self._entries[entry.name] = self._read(entry.name, entry.load())
-        self._packages[entry.name] = package
-
-
-def _package(entry: metadata.EntryPoint) -> str:
-    """Return the package of an entry point, with its version."""
-    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "(unknown)"
+        return name

@@ -30,7 +30,11 @@ def load_object(name: str, what: str = "") -> Any:
     about = f"{what}: " if what else ""
     place, _, path = name.rpartition(":")
     try:
-        found: Any = _from_file(Path(place)) if place.endswith(".py") else _from_module(place)
+        if place.endswith(".py"):
+            found: Any = _from_file(Path(place))
+        else:
+            see_working_folder()
+            found = importlib.import_module(place)
     except Exception as error:  # the module is the user's: importing it may raise anything
         raise ValueError(
             f"{about}cannot import {place!r} ({error}); use module:function or file.py:function"
@@ -59,11 +63,6 @@ def see_working_folder() -> None:
     """Make modules in the working folder importable, as with `python -m`; console scripts do not look there."""
     if "" not in sys.path and os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-
-
-def _from_module(name: str) -> ModuleType:
-    see_working_folder()
-    return importlib.import_module(name)
 
 
 def _from_file(path: Path) -> ModuleType:

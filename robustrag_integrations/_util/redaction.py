@@ -49,35 +49,32 @@ _ENVIRONMENT = re.compile(r"(?:_|^)(?:API_?KEY|ACCESS_KEY|KEY|SECRET|TOKEN|PASSW
 _HARMLESS_HEADER = re.compile(r"(?i)accept|content-|user-agent|x-stainless|http-referer|referer|x-title|openai-")
 
 # Every pattern is linear in the text: repeats are bounded, or cannot begin within themselves.
-_PATTERNS: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), kept + HIDDEN + after)
-    for pattern, kept, after in (
-        (r"(?i)([a-z][a-z0-9+.-]{0,20}://)[^\s/\"'<>?#]{1,300}@", r"\1", "@"),
+# Per pattern, what is put in place of a match.
+_PATTERNS = tuple(
+    (re.compile(pattern), shown)
+    for pattern, shown in (
+        (r"(?i)([a-z][a-z0-9+.-]{0,20}://)[^\s/\"'<>?#]{1,300}@", rf"\1{HIDDEN}@"),
         (
             r"(?i)([?&;][\w.-]{0,40}(?:key|token|secret|sig|signature|password|pwd|code|auth|credential)=)[^\s&\"'<>#;]+",
-            r"\1",
-            "",
+            rf"\1{HIDDEN}",
         ),
-        (r"(?i)(cookie\d?[\"'\\]{0,3}\s{0,3}[:=]\s{0,3}[\"'\\]{0,3})[^\r\n\"']+", r"\1", ""),
+        (r"(?i)(cookie\d?[\"'\\]{0,3}\s{0,3}[:=]\s{0,3}[\"'\\]{0,3})[^\r\n\"']+", rf"\1{HIDDEN}"),
         (
             rf"(?i)({_NAME}s?[\"'\]\\]{{0,4}}\s{{0,3}}[:=]\s{{0,3}}[\"'\\]{{0,3}}{_SCHEME})[^\s\"',;&\\}})\]]+",
-            r"\1",
-            "",
+            rf"\1{HIDDEN}",
         ),
         (
             rf"(?i)({_NAME}s?\s{{1,3}}(?:provided|given|supplied|used|received|sent)\s{{0,3}}:?\s{{0,3}}[\"'(]?)[^\s\"',;)]+",
-            r"\1",
-            "",
+            rf"\1{HIDDEN}",
         ),
-        (r"(?i)(\bbearer[\s:=]{1,3}[\"']?)[^\s\"',;&\\})\]]+", r"\1", ""),
-        (r"(\b[Bb]asic\s{1,3})(?=[A-Za-z+/]{0,60}[0-9=])[A-Za-z0-9+/]{8,}={0,2}", r"\1", ""),
-        (r"(?<![A-Za-z0-9])(?:sk|rk|pk)[-_][A-Za-z0-9_*.\-]{3,}", "", ""),
+        (r"(?i)(\bbearer[\s:=]{1,3}[\"']?)[^\s\"',;&\\})\]]+", rf"\1{HIDDEN}"),
+        (r"(\b[Bb]asic\s{1,3})(?=[A-Za-z+/]{0,60}[0-9=])[A-Za-z0-9+/]{8,}={0,2}", rf"\1{HIDDEN}"),
+        (r"(?<![A-Za-z0-9])(?:sk|rk|pk)[-_][A-Za-z0-9_*.\-]{3,}", HIDDEN),
         (
             r"(?<![A-Za-z0-9])(?:gsk|xai|pplx|nvapi|hf|gh[pousr]|github_pat|glpat|xox[a-z]|r8|tgp|csk)[-_][\w*-]{16,}",
-            "",
-            "",
+            HIDDEN,
         ),
-        (r"(?<![A-Za-z0-9])(?:AIza[\w-]{16,}|A[KS]IA[A-Z0-9]{12,}|ya29\.[\w.-]{8,}|eyJ[\w-]{8,400}\.[\w.-]+)", "", ""),
+        (r"(?<![A-Za-z0-9])(?:AIza[\w-]{16,}|A[KS]IA[A-Z0-9]{12,}|ya29\.[\w.-]{8,}|eyJ[\w-]{8,400}\.[\w.-]+)", HIDDEN),
     )
 )
 

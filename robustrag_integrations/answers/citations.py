@@ -16,12 +16,7 @@ from robustrag_integrations._util.normalise import plain_words
 _MARKER = re.compile(r"[ \t]?(?:\[\^?\d{1,4}(?:[ \t]?[,–-][ \t]?\d{1,4})*\]|【\d{1,4}[^【】\n]{0,40}】)")
 _MOST_PHRASES = 50
 _LONGEST_TEXT = 100_000  # characters that markers are put into
-_SHORTEST_STEM = 4  # characters
-_LONGEST_ENDING = 4
 _MOST = 50  # mentions of one phrase
-_SEPARATORS = ".,'’ \u00a0\u2009\u202f"  # between the thousands of a number
-_GROUPED = re.compile(r"\d{4,30}")
-_OPERATOR = re.compile(r"([<>=!~^≤≥]+|,)")  # a space may follow it: "< 10", ">= 2.7, < 4.1"
 
 
 @dataclass(frozen=True)
@@ -72,39 +67,21 @@ def marked_text(text: str, citations: Sequence[Citation]) -> str:
 
 
 def mentions(phrase: str, text: str) -> list[tuple[int, int]]:
-    """Return the first mentions (start, end) of a phrase in a text, in its order; case and hyphens do not matter.
+    """Return the first mentions (start, end) of a phrase in a text, in its order; case does not matter.
 
-    The phrase as it is comes first; if the text does not have it, its words with anything but letters and digits
-    between them; then the last one with another ending. Words count only as wholes, but in scripts without spaces.
-    Takes time linear in the length of the text.
+    Between its words may stand anything but letters and digits. Words count only as wholes, but in scripts without
+    spaces; signs at the ends of a phrase (-5, C++, €9) belong to it. Takes time linear in the length of the text.
     """
-    for pattern in _patterns(phrase):
+    words = plain_words(phrase).split()
+    if not words:
+        return []
+    joined = r"[\W_]{1,8}".join(map(re.escape, words))
+    patterns = [rf"(?<!\w){joined}(?!\w)"]
+    if not (phrase[0].isalnum() and phrase[-1].isalnum()):
+        patterns.insert(0, rf"(?<!\w){re.escape(phrase)}(?!\w)")
+    if not phrase.isascii() and not any(c.isspace() for c in phrase):
+        patterns.append(joined)
+    for pattern in patterns:
         if found := [match.span() for match in islice(re.finditer(pattern, text, re.IGNORECASE), _MOST)]:
             return found
     return []
-
-
-def _patterns(phrase: str) -> list[str]:
-    plain = plain_words(phrase).split()
-    if not plain:
-        return []
-    joined = r"[\W_]{1,8}".join(map(_word, plain))
-    found = []
-    if not (phrase[0].isalnum() and phrase[-1].isalnum()):
-        parts = _OPERATOR.split(phrase)
-        spaced = "".join(re.escape(part) + (r"\s?" if _OPERATOR.fullmatch(part) else "") for part in parts)
-        found.append(rf"(?<!\w){spaced}(?!\w)")  # signs at its ends belong to it: -5, C++, €9, < 10
-    found.append(rf"(?<!\w){joined}(?!\w)")
-    if not phrase.isascii() and not any(c.isspace() for c in phrase):
-        found.append(joined)  # scripts that leave no space between words
-    if len(plain[-1]) >= _SHORTEST_STEM and plain[-1].isalpha():
-        found.append(rf"(?<!\w){joined}\w{{1,{_LONGEST_ENDING}}}(?!\w)")
-    return found
-
-
-def _word(word: str) -> str:
-    """A word as it may be written: "ss" as "ß", a whole number with or without separators between its thousands."""
-    if not _GROUPED.fullmatch(word):
-        return re.escape(word).replace("ss", "(?:ss|ß)")
-    first = len(word) % 3 or 3
-    return f"[{_SEPARATORS}]?".join([word[:first], *(word[i : i + 3] for i in range(first, len(word), 3))])

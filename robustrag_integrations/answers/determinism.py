@@ -140,7 +140,20 @@ class Determinism:
             acknowledged: True if the user accepted sampling.
             min_radius: below which an answer becomes an abstention.
         """
-        scope, words = _said(repeats.model, promise, radius, whole, unit)
+        counted = "passages" if unit == "passages" else "groups"
+        whichever = f"no replacement of any {'one' if radius == 1 else radius} of {whole} {counted}"
+        if unit == "votes":
+            whichever = f"no replacement of groups with up to {radius} of {whole} votes"
+        scope: Scope = "nothing"
+        if radius <= 0:
+            words = "nothing is promised: the radius is 0"
+        elif repeats.model == "deterministic":
+            scope, words = "every_run", f"{whichever} changes the answer, in this run or another"
+        elif promise is None:
+            words = "nothing is promised: the method does not say what its radius means when a model samples"
+        else:
+            remark = f"; {promise.remark}" if promise.remark else ""
+            scope, words = promise.scope, f"{whichever} changes {promise.fixed}, {promise.given}{remark}"
         if min_radius and scope != "nothing":
             words += f"; an abstention may take its place (min_radius={min_radius})"
         return cls(
@@ -156,19 +169,3 @@ class Determinism:
 
 UNKNOWN = Determinism()
 """The record of an answer about which nothing is known."""
-
-
-def _said(model: State, promise: Promise | None, radius: int, whole: int, unit: str) -> tuple[Scope, str]:
-    """Return the scope of a radius, and the promise in words."""
-    if radius <= 0:
-        return "nothing", "nothing is promised: the radius is 0"
-    counted = "passages" if unit == "passages" else "groups"
-    whichever = f"no replacement of any {'one' if radius == 1 else radius} of {whole} {counted}"
-    if unit == "votes":
-        whichever = f"no replacement of groups with up to {radius} of {whole} votes"
-    if model == "deterministic":
-        return "every_run", f"{whichever} changes the answer, in this run or another"
-    if promise is None:
-        return "nothing", "nothing is promised: the method does not say what its radius means when a model samples"
-    remark = f"; {promise.remark}" if promise.remark else ""
-    return promise.scope, f"{whichever} changes {promise.fixed}, {promise.given}{remark}"

@@ -36,25 +36,22 @@ def together(usages: Sequence[Usage]) -> Usage:
         return usages[0]
     if any(usage is UNTOLD for usage in usages):
         return UNTOLD
-    return Usage(*(None if None in numbers else sum(numbers) for numbers in _by_kind(usages)))
+    return Usage(*(None if None in kind else sum(kind) for kind in _by_kind(usages)))
 
 
 def told(usages: Iterable[Usage]) -> Usage:
     """Return the sum over the calls that told, at least a part of the whole; unknown if none did."""
     telling = [usage for usage in usages if usage is not UNTOLD]
-    if not telling:
-        return UNTOLD
-    known = ([number for number in numbers if number is not None] for numbers in _by_kind(telling))
-    return Usage(*(sum(numbers) if numbers else None for numbers in known))
+    known = ([number for number in kind if number is not None] for kind in _by_kind(telling))
+    return Usage(*(sum(kind) if kind else None for kind in known)) if telling else UNTOLD
 
 
-def _by_kind(usages: Iterable[Usage]) -> list[tuple[Any, ...]]:
+def _by_kind(usages: Sequence[Usage]) -> list[tuple[Any, ...]]:
     """The tokens of each call, kind by kind, in the order of the fields."""
-    return list(zip(*map(_NUMBERS, usages), strict=True)) or [()] * len(_KINDS)
+    return list(zip(*map(_NUMBERS, usages), strict=True)) or [()] * 4
 
 
-_KINDS = tuple(f.name for f in fields(Usage))
-_NUMBERS = attrgetter(*_KINDS)
+_NUMBERS = attrgetter("prompt", "cached", "completion", "reasoning")
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,17 @@ def first_of_same(texts: Sequence[str]) -> list[int]:
 
 
 def sketch_of(text: str) -> Sketch | None:
-    """Return a text's smallest hashes; None for a short one. Only the first 20,000 characters count."""
+    """Return the smallest hashes of a text's shingles, ascending; None for a short text."""
     plain = comparable(text[:_LONGEST])[:_LONGEST]
-    return _sketch(plain) if len(plain) >= _SHORTEST else None
+    if len(plain) < _SHORTEST:
+        return None
+    import numpy as np  # here, as a question over short passages needs none of it
+
+    factors = np.array([pow(_MIXING, power, 1 << 64) for power in range(1, _SHINGLE + 1)], np.uint64)
+    characters = np.frombuffer(plain.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
+    hashes = np.convolve(characters, factors, "valid")  # modulo 2^64
+    hashes = (hashes ^ hashes >> np.uint64(32)) * np.uint64(_MIXING)
+    return np.unique(hashes ^ hashes >> np.uint64(29))[:_SKETCH]
 
 
 def near_copies(of_texts: Sequence[Sketch | None]) -> list[tuple[int, int]]:
@@ -56,7 +64,7 @@ def near_copies(of_texts: Sequence[Sketch | None]) -> list[tuple[int, int]]:
     sketches = [(place, sketch) for place, sketch in enumerate(of_texts) if sketch is not None]
     if len(sketches) < 2:
         return []
-    import numpy as np  # here, as a question over short passages needs none of it
+    import numpy as np
 
     every = np.sort(np.concatenate([sketch for _, sketch in sketches]))
     repeated = every[1:][every[1:] == every[:-1]]
@@ -66,17 +74,6 @@ def near_copies(of_texts: Sequence[Sketch | None]) -> list[tuple[int, int]]:
         if len(repeated) >= NEAR * len(sketch) <= np.isin(sketch, repeated).sum()
     ]
     return [(i, j) for (i, one), (j, other) in combinations(shared, 2) if _likeness(one, other) >= NEAR]
-
-
-def _sketch(text: str) -> Sketch:
-    """The smallest hashes of the text's shingles, ascending."""
-    import numpy as np
-
-    factors = np.array([pow(_MIXING, power, 1 << 64) for power in range(1, _SHINGLE + 1)], np.uint64)
-    characters = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.uint64)
-    hashes = np.convolve(characters, factors, "valid")  # modulo 2^64
-    hashes = (hashes ^ hashes >> np.uint64(32)) * np.uint64(_MIXING)
-    return np.unique(hashes ^ hashes >> np.uint64(29))[:_SKETCH]
 
 
 def _likeness(one: Sketch, other: Sketch) -> float:

@@ -6,7 +6,7 @@ Pure; whoever holds a retriever drives it, synchronously or not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
@@ -50,12 +50,7 @@ class SourceQuota:
 
 @dataclass(frozen=True)
 class Gathered(Generic[T]):
-    """The items that were chosen.
-
-    Attributes:
-        items: in the order in which they were retrieved.
-        shortage: why there are fewer sources than were wanted; None if there are enough.
-    """
+    """The items that were chosen, as they were retrieved, and why they are of fewer sources than were wanted, if so."""
 
     items: tuple[T, ...]
     shortage: Shortage | None = None
@@ -65,15 +60,12 @@ Gathering: TypeAlias = Generator[int, Sequence[T], Gathered[T]]
 
 
 def choose(places: Sequence[int], sources: int, per_origin: int) -> list[int]:
-    """Choose from ranked passages: the best `per_origin` of each of the best `sources` origins.
+    """Return the ranks of the best `per_origin` passages of each of the best `sources` origins, in order.
 
     Args:
         places: per passage, best first, the number of its origin; equal numbers are one origin.
         sources: maximum number of origins.
         per_origin: maximum number of passages of one origin.
-
-    Returns:
-        Ranks from 0, in order.
     """
     taken: dict[int, int] = {}
     chosen = []
@@ -111,7 +103,14 @@ def gather(
             if not ended and k < quota.max_passages:
                 k = min(k * _GROWTH, quota.max_passages)
                 continue
-            shortage = _shortage(quota, count, len(items), ended)
+            why = "the retriever has no more"
+            if not ended:
+                why = (
+                    f"the retriever was asked for {quota.max_passages} (max_passages); a reranker or a fixed number "
+                    "behind it may keep the rest back"
+                )
+            found = f"found {count} of the {quota.sources} sources wanted, in {count_of(len(items), 'passage')}"
+            shortage = Shortage(f"{found}: {why}")
         return Gathered(tuple(items[rank] for rank in chosen), shortage)
 
 
@@ -124,14 +123,8 @@ class Shortage(str):
     __slots__ = ()
 
 
-def shortage_of(groups: Iterable[PassageGroup]) -> str | None:
-    """Return the shortage that the retriever reported; None if it reported none."""
-    found = (p.metadata.get(SHORTAGE) for group in groups for p in group.passages)
-    return next((str(said) for said in found if isinstance(said, Shortage)), None)
-
-
 def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) -> str | None:
-    """Warn of an answer from too few sources to outvote a lie.
+    """Warn of an answer from too few sources to outvote a lie, or tell what the retriever reported.
 
     Every answer says by itself that one group decides alone, and that neither of two can be outvoted.
 
@@ -139,11 +132,9 @@ def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) 
         groups: those that answer.
         default: number of passages that the framework's retrievers find unless they are told otherwise.
         how: another way to tell them.
-
-    Returns:
-        None where there are more than the default number of passages, of more than two groups.
     """
-    if said := shortage_of(groups):
+    reported = (p.metadata.get(SHORTAGE) for group in groups for p in group.passages)
+    if said := next((str(found) for found in reported if isinstance(found, Shortage)), None):
         return said
     sources, passages = len(groups), sum(len(group.passages) for group in groups)
     diverse = "DiverseRetriever(retriever, sources=10)"
@@ -157,13 +148,3 @@ def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) 
         f"found {count_of(passages, 'passage')}{weak}; retrievers find {default} unless told otherwise. "
         f"Ask for 10 or more: {how}, or {diverse}"
     )
-
-
-def _shortage(quota: SourceQuota, count: int, fetched: int, ended: bool) -> Shortage:
-    reason = (
-        "the retriever has no more"
-        if ended
-        else f"the retriever was asked for {quota.max_passages} (max_passages); a reranker or a fixed number behind it "
-        "may keep the rest back"
-    )
-    return Shortage(f"found {count} of the {quota.sources} sources wanted, in {count_of(fetched, 'passage')}: {reason}")

@@ -31,10 +31,6 @@ def test_the_chunks_of_one_file_are_one_group_by_default() -> None:
     assert ranks(passages, group_size=5) == [(0, 1, 2, 3, 4), (5, 6, 7, 8, 9)]
 
 
-def test_spellings_of_an_address_are_one_group() -> None:
-    assert ranks(sourced("x.com/a", "http://x.com/a#2", "https://www.x.com/a?utm_source=u")) == [(0, 1, 2)]
-
-
 def test_passages_without_an_origin_share_a_group_as_soon_as_others_have_one() -> None:
     assert ranks(sourced("a", None, "b", None)) == [(0,), (1, 3), (2,)]
     assert ranks(sourced(None, None, None)) == [(0,), (1,), (2,)]

@@ -112,12 +112,6 @@ def test_the_host_is_what_every_library_reads_or_there_is_none(scheme: str, rest
         check(url)
 
 
-@given(st.lists(WORDS, min_size=1, max_size=4).map(".".join), st.sampled_from(["", ":80", ":8080", "."]))
-def test_plain_hosts_are_read(host: str, end: str) -> None:
-    check(f"http://{host}{end}/p")
-    assert origin_named("http://news.n1.com/p").host == "news.n1.com"  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize(
     "host", ["a" * 64 + ".com", "a." * 127 + "com", "%6e" * 2000, "a..com", ".com", "-%", "xn--", "[::1", "[v1.x]"]
 )

@@ -29,23 +29,13 @@ def mixed(make: Any) -> list[Passage]:
 
 
 @unequal
-def test_five_passages_with_keys_made_to_be_unequal_have_one_vote(make: Any) -> None:
-    groups = isolate(mixed(make), by=author)
-    assert [len(g.passages) for g in groups] == [1, 1, 1, 1, 5]
-
-
-@unequal
 def test_a_vote_is_not_decided_by_keys_made_to_be_unequal(make: Any) -> None:
     model = ScriptedModel(lambda text: "A" if "honest" in text else "B")
     defense = MajorityVoting(model, prompts=BARE_CHOICES, group_by=author)
     answer = defense.answer("q", mixed(make), choices=["right", "wrong"])
     assert (answer.text, answer.radius) == ("right", 1)
     assert [len(g.passage_ids) for g in answer.groups] == [1, 1, 1, 1, 5]
-
-
-@unequal
-def test_certificates_group_as_answers_do(make: Any) -> None:
-    [untouched] = benign_group_cases(mixed(make), 0, by=author)
+    [untouched] = benign_group_cases(mixed(make), 0, by=author)  # certificates group as answers do
     assert [len(ranks) for ranks in untouched.ranks] == [1, 1, 1, 1, 5]
 
 
@@ -102,9 +92,6 @@ def test_a_source_that_is_no_name_is_none(make: Any) -> None:
 def test_sources_that_are_numbers_and_paths_are_their_text() -> None:
     sources = [Passage("x", source=source).source for source in (Path("a/b"), 3, 2.5, "c", "")]  # type: ignore[arg-type]
     assert sources == ["a/b", "3", "2.5", "c", None]
-
-
-def test_a_number_too_long_to_be_written_out_is_no_source() -> None:
     assert Passage("x", source=10**5000).source is None  # type: ignore[arg-type]
 
 
@@ -114,9 +101,3 @@ def test_groups_of_several_passages_carry_a_warning() -> None:
     [warning] = defense.answer("q", [f"x {i}" for i in range(8)]).warnings
     assert warning.startswith("groups of 2 adjacent passages")
     assert "may change the answer" in warning
-
-
-def test_groups_of_one_passage_and_groups_by_source_carry_none() -> None:
-    passages = [Passage("x", source="a"), Passage("x", source="a"), Passage("x", source="b")]
-    assert keyless_warnings(isolate(passages, by="passage"), "passage") == []
-    assert keyless_warnings(isolate(passages, by="source"), "source") == []

@@ -103,13 +103,6 @@ def test_what_metadata_says_is_a_label_or_other(hostile: Any) -> None:
     assert tiers_of(passages, failing) == ["other", "wiki"]
 
 
-def test_a_label_does_not_depend_on_rank_or_on_others() -> None:
-    tiers = {WIKI: "internal"}
-    answer = ask([*DOOR[1:5], DOOR[0], *DOOR[5:]], tiers=tiers)
-    assert {g.tier for g in answer.groups if g.origins[0].startswith("blog")} == {"other"}
-    assert [g.tier for g in answer.groups if g.response == "7411"] == ["internal"]
-
-
 @pytest.mark.parametrize(
     ("rules", "message"),
     [

@@ -110,11 +110,6 @@ def test_a_copy_abstains_and_says_whose_it_is() -> None:
     assert answer.settings["copies"] == "one_vote"
 
 
-def test_copies_are_asked_all_the_same() -> None:
-    texts = ["no evil", "no evil", "yes b"]
-    assert vote(texts, copies="one_vote").model_calls == vote(texts).model_calls == 3
-
-
 def test_keywords_of_copies_count_once() -> None:
     answer = keyword(["evil", "evil", "evil", "paris a", "paris b", "paris c"], copies="one_vote", beta=2, alpha=0.5)
     assert answer.evidence["counts"]["evil"] == 1
@@ -362,10 +357,7 @@ def test_below_min_groups_the_answer_is_an_abstention_that_says_why_and_nothing_
     assert answer.settings["min_groups"] == 3
     assert vote(["no a", "no b", "no c"], min_groups=3).text == "no"
     assert vote([], min_groups=1).abstained
-
-
-def test_groups_without_a_vote_are_not_enough() -> None:
-    assert vote(["no a", "no b", "no c"], min_groups=3, weights={"0.txt": 0}).abstained
+    assert vote(["no a", "no b", "no c"], min_groups=3, weights={"0.txt": 0}).abstained  # who has no vote is none
 
 
 def test_below_either_minimum_an_error_may_be_raised_instead() -> None:
@@ -450,10 +442,3 @@ def test_an_answer_says_how_many_sources_retell_one_story() -> None:
     assert "; 5 of the 6 sources that say so tell it in nearly the same words)" in answer.explain()
     assert "5 of the 6 sources that say so tell it in nearly the same words" in answer._repr_html_()
     assert "retold" not in vote(["yes a", "yes b", "no c"]).evidence
-
-
-def test_copies_with_one_vote_are_sound_beside_near_copies() -> None:
-    story = "yes " + " ".join(f"the mill has {n} wheels and a door" for n in range(20))
-    answer = vote([story, story, story.replace("3 wheels", "4 wheels"), "no a"], copies="one_vote")
-    assert answer.evidence["counts"]["yes"] == 2  # near copies are told, and count
-    assert answer.evidence["retold"] == {"alike": 2, "of": 2}

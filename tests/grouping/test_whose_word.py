@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel, ConsensusAggregation, Passage, isolate
+from robustrag_integrations import CallableModel, ConsensusAggregation, Passage
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.corpus import read_documents, split
 
@@ -110,11 +110,6 @@ def test_a_rule_with_a_bare_name_meets_that_name_alone_and_says_how_a_host_is_wr
     assert any("the host is 'https://wiki.corp.example'" in w for w in answer.warnings)
 
 
-def test_spellings_of_one_address_are_still_counted_once() -> None:
-    spellings = ["x.example/a", "https://x.example/a", "//www.x.example/a#b"]
-    assert len(isolate([Passage("a", source=source) for source in spellings])) == 1
-
-
 def test_names_of_files_do_not_depend_on_what_else_the_folder_holds(tmp_path: Path) -> None:
     docs = tmp_path / "docs"
     (docs / "policies").mkdir(parents=True)
@@ -188,13 +183,3 @@ def test_passages_without_a_vote_are_left_out_and_named() -> None:
     assert answer.text == "7411"
     assert [(g.passage_ids, g.positions) for g in answer.groups] == [(("p2",), (1,)), (("p4",), (3,))]
     assert "2 passages without a vote, by weights=, not asked: old.md; older.md" in answer.warnings
-
-
-def test_dissent_shows_dates_wherever_there_are_any() -> None:
-    passages = [Passage(f"The code is 7411. {n}", source=f"{n}.md", metadata={"date": "2024-06-01"}) for n in range(3)]
-    passages.append(Passage("The code is 6666.", source="old.md", metadata={"date": "2019-03-01T10:00"}))
-    answer = ask(passages)
-    assert [(d.dated, d.superseded_by) for d in answer.dissent] == [("2019-03-01", "2024-06-01")]
-    assert "of 2019-03-01, superseded by 2024-06-01" in answer.explain()
-    passages[-1] = Passage("The code is 6666.", source="newer.md", metadata={"date": "2025-01-01"})
-    assert "of 2025-01-01)" in ask(passages).explain()

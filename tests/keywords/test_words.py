@@ -34,7 +34,3 @@ def test_a_denial_counts() -> None:
 def test_a_long_piece_counts_by_its_words_and_phrases_alone() -> None:
     found = WordExtractor()(" ".join(f"word{i} of" for i in range(20)))
     assert found == {f"word{i}" for i in range(20)}
-
-
-def test_its_name_is_its_version() -> None:
-    assert WordExtractor().fingerprint == "words/1"

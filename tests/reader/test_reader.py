@@ -5,7 +5,6 @@ Scores are asserted in aggregate and with a margin; the model card has the exact
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from random import Random
@@ -20,7 +19,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from training.reader import wording  # noqa: E402
-from training.reader.batching import batches, collate, pack  # noqa: E402
+from training.reader.batching import collate, pack  # noqa: E402
 from training.reader.evaluate import LINES, Generator, score  # noqa: E402
 from training.reader.mixture import LARGE_CROWDS_FROM, chunk  # noqa: E402
 from training.reader.model import Reader, ReaderConfig, to_transformers  # noqa: E402
@@ -73,12 +72,6 @@ def test_special_strings_in_a_passage_are_plain_text(tokenizer: Any, text: str) 
     assert text in tokenizer.decode(ids)
 
 
-def test_special_strings_stay_plain_text_after_saving_and_loading(tokenizer: Any, tmp_path: Path) -> None:
-    tokenizer.save_pretrained(tmp_path)
-    again = transformers.AutoTokenizer.from_pretrained(tmp_path)
-    assert not set(again("</s> <pad>")["input_ids"]) & set(again.all_special_ids)
-
-
 @pytest.mark.parametrize("text", ["Ünïcode naïve 東京 🙂", "tabs\tand  spaces\n\n\nlines\r\n", "12345 1,200 15%", ""])
 def test_any_text_survives_the_tokenizer(tokenizer: Any, text: str) -> None:
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
@@ -116,11 +109,6 @@ def test_the_demo_corpus_is_small_and_consistent() -> None:
         assert len(set(q["choices"])) == 4
         assert {q["answer"], q["incorrect"]} <= set(q["choices"])
         assert sum(q["answer"] in a["text"] for a in articles) >= 7
-
-
-def test_chunks_depend_on_seed_and_number_only() -> None:
-    assert chunk(3, LARGE_CROWDS_FROM, rows=20) == chunk(3, LARGE_CROWDS_FROM, rows=20)
-    assert chunk(3, LARGE_CROWDS_FROM, rows=20) != chunk(4, LARGE_CROWDS_FROM, rows=20)
 
 
 def test_held_out_names_share_no_syllable_with_training_names() -> None:
@@ -182,17 +170,3 @@ def test_an_interrupted_training_ends_with_the_same_weights(tiny_tokenizer: Any,
     resumed = run("cut", 6)
     for mine, theirs in zip(whole.parameters(), resumed.parameters(), strict=True):
         assert torch.equal(mine, theirs)
-
-
-def test_another_seed_gives_other_weights(tiny_tokenizer: Any) -> None:
-    config = ReaderConfig(tiny_tokenizer.get_vocab_size(), width=96, layers=2, heads=4, feed_forward=64)
-    settings = TrainingSettings()
-    one, other = (new_model(config, dataclasses.replace(settings, seed=seed)) for seed in (0, 1))
-    assert not torch.equal(one.embedding, other.embedding)
-
-
-def test_batches_hold_every_row_once_within_their_budget(tiny_tokenizer: Any) -> None:
-    rows = pack(tiny_tokenizer, chunk(0, 0, rows=40))
-    made = batches(rows, 3000, Random(0))
-    assert sorted(id(row) for batch in made for row in batch) == sorted(map(id, rows))
-    assert all(max(len(r.tokens) for r in batch) * len(batch) <= 3000 for batch in made if len(batch) > 1)

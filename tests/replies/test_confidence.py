@@ -28,11 +28,6 @@ def test_confidence(logprobs: Any, level: int | None) -> None:
     assert confidence(logprobs) == level
 
 
-def test_a_longer_reply_of_equally_sure_tokens_is_less_sure() -> None:
-    levels = [confidence((-0.2,) * n) for n in (1, 4, 16, 64)]
-    assert levels == sorted(set(levels), reverse=True)
-
-
 TOKEN = {"token": "a", "logprob": -0.5, "top_logprobs": []}
 
 

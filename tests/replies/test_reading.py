@@ -130,12 +130,6 @@ def test_no_keyword_is_put_together_from_pieces_of_a_mark() -> None:
     assert not any(c in keyword for keyword in answer.groups[0].keywords for c in "<>◁▷[]")
 
 
-@pytest.mark.parametrize(("finish", "told"), [("length", True), ("content_filter", False)])
-def test_more_tokens_are_advised_where_they_would_help(finish: Any, told: bool) -> None:
-    answer = KeywordAggregation(model("Karl Gross", Response("Karl Gro", finish=finish))).answer("Who?", PASSAGES)
-    assert any("max_tokens" in warning for warning in answer.warnings) is told
-
-
 def test_cut_replies_may_count() -> None:
     cut = Response("Karl Gro", finish="length")
     assert KeywordAggregation(model("x", cut), cut_replies="count").answer("Who?", PASSAGES).groups[0].keywords
@@ -288,12 +282,6 @@ def outcome(defense: Any, way: str) -> tuple[str | None, str, tuple[str, ...]]:
     return answer.text, shown, answer.warnings
 
 
-def test_a_failed_call_stays_a_failure() -> None:
-    assert counted(Response(None, error="gone")).text is None
-    with pytest.raises(ModelError, match="gone"):
-        final_answer(Response(None, error="gone"))
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("method", [KeywordAggregation, ConsensusAggregation])
 def test_groups_that_failed_are_told_with_the_cause(way: str, method: Any) -> None:
@@ -316,13 +304,6 @@ def test_passages_that_are_too_long_for_a_model_are_told_what_to_do(error: str) 
     assert any("keep fewer passages (per_origin=)" in warning for warning in answer.warnings)
     answer, _ = ask(KeywordAggregation(model("Karl Gross", Response(None, error="took too long"))), WAYS[0])
     assert not any("per_origin" in warning for warning in answer.warnings)
-
-
-def test_groups_that_were_not_asked_have_not_failed() -> None:
-    defense = ConsensusAggregation(model("Karl Gross"), stop_when_decided=True, wave_size=4)
-    answer = defense.answer("Who?", PASSAGES[1:])
-    assert "not_asked" in {group.status for group in answer.groups}
-    assert not [warning for warning in answer.warnings if "failed" in warning]
 
 
 def test_certificates_read_replies_in_the_same_way() -> None:
@@ -350,18 +331,6 @@ def test_an_empty_final_answer_is_told(way: str) -> None:
     assert "the final call: the reply is empty" in answer.warnings
 
 
-def test_a_group_without_text_is_not_said_to_have_an_empty_reply() -> None:
-    answer = KeywordAggregation(model("Minjee Lee")).answer("Who won?", ["", "Minjee Lee won.", "Minjee Lee it was."])
-    assert answer.groups[0].note == "there is nothing to read, and the model was not asked"
-    assert not [warning for warning in answer.warnings if "the replies of" in warning]
-
-
-def test_no_passages_are_told() -> None:
-    answer = KeywordAggregation(model("Minjee Lee")).answer("Who won?", [])
-    assert answer.abstained
-    assert "there are no passages: nothing was retrieved" in answer.warnings[0]
-
-
 def test_of_tool_calls_nothing_is_advised_that_cannot_help() -> None:
     answer = KeywordAggregation(model(Response("", finish="tool_calls"))).answer("Who won?", ["one", "two", "three"])
     [told] = [warning for warning in answer.warnings if "in full" in warning]
@@ -379,12 +348,6 @@ def test_each_reason_for_an_incomplete_reply_is_counted_by_itself() -> None:
     )
     assert any("2 of 7 groups do not count in full (cut at its limit of tokens)" in warning for warning in warnings)
     assert any("1 of 7 groups do not count in full (it called a tool" in warning for warning in warnings)
-
-
-def test_of_reasoning_alone_more_tokens_are_not_advised() -> None:
-    answer = KeywordAggregation(model(THINKS)).answer("Who won?", ["passage 1", "passage 2", "passage 3"])
-    [told] = [warning for warning in answer.warnings if "in full" in warning]
-    assert told.endswith("these abstain. Turn reasoning off")
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -10,21 +10,16 @@ from robustrag_integrations import CallableModel, Ending, Response, Usage
 from robustrag_integrations.prompts import Prompt
 
 
-def test_replies_that_differ_in_their_usage_alone_are_equal() -> None:
-    assert Response("a", usage=Usage(prompt=3)) == Response("a", usage=Usage(prompt=4))
+def test_replies_that_differ_in_usage_and_logprobs_alone_are_equal() -> None:
+    assert Response("a", usage=Usage(prompt=3)) == Response("a", usage=Usage(prompt=4), logprobs=(-0.1,))
+    assert hash(Response("a", logprobs=(-0.1,))) == hash(Response("a"))
     assert Response("a", finish="length") != Response("a", finish="stop")
 
 
-def test_a_response_of_an_ending_has_all_of_it() -> None:
-    ending = Ending(finish="length", refusal="no", reasoning_chars=4, usage=Usage(completion=9))
-    made = Response.of("text", ending, truncated=True)
-    assert all(getattr(made, name) == getattr(ending, name) for name in Ending.__dataclass_fields__)
-    assert (made.text, made.error, made.truncated) == ("text", None, True)
-
-
 def test_a_function_may_say_how_its_reply_ended() -> None:
-    said = Response("half an ans", finish="length")
-    assert CallableModel(lambda prompt: said).generate([Prompt("x")], "isolated") == [said]
+    said = Response("half an ans", finish="length", logprobs=(-0.25, -0.5))
+    [found] = CallableModel(lambda prompt: said).generate([Prompt("x")], "isolated")
+    assert (found, found.logprobs) == (said, said.logprobs)
 
     async def aask(prompt: str) -> Response:
         return said
@@ -41,17 +36,7 @@ def test_a_stream_ends_in_how_it_ended() -> None:
     assert ending.finish == "stop"
 
 
-def test_replies_that_differ_in_their_logprobs_alone_are_equal() -> None:
-    assert Response("a", logprobs=(-0.1,)) == Response("a")
-    assert hash(Response("a", logprobs=(-0.1,))) == hash(Response("a"))
-
-
 @pytest.mark.parametrize("given", [(0.1,), (math.nan,), [-0.1], ("-0.1",), (-1, -2.0), (True,), -0.1])
 def test_logprobs_that_are_none_are_refused(given: Any) -> None:
     with pytest.raises(ValueError, match=r"logprobs=.* must be a tuple of floats of at most 0"):
         Response("a", logprobs=given)
-
-
-def test_a_function_may_say_how_sure_it_was() -> None:
-    model = CallableModel(lambda prompt: Response("Paris", logprobs=(-0.25, -0.5)))
-    assert model.generate([Prompt("x")], "isolated")[0].logprobs == (-0.25, -0.5)
