@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
-import threading
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import wraps
-from inspect import isawaitable, iscoroutinefunction, isfunction
+from inspect import isawaitable
 from typing import Any
-from uuid import UUID
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.document_loaders import BaseLoader
@@ -25,12 +23,11 @@ from langchain_robustrag.planting import are_documents, with_canaries, with_orde
 from langchain_robustrag.questions import QUESTION_KEYS, last_human_text, usual_question
 from langchain_robustrag.tool import RobustRetrieverTool
 from robustrag_integrations.audit.canaries import Canaries, CheckedRun
+from robustrag_integrations.audit.checking import methods_of, one_check, replace_methods, wrapped
 from robustrag_integrations.audit.prompts import Audit
-from robustrag_integrations.errors import UndefendedError
 
 # What finds documents without an event, in stores and loaders.
-_FINDING = re.compile(r"a?((similarity_search|max_marginal_relevance_search)\w*|load)|lazy_load")
-_CHECKING = threading.Lock()
+_is_search = re.compile(r"a?((similarity_search|max_marginal_relevance_search)\w*|load)|lazy_load").fullmatch
 
 
 def assert_defended(
@@ -107,18 +104,29 @@ class _CanaryAudit(IsolationAudit):
         self._given: list[tuple[list[Any], list[Any]]] = []
         self.alone = True
 
-    def plant(self, run_id: UUID, documents: Any) -> None:
-        """Put a document with an order in front of a retriever's, or alone, and a mark into the others."""
-        name = self._path(run_id)[1]
-        self._canaries.ran(name)
-        if not are_documents(documents):
-            self._canaries.unseen(name, f"no canary could be planted in the {type(documents).__name__} it returned")
-            return
-        self._given.append((documents, list(documents)))
-        documents[:] = with_canaries(documents, name, self._canaries, alone=self.alone)
+    @contextmanager
+    def retrieving(self, manager: Any, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
+        """Change in place what a retriever is about to return, as its run ends."""
+        documents = args[0] if args else kwargs["documents"]
+        given = list(documents) if isinstance(documents, list) else []
+        found = self._planted(self._path(manager.run_id)[1], documents)
+        if found is not documents:
+            self._given.append((documents, given))
+            documents[:] = found
+        yield lambda result: result
 
-    def planted(self, name: str, found: Any) -> Any:
-        """Return what a store or a loader found, with canaries."""
+    @contextmanager
+    def finding(self, place: Any, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
+        """Have canaries in what a store or a loader finds."""
+        name = type(place).__name__
+        yield (
+            lambda found: (
+                iter(self._planted(name, list(found))) if isinstance(found, Iterator) else self._planted(name, found)
+            )
+        )
+
+    def _planted(self, name: str, found: Any) -> Any:
+        """Return a planted document in front of those found, or alone, with a mark in each other."""
         self._canaries.ran(name)
         if are_documents(found):
             return with_canaries(found, name, self._canaries, alone=self.alone)
@@ -156,74 +164,33 @@ def _checking(
         raise TypeError(f"cannot run a {type(app).__name__}; pass the chain, agent, compiled graph or function")
     canaries = Canaries(_text_of(question), trusted, stubs)
     canaries.offered(_nodes_of(app))
-    if not _CHECKING.acquire(blocking=False):
-        raise RuntimeError("another assert_defended is running in this process; run them one after the other")
     audit = _CanaryAudit(canaries)
-    replaced: list[tuple[Any, str, Any]] = [
-        (BaseTool, "run", _tool_with_canaries(BaseTool.run, "_run", canaries)),
-        (BaseTool, "arun", _tool_with_canaries(BaseTool.arun, "_arun", canaries)),
-        *(
-            (manager, "on_retriever_end", _ending_with_a_canary(manager.on_retriever_end, audit))
-            for manager in (CallbackManagerForRetrieverRun, AsyncCallbackManagerForRetrieverRun)
-        ),
-        *(
-            (cls, name, _finding_with_canaries(method, audit))
-            for cls in (*_classes_of(VectorStore), *_classes_of(BaseLoader))
-            for name, method in vars(cls).items()
-            if isfunction(method) and _FINDING.fullmatch(name)
-        ),
-    ]
-    stock = [(cls, name, vars(cls)[name]) for cls, name, _ in replaced]
-    try:
-        for cls, name, method in replaced:
-            setattr(cls, name, method)
-        with listening(audit):
-            yield canaries, audit, _input_of(app, question)
-    except Exception as error:
-        if audit.findings:  # which may be why it failed
-            raise UndefendedError(audit.findings) from error
-        raise
-    finally:
-        for cls, name, method in stock:
-            setattr(cls, name, method)
-        audit.clean_up()
-        _CHECKING.release()
 
+    def around_finding(method: Any) -> Any:
+        return wrapped(method, audit.finding)
 
-def _ending_with_a_canary(method: Any, audit: _CanaryAudit) -> Any:
-    """Return `on_retriever_end` of a run manager that changes what the retriever is about to return.
+    def around_retriever_end(method: Any) -> Any:
+        return wrapped(method, audit.retrieving)
 
-    That method is called by whatever reference to `invoke` a program holds.
-    """
-
-    @wraps(method)
-    def around(self: Any, documents: Any, **kwargs: Any) -> Any:
-        audit.plant(self.run_id, documents)
-        return method(self, documents, **kwargs)
-
-    return around
-
-
-def _finding_with_canaries(method: Any, audit: _CanaryAudit) -> Any:
-    """Return a method of a store or a loader that has canaries in what it finds."""
-
-    @wraps(method)
-    def around(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = method(self, *args, **kwargs)
-        name = type(self).__name__
-        return iter(audit.planted(name, list(found))) if isinstance(found, Iterator) else audit.planted(name, found)
-
-    @wraps(method)
-    async def asynchronous(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return audit.planted(type(self).__name__, await method(self, *args, **kwargs))
-
-    return asynchronous if iscoroutinefunction(method) else around
-
-
-def _classes_of(base: type) -> list[type]:
-    """Return a class and those made from it, as far as they are loaded."""
-    subclasses: list[type] = base.__subclasses__()
-    return [base, *(cls for derived in subclasses for cls in _classes_of(derived))]
+    with one_check(audit.findings):
+        places = (
+            (methods_of(VectorStore, _is_search), around_finding),
+            (methods_of(BaseLoader, _is_search), around_finding),
+            # This method is called by whatever reference to `invoke` a program holds.
+            (methods_of(CallbackManagerForRetrieverRun, "on_retriever_end".__eq__), around_retriever_end),
+            (methods_of(AsyncCallbackManagerForRetrieverRun, "on_retriever_end".__eq__), around_retriever_end),
+            ([(BaseTool, "run", BaseTool.run)], lambda run: _tool_with_canaries(run, "_run", canaries)),
+            ([(BaseTool, "arun", BaseTool.arun)], lambda arun: _tool_with_canaries(arun, "_arun", canaries)),
+        )
+        try:
+            for stock, around in places:
+                replace_methods(stock, around)
+            with listening(audit):
+                yield canaries, audit, _input_of(app, question)
+        finally:
+            for stock, _ in places:
+                replace_methods(stock)
+            audit.clean_up()
 
 
 def _tool_with_canaries(method: Any, inner: str, canaries: Canaries) -> Any:

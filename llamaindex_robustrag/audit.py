@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from inspect import signature
@@ -29,6 +29,7 @@ from llamaindex_robustrag.llm_traits import hosted_tools
 from llamaindex_robustrag.message_text import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
 from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.audit.checking import Replaced, having, methods_of, replace_methods
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
 from robustrag_integrations.grouping.passages import Passage
@@ -48,14 +49,9 @@ _METHODS = tuple(
 _ASKED: ContextVar[str | None] = ContextVar("robustrag_asked", default=None)
 
 
-@contextmanager
-def asked(prompt: str) -> Iterator[None]:
+def asked(prompt: str) -> AbstractContextManager[None]:
     """Mark LLM calls in this context as asking this prompt of ours, with whatever the LLM adds around it."""
-    token = _ASKED.set(prompt)
-    try:
-        yield
-    finally:
-        _ASKED.reset(token)
+    return having(_ASKED, prompt)
 
 
 class IsolationAudit(BaseCallbackHandler):
@@ -262,7 +258,7 @@ class _Calls:
 
     def __init__(self) -> None:
         self._audits: list[IsolationAudit] = []
-        self._stock: list[tuple[type, str, Any]] = []
+        self._stock: list[Replaced] = []
         self._lock = threading.Lock()
 
     def start(self, audit: IsolationAudit) -> None:
@@ -270,14 +266,15 @@ class _Calls:
         with self._lock:
             self._audits = [*self._audits, audit]
             if not self._stock:
-                self._stock = wrap_methods(LLM, _METHODS, self._around, but=FunctionCallingLLM)
+                self._stock = methods_of(LLM, _METHODS.__contains__, but=FunctionCallingLLM)
+                replace_methods(self._stock, self._around)
 
     def stop(self, audit: IsolationAudit) -> None:
         """Show an audit nothing more."""
         with self._lock:
             self._audits = [other for other in self._audits if other is not audit]
             if not self._audits:
-                unwrap_methods(self._stock)
+                replace_methods(self._stock)
                 self._stock = []
 
     def _around(self, method: Any) -> Any:
@@ -295,41 +292,6 @@ class _Calls:
 
 
 _CALLS = _Calls()
-
-
-def wrap_methods(
-    base: type, names: Iterable[str], around: Callable[[Any], Any], but: type | None = None
-) -> list[tuple[type, str, Any]]:
-    """Replace methods in a class and all that are derived from it, wherever they are defined.
-
-    Args:
-        base: the class.
-        names: the methods.
-        around: a function from a method to the one in its place.
-        but: a class that keeps its own.
-
-    Returns:
-        What `unwrap_methods` needs to undo it.
-    """
-    classes: list[type] = [base]
-    for each in classes:
-        derived: list[type] = each.__subclasses__()
-        classes += [cls for cls in derived if cls not in classes]
-    stock = [
-        (cls, name, vars(cls)[name])
-        for cls in classes
-        for name in names
-        if cls is not but and name in vars(cls) and not getattr(vars(cls)[name], "__isabstractmethod__", False)
-    ]
-    for cls, name, method in stock:
-        setattr(cls, name, around(method))
-    return stock
-
-
-def unwrap_methods(stock: list[tuple[type, str, Any]]) -> None:
-    """Put the methods back that `wrap_methods` replaced."""
-    for cls, name, method in stock:
-        setattr(cls, name, method)
 
 
 def _shown(arguments: Mapping[str, Any]) -> list[ChatMessage | str]:

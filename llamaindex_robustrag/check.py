@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import wraps
 from inspect import isasyncgen, isawaitable, iscoroutinefunction, isgenerator
 from typing import Any
 
 from llama_index.core.agent.workflow import AgentWorkflow
+from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.base_selector import MultiSelection
@@ -25,15 +23,14 @@ from llama_index.core.schema import MetadataMode, NodeRelationship, NodeWithScor
 from llama_index.core.tools import BaseTool, FunctionTool, QueryEngineTool, ToolMetadata, ToolOutput
 from llama_index.core.workflow import StartEvent, Workflow
 
-from llamaindex_robustrag.audit import FIX, IsolationAudit, unwrap_methods, wrap_methods
+from llamaindex_robustrag.audit import FIX, IsolationAudit
 from llamaindex_robustrag.tools import RobustQueryEngineTool
 from robustrag_integrations.audit.canaries import Canaries, CheckedRun
+from robustrag_integrations.audit.checking import having, methods_of, one_check, replace_methods, wrapped
 from robustrag_integrations.audit.prompts import SHORTEST, Audit
-from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.origins import is_origin_field
 
 _SOURCE = "https://canary.example"
-_CHECKING = threading.Lock()
 _RETRIEVING: ContextVar[bool] = ContextVar("robustrag_retrieving", default=False)
 _CALLED: ContextVar[str | None] = ContextVar("robustrag_called", default=None)
 _PLANTED: ContextVar[list[str] | None] = ContextVar("robustrag_planted", default=None)  # during one tool's call
@@ -78,14 +75,14 @@ def assert_defended(
         >>> checked = assert_defended(agent, "Who won?", trusted=["add"], stubs={"send_mail": "sent"})
         >>> print(checked)  # with what did not run
     """
-    with _checking(app, question, trusted, stubs) as (planter, audit), _what_reached(audit):
+    with _checking(app, question, trusted, stubs) as (planter, audit):
         for planter.alone in (True, False):
             if isinstance(app, Workflow) or iscoroutinefunction(app):
-                _run_to_end(_ask_async(app, question))
+                asyncio_run(_ask_async(app, question))
             else:
                 reply = _ask(app, question)
                 if isawaitable(reply) or isasyncgen(reply) or isinstance(reply, AsyncStreamingResponse):
-                    _run_to_end(_read_async(reply))
+                    asyncio_run(_read_async(reply))
                 else:
                     _read(reply)
     return planter.canaries.checked(audit.findings)
@@ -99,7 +96,7 @@ async def aassert_defended(
     stubs: Mapping[str, Any] | None = None,
 ) -> CheckedRun:
     """`assert_defended` in an event loop, by the asynchronous methods; a function as `app` may be asynchronous."""
-    with _checking(app, question, trusted, stubs) as (planter, audit), _what_reached(audit):
+    with _checking(app, question, trusted, stubs) as (planter, audit):
         for planter.alone in (True, False):
             await _ask_async(app, question)
     return planter.canaries.checked(audit.findings)
@@ -138,36 +135,29 @@ def _checking(
     known = (BaseQueryEngine, BaseChatEngine, Workflow, BaseTool)
     if isinstance(app, (list, type)) or not (isinstance(app, known) or callable(app)):
         raise TypeError(f"cannot run a {type(app).__name__}; pass the engine, agent, workflow, tool or function")
-    asked = question if isinstance(question, str) else next(iter(_texts_in(question)), "the question")
-    canaries = Canaries(asked, trusted, stubs)
+    values = question.values() if isinstance(question, Mapping) else [question]
+    canaries = Canaries(next((v for v in values if isinstance(v, str)), "the question"), trusted, stubs)
     agents = list(app.agents.values()) if isinstance(app, AgentWorkflow) else [app]
     canaries.offered(name for agent in agents for name in _names_in([getattr(agent, "tools", None)]))
     if all(hasattr(agent, "tools") and getattr(agent, "tool_retriever", None) is None for agent in agents):
         canaries.check_names(canaries.stubs)  # before anything acts
-    if not _CHECKING.acquire(blocking=False):
-        raise RuntimeError("another assert_defended is running in this process; run them one after the other")
-    planter, audit, stock = _Planter(canaries), _CanaryAudit(canaries), []
-    try:
-        stock += wrap_methods(BaseRetriever, ("retrieve", "aretrieve"), planter.around_retriever)
-        stock += wrap_methods(ObjectRetriever, ("retrieve", "aretrieve"), planter.around_tool_search)
-        stock += wrap_methods(BaseTool, ("__call__", "call", "acall"), planter.around_tool)
-        audit.attach()
-        yield planter, audit
-    finally:
-        audit.detach()
-        unwrap_methods(stock)
-        _CHECKING.release()
-
-
-@contextmanager
-def _what_reached(audit: IsolationAudit) -> Iterator[None]:
-    """Raise what was found where the block fails, which may be the reason."""
-    try:
-        yield
-    except Exception as error:
-        if audit.findings:
-            raise UndefendedError(audit.findings) from error
-        raise
+    planter, audit = _Planter(canaries), _CanaryAudit(canaries)
+    with one_check(audit.findings):
+        retrieve, call = ("retrieve", "aretrieve"), ("__call__", "call", "acall")
+        places = (
+            (methods_of(BaseRetriever, retrieve.__contains__), planter.around_retriever),
+            (methods_of(ObjectRetriever, retrieve.__contains__), planter.around_tool_search),
+            (methods_of(BaseTool, call.__contains__), planter.around_tool),
+        )
+        try:
+            for stock, around in places:
+                replace_methods(stock, around)
+            audit.attach()
+            yield planter, audit
+        finally:
+            audit.detach()
+            for stock, _ in places:
+                replace_methods(stock)
 
 
 class _Planter:
@@ -187,7 +177,16 @@ class _Planter:
 
     def around_retriever(self, method: Any) -> Any:
         """Return `retrieve` or `aretrieve` with canaries in its result."""
-        return _wrapped(method, self._retrieving)
+
+        @contextmanager
+        def retrieving(retriever: BaseRetriever, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
+            if _RETRIEVING.get():
+                yield lambda nodes: nodes
+                return
+            with having(_RETRIEVING, True):
+                yield lambda nodes: self._with_canaries(nodes, type(retriever).__name__)
+
+        return wrapped(method, retrieving)
 
     def around_tool_search(self, method: Any) -> Any:
         """Return the same methods of what finds tools by their descriptions, with none."""
@@ -198,56 +197,32 @@ class _Planter:
 
         @contextmanager
         def searching(search: Any, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
-            with _set(_RETRIEVING, True):
+            with having(_RETRIEVING, True):
                 yield offered
 
-        return _wrapped(method, searching)
+        return wrapped(method, searching)
 
     def around_tool(self, method: Any) -> Any:
         """Return `call`, `acall` or `__call__` of a tool with a canary in its result, or with a stub for it."""
-        inner = _wrapped(method, self._calling)
+        return wrapped(method, self._calling, self._stub)
 
-        def stubbed(tool: BaseTool, args: Any, kwargs: Any) -> ToolOutput | None:
-            name = _name_of(tool) or ""
-            if name not in self.canaries.stubs:
-                return None
-            self.canaries.ran(name)
-            value, given = self.canaries.stubs[name], {"args": args, "kwargs": kwargs}
-            return ToolOutput(content=str(value), tool_name=name, raw_input=given, raw_output=value)
-
-        if iscoroutinefunction(method):
-
-            @wraps(method)
-            async def acalled(tool: BaseTool, *args: Any, **kwargs: Any) -> Any:
-                stub = stubbed(tool, args, kwargs)
-                return await inner(tool, *args, **kwargs) if stub is None else stub
-
-            return acalled
-
-        @wraps(method)
-        def called(tool: BaseTool, *args: Any, **kwargs: Any) -> Any:
-            stub = stubbed(tool, args, kwargs)
-            return inner(tool, *args, **kwargs) if stub is None else stub
-
-        return called
-
-    @contextmanager
-    def _retrieving(self, retriever: BaseRetriever, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
-        if _RETRIEVING.get():
-            yield lambda nodes: nodes
-            return
-        with _set(_RETRIEVING, True):
-            yield lambda nodes: self._with_canaries(nodes, type(retriever).__name__)
+    def _stub(self, tool: BaseTool, args: Any, kwargs: Any) -> ToolOutput | None:
+        name = tool.metadata.name or ""
+        if name not in self.canaries.stubs:
+            return None
+        self.canaries.ran(name)
+        value, given = self.canaries.stubs[name], {"args": args, "kwargs": kwargs}
+        return ToolOutput(content=str(value), tool_name=name, raw_input=given, raw_output=value)
 
     @contextmanager
     def _calling(self, tool: BaseTool, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
-        name = _name_of(tool) or type(tool).__name__
+        name = tool.metadata.name or type(tool).__name__
         if _CALLED.get() == name:  # `__call__` calls `call`, and an adapter the tool inside
             yield lambda output: output
             return
         self.canaries.ran(name)
         retrieved: list[str] = []
-        with _set(_CALLED, name), _set(_PLANTED, retrieved):
+        with having(_CALLED, name), having(_PLANTED, retrieved):
             try:
                 yield lambda output: self._with_order(tool, name, output, retrieved)
             except Exception as error:
@@ -297,47 +272,18 @@ class _Planter:
         return planted
 
 
-def _wrapped(method: Any, around: Callable[..., Any]) -> Any:
-    """Return a method that runs within a context, whose value makes its result."""
-    if iscoroutinefunction(method):
-
-        @wraps(method)
-        async def acalled(self: Any, *args: Any, **kwargs: Any) -> Any:
-            with around(self, args, kwargs) as result_of:
-                result = await method.__get__(self, type(self))(*args, **kwargs)
-            return result_of(result)
-
-        return acalled
-
-    @wraps(method)
-    def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with around(self, args, kwargs) as result_of:
-            result = method.__get__(self, type(self))(*args, **kwargs)
-        return result_of(result)
-
-    return called
-
-
-@contextmanager
-def _set(variable: ContextVar[Any], value: Any) -> Iterator[None]:
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
-
-
 def _planted_node(nodes: list[NodeWithScore], order: str) -> NodeWithScore:
     """Return a node that a program takes for one of these, from a source of its own."""
     name = f"canary-{uuid.uuid4()}"
-    source = {NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name)}
     like = nodes[0].node if nodes else TextNode()
-    metadata = {key: _planted_entry(key, value, order) for key, value in like.metadata.items()}
-    hidden = {
-        "excluded_llm_metadata_keys": [*like.excluded_llm_metadata_keys],
-        "excluded_embed_metadata_keys": [*like.excluded_embed_metadata_keys],
-    }
-    node = TextNode(text=order, id_=name, metadata=metadata, relationships=source, **hidden)
+    node = TextNode(
+        text=order,
+        id_=name,
+        metadata={key: _planted_entry(key, value, order) for key, value in like.metadata.items()},
+        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name)},
+        excluded_llm_metadata_keys=[*like.excluded_llm_metadata_keys],
+        excluded_embed_metadata_keys=[*like.excluded_embed_metadata_keys],
+    )
     return NodeWithScore(node=node, score=nodes[0].score if nodes else None)
 
 
@@ -356,32 +302,17 @@ def _hands_over(tool: BaseTool) -> bool:
     return made_by == AgentWorkflow.__module__
 
 
-def _name_of(tool: BaseTool) -> str | None:
-    return tool.metadata.name
-
-
 def _names_in(values: Iterable[Any]) -> list[str]:
     """Return the names of the tools in lists."""
-    found = []
-    for value in values:
-        for item in value if isinstance(value, (list, tuple)) else ():
-            metadata = item.metadata if isinstance(item, BaseTool) else item
-            if isinstance(metadata, ToolMetadata) and metadata.name:
-                found.append(metadata.name)
-    return found
-
-
-def _texts_in(question: Any) -> Iterator[str]:
-    values = question.values() if isinstance(question, Mapping) else ()
-    return (value for value in values if isinstance(value, str))
+    items = [item for value in values if isinstance(value, (list, tuple)) for item in value]
+    known = [item.metadata if isinstance(item, BaseTool) else item for item in items]
+    return [metadata.name for metadata in known if isinstance(metadata, ToolMetadata) and metadata.name]
 
 
 def _ask(app: Any, question: Any) -> Any:
     if isinstance(app, BaseQueryEngine):
         return app.query(question)
-    if isinstance(app, BaseChatEngine):
-        return app.chat(question)
-    return app(question)
+    return app.chat(question) if isinstance(app, BaseChatEngine) else app(question)
 
 
 async def _ask_async(app: Any, question: Any) -> None:
@@ -416,9 +347,8 @@ def _read(reply: Any) -> None:
     """Read a stream to its end."""
     if isinstance(reply, (StreamingResponse, StreamingAgentChatResponse)):
         reply = reply.response_gen
-    if isgenerator(reply):
-        for _ in reply:
-            pass
+    for _ in reply if isgenerator(reply) else ():
+        pass
 
 
 async def _read_async(reply: Any) -> None:
@@ -426,29 +356,11 @@ async def _read_async(reply: Any) -> None:
     if isawaitable(reply):
         reply = await reply
     pieces: AsyncIterator[Any] | None = reply if isasyncgen(reply) else None
-    if isinstance(reply, (AsyncStreamingResponse, StreamingAgentChatResponse)) and not _is_synchronous(reply):
+    synchronous = getattr(reply, "chat_stream", None) is not None
+    if isinstance(reply, (AsyncStreamingResponse, StreamingAgentChatResponse)) and not synchronous:
         pieces = reply.async_response_gen()
     if pieces is None:
         await asyncio.to_thread(_read, reply)
         return
     async for _ in pieces:
         pass
-
-
-def _is_synchronous(reply: Any) -> bool:
-    return getattr(reply, "chat_stream", None) is not None
-
-
-def _run_to_end(asking: Awaitable[None]) -> None:
-    """Run in an event loop; in a thread of its own where one runs here."""
-
-    async def main() -> None:
-        await asking
-
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        asyncio.run(main())
-        return
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, main()).result()
