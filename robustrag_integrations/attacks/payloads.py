@@ -14,7 +14,6 @@ from random import Random
 from typing import Any
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations.attacks.orders import cover
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer, incorrect_of
 
 PREFIX = "payloads:"
@@ -82,7 +81,7 @@ def _writer(texts: tuple[str, ...]) -> Writer:
     def write(scene: Scene) -> list[str]:
         random = Random(f"{scene.seed} {scene.question}")
         chosen = random.sample(texts, min(max(scene.corruption_size, 1), len(texts)))
-        return [f"{cover(scene)} {' '.join([_filled(text, scene)] * scene.repeat)}" for text in chosen]
+        return [f"{scene.cover} {' '.join([_filled(text, scene)] * scene.repeat)}" for text in chosen]
 
     return write
 

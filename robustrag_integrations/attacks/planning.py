@@ -8,15 +8,14 @@ enumerates, so a certificate for the same corruption size covers whatever is pla
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Goal, Scene, Writer
-from robustrag_integrations.certification.cases import AttackMode as Mode
-from robustrag_integrations.certification.cases import check_attack
+from robustrag_integrations.certification.cases import AttackMode, check_attack
 from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.metrics import Metric, contains_answer
 
@@ -54,7 +53,7 @@ def plan_attack(
     *,
     rank: Rank = "first",
     corruption_size: int = 1,
-    mode: Mode = "injection",
+    mode: AttackMode = "injection",
     seed: int = 0,
     repeat: int | None = None,
     top_k: int | None = None,
@@ -71,7 +70,7 @@ def plan_attack(
         shown: the clean retrieval, best first.
         rank: the place of the planted passages: together at the top (`first`), in the `middle`, at the end (`last`), or
             from a rank on (1 is the top; beyond the end means last); `random` draws a place for each of them, by seed
-            and question. `adaptive` finds its own places.
+            and question. `adaptive` finds its own places; where none does any harm, it is prompt injection at the top.
         corruption_size: k', how many passages are planted; no more than there is room for.
         mode: `injection` or `modification` (planted passages replace those at their ranks).
         seed: of what is drawn at random.
@@ -86,22 +85,44 @@ def plan_attack(
     Raises:
         TypeError, ValueError: an invalid argument, or the question gives the attacker no target.
     """
-    attack = attack_of(name)
-    items = as_passages(shown)
+    attack, items = attack_of(name), as_passages(shown)
     room = check_attack(len(items), corruption_size, mode, top_k)
-    _check_rank(rank)
+    if rank not in RANKS and not is_whole_number(rank, 1):
+        raise ValueError(f"rank={rank!r} must be {', '.join(map(repr, RANKS))}, or a whole number from 1, the top")
     target = attack.target(question)
     if (attack.write is None and not attack.needs_defense) or corruption_size == 0:
         return AttackedRetrieval(items, (False,) * len(items), target, attack.goal)
-    if target is None:
-        raise ValueError(
-            f"attack {attack.name!r} has no target for {question.question!r:.80}; give the question an incorrect answer"
-        )
-    scene = _scene(attack, question, target, items, corruption_size, repeat, seed)
+    scene = _scene(attack, question, items, corruption_size, repeat, seed)
     if attack.needs_defense:
-        return _searched(scene, mode, top_k, defense, choices, metric, tries)
-    planted = _written(attack, scene, min(corruption_size, room))
-    return replace(_placed(scene, planted, rank, mode, room), goal=attack.goal)
+        from robustrag_integrations.attacks.search import adaptive
+
+        if defense is None:
+            raise ValueError("attack 'adaptive' tries its texts on the defence; give plan_attack(..., defense=...)")
+        found = adaptive(
+            defense,
+            scene.question,
+            items,
+            scene.answers,
+            target=scene.target,
+            corruption_size=corruption_size,
+            attack=mode,
+            metric=metric,
+            choices=choices,
+            top_k=top_k,
+            tries=tries,
+            seed=seed,
+        )
+        if found.passages:
+            flags = tuple(not any(p is benign for benign in items) for p in found.passages)
+            return AttackedRetrieval(found.passages, flags, target)
+        attack, rank = ATTACKS["pia"], "first"
+    planted = _planted(attack, scene, min(corruption_size, room))
+    length = min(room, len(items) + len(planted)) if mode == "injection" else max(len(items), len(planted))
+    at = _places(rank, length, len(planted), Random(f"{seed} {question.question}"))
+    replaced = at if mode == "modification" else range(length - len(planted), len(items))
+    rest, evil = iter(p for i, p in enumerate(items) if i not in replaced), iter(planted)
+    flags = tuple(i in at for i in range(length))
+    return AttackedRetrieval(tuple(next(evil if flag else rest) for flag in flags), flags, target, attack.goal)
 
 
 def planted_texts(
@@ -127,69 +148,40 @@ def planted_texts(
         TypeError, ValueError: an invalid argument, or the question gives the attacker no target.
     """
     attack = attack_of(name)
-    target = attack.target(question)
-    if target is None or attack.write is None:
+    if attack.write is None:
         raise ValueError(f"attack {attack.name!r} writes nothing about {question.question!r:.80}")
-    return _texts(attack, _scene(attack, question, target, as_passages(shown), corruption_size, repeat, seed))
-
-
-def _check_rank(rank: Rank) -> None:
-    if rank not in RANKS and not is_whole_number(rank, 1):
-        raise ValueError(f"rank={rank!r} must be {', '.join(map(repr, RANKS))}, or a whole number from 1, the top")
+    return _texts(attack, _scene(attack, question, as_passages(shown), corruption_size, repeat, seed))
 
 
 def _scene(
     attack: Attack,
     question: AttackedQuestion,
-    target: str,
     items: tuple[Passage, ...],
     corruption_size: int,
     repeat: int | None,
     seed: int,
 ) -> Scene:
-    return Scene(
-        question.question,
-        tuple(question.answers),
-        target,
-        tuple(question.choices),
-        tuple(question.poisoned),
-        items,
-        corruption_size,
-        attack.repeat if repeat is None else repeat,
-        seed,
-    )
+    target = attack.target(question)
+    if target is None:
+        raise ValueError(
+            f"attack {attack.name!r} has no target for {question.question!r:.80}; give the question an incorrect answer"
+        )
+    known = tuple(question.answers), target, tuple(question.choices), tuple(question.poisoned)
+    return Scene(question.question, *known, items, corruption_size, attack.repeat if repeat is None else repeat, seed)
 
 
 def _texts(attack: Attack, scene: Scene) -> tuple[str, ...]:
-    """Return the texts that the attack writes; none for one that does not write."""
-    if attack.write is None:
-        return ()
-    said = attack.write(scene)
+    said = () if attack.write is None else attack.write(scene)
     texts = [said] if isinstance(said, str) else list(said) if isinstance(said, Sequence) else []
     if not texts or not all(isinstance(text, str) for text in texts):
         raise TypeError(f"attack {attack.name!r} must return a text or a list of texts, got {said!r:.80}")
     return tuple(texts)
 
 
-def _written(attack: Attack, scene: Scene, count: int) -> tuple[Passage, ...]:
+def _planted(attack: Attack, scene: Scene, count: int) -> tuple[Passage, ...]:
     """The planted passages; each has another source, since attackers choose the names of their sources."""
-    texts = _texts(attack, scene)
-    if not texts:
-        return ()
-    names = [f"{PLANTED}{i}" for i in range(count)]
+    texts, names = _texts(attack, scene), [f"{PLANTED}{i}" for i in range(count)]
     return tuple(Passage(texts[i % len(texts)], id=name, source=name) for i, name in enumerate(names))
-
-
-def _placed(scene: Scene, planted: Sequence[Passage], rank: Rank, mode: Mode, room: int) -> AttackedRetrieval:
-    """Return a list of the right length with the planted passages at their ranks."""
-    clean, count = scene.passages, len(planted)
-    length = min(room, len(clean) + count) if mode == "injection" else max(len(clean), count)
-    at = _places(rank, length, count, Random(f"{scene.seed} {scene.question}"))
-    replaced = at if mode == "modification" else range(length - count, len(clean))
-    benign = [p for i, p in enumerate(clean) if i not in replaced]
-    rest, evil = iter(benign), iter(planted)
-    flags = tuple(i in at for i in range(length))
-    return AttackedRetrieval(tuple(next(evil if flag else rest) for flag in flags), flags, scene.target)
 
 
 def _places(rank: Rank, length: int, count: int, random: Random) -> frozenset[int]:
@@ -199,39 +191,3 @@ def _places(rank: Rank, length: int, count: int, random: Random) -> frozenset[in
     last = length - count
     start = {"first": 0, "middle": last // 2, "last": last}[rank] if isinstance(rank, str) else min(rank - 1, last)
     return frozenset(range(start, start + count))
-
-
-def _searched(
-    scene: Scene,
-    mode: Mode,
-    top_k: int | None,
-    defense: Defense | None,
-    choices: Sequence[str] | None,
-    metric: Metric,
-    tries: int,
-) -> AttackedRetrieval:
-    """Return the adaptive attacker's retrieval; prompt injection at the top when no try did any harm."""
-    from robustrag_integrations.attacks.search import adaptive
-
-    if defense is None:
-        raise ValueError("attack 'adaptive' tries its texts on the defence; give plan_attack(..., defense=...)")
-    found = adaptive(
-        defense,
-        scene.question,
-        scene.passages,
-        scene.answers,
-        target=scene.target,
-        corruption_size=scene.corruption_size,
-        attack=mode,
-        metric=metric,
-        choices=choices,
-        top_k=top_k,
-        tries=tries,
-        seed=scene.seed,
-    )
-    if not found.passages:
-        room = check_attack(len(scene.passages), scene.corruption_size, mode, top_k)
-        planted = _written(ATTACKS["pia"], scene, min(scene.corruption_size, room))
-        return _placed(scene, planted, "first", mode, room)
-    flags = tuple(not any(p is benign for benign in scene.passages) for p in found.passages)
-    return AttackedRetrieval(found.passages, flags, scene.target)

@@ -15,32 +15,26 @@ class AttackedQuestion(Protocol):
     @property
     def question(self) -> str:
         """The words of the question."""
-        ...
 
     @property
     def answers(self) -> tuple[str, ...]:
         """The right answers."""
-        ...
 
     @property
     def incorrect(self) -> str | None:
         """The answer that the attacker wants."""
-        ...
 
     @property
     def choices(self) -> tuple[str, ...]:
         """The options of a multiple-choice question."""
-        ...
 
     @property
     def poisoned(self) -> tuple[str, ...]:
         """False texts about the question that are ready to be planted."""
-        ...
 
     @property
     def poison_target(self) -> str | None:
         """The claim of these texts, where that is not `incorrect`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -69,14 +63,29 @@ class Scene:
     repeat: int
     seed: int
 
+    @property
+    def truth(self) -> str:
+        """The right answer that the retrieved passages hold, else the first."""
+        texts = [p.text for p in self.passages]
+        return next((a for a in self.answers if any(a in text for text in texts)), self.answers[0])
+
+    @property
+    def cover(self) -> str:
+        """The disguise of a planted text: the best passage, on one line."""
+        return " ".join(self.passages[0].text.split()) if self.passages else self.question
+
 
 Writer = Callable[[Scene], "str | Sequence[str]"]
 """Writes the planted passages: one text for all of them, or several, which are planted in turn."""
 
-
 Goal = Literal["answer", "link", "other"]
 """The criterion of success: the attacker's answer (or refusal) is given; the answer holds a link to the attacker; or
 something that no answer's text shows, such as its cost in tokens and seconds."""
+
+
+def incorrect_of(question: AttackedQuestion) -> str | None:
+    """Return the target of most attacks."""
+    return question.incorrect
 
 
 @dataclass(frozen=True)
@@ -97,11 +106,6 @@ class Attack:
     summary: str
     write: Writer | None
     repeat: int
-    target: Callable[[AttackedQuestion], str | None]
+    target: Callable[[AttackedQuestion], str | None] = incorrect_of
     needs_defense: bool = False
     goal: Goal = "answer"
-
-
-def incorrect_of(question: AttackedQuestion) -> str | None:
-    """Return the target of most attacks."""
-    return question.incorrect

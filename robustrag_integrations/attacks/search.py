@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from random import Random
 
 from robustrag_integrations._util.checks import check_at_least
@@ -106,8 +107,8 @@ def adaptive(
         return 0.0 if answer is None else guarded(_given(answer), references)
 
     texts = crafted_texts(query, items, clean, references[0], target, choices)
-    search = _Search(defense, query, choices, worth, tries)
-    return search.run(texts, corruption_size, place, random, clean)
+    ask = partial(_answer, defense, query, choices)
+    return _search(ask, texts, corruption_size, place, worth, tries, random, clean)
 
 
 def adaptive_substitution(
@@ -146,7 +147,8 @@ def adaptive_substitution(
         return float(answer is not None and _given(answer) == _given(clean))
 
     texts = crafted_texts(query, items, clean, clean.text, target, choices)
-    return _Search(defense, query, choices, worth, tries).run(texts, groups, place, random, clean)
+    ask = partial(_answer, defense, query, choices)
+    return _search(ask, texts, groups, place, worth, tries, random, clean)
 
 
 @dataclass(frozen=True)
@@ -157,64 +159,55 @@ class _Placed:
     ids: frozenset[str]
 
 
-class _Search:
-    """The search: it tries texts in places, keeps the best, and varies it."""
+def _search(
+    answer: Callable[[Sequence[Passage]], RobustAnswer | None],
+    texts: Sequence[Crafted],
+    count: int,
+    place: Callable[[Sequence[Crafted]], _Placed],
+    worth: Callable[[RobustAnswer | None], float],
+    tries: int,
+    random: Random,
+    clean: RobustAnswer,
+) -> AdaptiveAttack:
+    """Try each text in all places at once, then vary the best: one of its texts, or its places.
 
-    def __init__(
-        self,
-        defense: Defense,
-        query: str,
-        choices: Sequence[str] | None,
-        worth: Callable[[RobustAnswer | None], float],
-        tries: int,
-    ) -> None:
-        check_at_least(1, tries=tries)
-        self._defense, self._query, self._choices = defense, query, choices
-        self._worth, self._tries = worth, tries
+    Texts that the model has obeyed are drawn more often from then on.
+    """
+    check_at_least(1, tries=tries)
+    best_texts: list[Crafted] = []
+    best: tuple[float, float] = (float("inf"), 0.0)
+    found = AdaptiveAttack(worth(clean), clean.text, (), clean, 0)
+    tried: Counter[str] = Counter()
+    liked: list[Crafted] = []
+    for number in range(tries):
+        if number < len(texts):
+            plan = [texts[number]] * count
+        else:
+            plan = list(best_texts)
+            for _ in range(random.choice([0, 1, 1, 2]) if plan else 0):
+                plan[random.randrange(len(plan))] = random.choice([*texts, *liked])
+        tried.update(made.strategy for made in plan)
+        placed = place(plan)
+        given = answer(placed.listed)
+        liked += _obeyed(given, plan, placed.ids)
+        value = (worth(given), 0.0 if given is None else float(given.radius))
+        if value <= best:  # equal ones replace each other, so that the search does not stand still
+            best, best_texts = value, plan
+        if value[0] < found.score:
+            text = None if given is None else given.text
+            found = AdaptiveAttack(value[0], text, tuple(placed.listed), clean, 0)
+        if found.score == 0:
+            break
+    return replace(found, tries=number + 1, tried=dict(tried), obeyed=len(liked))
 
-    def run(
-        self,
-        texts: Sequence[Crafted],
-        count: int,
-        place: Callable[[Sequence[Crafted]], _Placed],
-        random: Random,
-        clean: RobustAnswer,
-    ) -> AdaptiveAttack:
-        """Try each text in all places at once, then vary the best: one of its texts, or its places.
 
-        Texts that the model has obeyed are drawn more often from then on.
-        """
-        best_texts: list[Crafted] = []
-        best: tuple[float, float] = (float("inf"), 0.0)
-        found = AdaptiveAttack(self._worth(clean), clean.text, (), clean, 0)
-        tried: Counter[str] = Counter()
-        liked: list[Crafted] = []
-        for number in range(self._tries):
-            if number < len(texts):
-                plan = [texts[number]] * count
-            else:
-                plan = list(best_texts)
-                for _ in range(random.choice([0, 1, 1, 2]) if plan else 0):
-                    plan[random.randrange(len(plan))] = random.choice([*texts, *liked])
-            tried.update(made.strategy for made in plan)
-            placed = place(plan)
-            answer = self._answer(placed.listed)
-            liked += _obeyed(answer, plan, placed.ids)
-            value = (self._worth(answer), 0.0 if answer is None else float(answer.radius))
-            if value <= best:  # equal ones replace each other, so that the search does not stand still
-                best, best_texts = value, plan
-            if value[0] < found.score:
-                text = None if answer is None else answer.text
-                found = AdaptiveAttack(value[0], text, tuple(placed.listed), clean, 0)
-            if found.score == 0:
-                break
-        return replace(found, tries=number + 1, tried=dict(tried), obeyed=len(liked))
-
-    def _answer(self, listed: Sequence[Passage]) -> RobustAnswer | None:
-        try:
-            return self._defense.answer(self._query, listed, choices=self._choices)
-        except RobustRAGError:
-            return None
+def _answer(
+    defense: Defense, query: str, choices: Sequence[str] | None, listed: Sequence[Passage]
+) -> RobustAnswer | None:
+    try:
+        return defense.answer(query, listed, choices=choices)
+    except RobustRAGError:
+        return None
 
 
 def _given(answer: RobustAnswer) -> str:
