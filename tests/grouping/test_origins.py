@@ -10,67 +10,9 @@ import pytest
 
 from robustrag_integrations.grouping.origins import FIELDS, names_in, origin_named
 from robustrag_integrations.grouping.passages import Passage
+from tests.helpers.tables import listed
 
-ONE = [
-    ["x.com/a#2", "http://x.com/a", "https://x.com/a", "HTTPS://X.COM/a/", "//x.com/a", "http:x.com/a", "ws://x.com/a"],
-    ["http://x.com:80/a", "https://x.com:443/a", "x.com:80/a", "https://x.com./a", "https://www.x.com/a"],
-    ["http://me:secret@x.com/a", "http://x.com/a?", "http://x.com//a/./b/..", "http:\\\\x.com\\a", "http://x.com/%61"],
-    ["x.com/a?utm_source=m&fbclid=1&gclid=2", "https://x.com/a?UTM_Campaign=z", "x.com/a;jsessionid=12?PHPSESSID=3"],
-    ["http://x.com/a?b=2&a=1", "https://x.com/a?a=1&b=2&utm_medium=x", "x.com/a/?a=1&b=2#c"],
-    [
-        "https://b.s3.amazonaws.com/a.pdf?X-Amz-Signature=1&X-Amz-Date=2&X-Amz-Security-Token=3",
-        "https://b.s3.amazonaws.com/a.pdf?x-amz-signature=4",
-        "https://b.s3.amazonaws.com/a.pdf?AWSAccessKeyId=1&Expires=2&Signature=3",
-        "https://b.s3.amazonaws.com/a.pdf",
-    ],
-    ["https://a.blob.core.windows.net/c/a.pdf?sv=1&se=2&sr=b&sp=r&sig=3", "https://a.blob.core.windows.net/c/a.pdf"],
-    ["https://münchen.de/café", "https://xn--mnchen-3ya.de/caf%C3%A9", "MÜNCHEN.DE/caf%c3%a9"],
-    ["http://ｘ。com/", "http://x.com", "http://x\u00ad.com/", "http://%78.com"],
-    ["http://x.com/", "http://\ufe0fx.c\u034fom/", "http://x\U000e0100\u2064.com\u3164"],
-    ["http://вода.рф", "http://\u1c80одА.рф"],
-    ["http://[::1]/a", "http://[0:0::1]:80/a"],
-    [
-        "http://1.2.3.4/a",
-        "http://16909060/a",
-        "http://0x1.2.772/a",
-        "http://01.02.3.0X4/a",
-        "http://[::ffff:102:304]/a",
-    ],
-    ["/data/a.pdf", "/data/./a.pdf", "/data//x/../a.pdf", "file:///data/a.pdf", "file://localhost/data/a.pdf#page=3"],
-    ["/data/a.pdf", "file:/data/a.pdf", "FILE://LOCALHOST/data/a.pdf"],
-    ["a.pdf", "./a.pdf", "a.pdf#page=7", "x/../a.pdf"],
-    ["Report.pdf", "Report.pdf#page=7"],
-    ["C:\\Data\\a.pdf", "c:/data/A.PDF", "file:///C:/Data/a.pdf", "file:/C:/Data/a.pdf", "file:C:/Data/a.pdf"],
-    ["\\\\server\\share\\a.pdf", "\\\\SERVER\\share\\A.pdf"],
-    ["Anna Lind", " Anna Lind "],
-    ["gs://b/a.pdf:1", "gs://b/a.pdf:2", "gs://b/a.pdf:", "GS://b/a.pdf#page=3", "gs://b/a.pdf"],
-    ["/data/a.pdf:1", "/data/a.pdf:12", "file:///data/a.pdf"],
-    ["https://x.com/b/a.docx:1", "x.com/b/a.docx:2", "http://x.com/b/a.docx"],
-    ["\x01http://x.com/a", " \x00http://x.com/a", "http://x.com/a"],
-]
-APART = [
-    [
-        "http://x.com/a",
-        "http://x.com/A",
-        "http://x.com/a/b",
-        "http://y.com/a",
-        "http://b.x.com/a",
-        "http://x.com:8080/a",
-    ],
-    ["http://x.com/?page=1", "http://x.com/?page=2", "http://x.com/"],
-    ["http://x.com/?sv=1&start=2", "http://x.com/?sv=1&start=3", "http://x.com/?sig=1", "http://x.com/?Signature=1"],
-    ["http://x.com/?X-Amz-Signature=1&page=1", "http://x.com/?X-Amz-Signature=1&page=2"],
-    ["http://1.2.3.4", "http://1.2.3.5", "http://1.2.3.4.5", "http://1.2.3.256", "http://1.2.3.4.com", "1.2.3.4.pdf"],
-    ["http://straße.de", "http://strasse.de"],
-    ["http://λόγος.gr", "http://λόγοσ.gr"],
-    ["http://x.com@evil.com/a", "http://x.com/a", "http://evil.com/@x.com"],
-    ["http://evil.com\\@x.com/a", "http://x.com/a"],
-    ["http://x.com/a%2Fb", "http://x.com/a/b"],
-    ["/data/a.pdf", "/data/A.pdf", "data/a.pdf", "/b/a.pdf", "../a.pdf", "a.pdf"],
-    ["s3://bucket/a", "https://bucket/a", "gs://bucket/a"],
-    ["notes 1.md", "notes 2.md", "C# notes", "C# other notes"],
-    ["ticket:1", "ticket:2", "Genesis 3:16", "redis://cache:6379", "redis://cache:6380", "http://x.com/user:1"],
-]
+ONE, APART = listed(Path(__file__).with_name("origins.txt"), "one", "apart")
 
 
 def names(spellings: list[str], **how: bool) -> set[str | None]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -10,23 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from robustrag_integrations.replies.keys import is_echo, key_of, scored_text, whole_answer
+from tests.helpers.tables import listed
+
+APART, ALIKE = listed(Path(__file__).with_name("keys.txt"), "apart", "alike")
 
 
-def pairs(section: str) -> list[list[str]]:
-    """The pairs of answers of a section of `keys.txt`."""
-    text = (Path(__file__).parent / "keys.txt").read_text(encoding="utf-8")
-    lines = text.partition(f"[{section}]\n")[2].partition("\n\n")[0].splitlines()
-    return [json.loads(line) for line in lines if not line.startswith("#")]
-
-
-@pytest.mark.parametrize(("one", "other"), pairs("apart"))
+@pytest.mark.parametrize(("one", "other"), APART)
 def test_two_meanings_never_share_a_key(one: str, other: str) -> None:
     first = key_of(whole_answer(one))
     assert first is not None
     assert first != key_of(whole_answer(other))
 
 
-@pytest.mark.parametrize(("one", "other"), pairs("alike"))
+@pytest.mark.parametrize(("one", "other"), ALIKE)
 def test_what_means_nothing_is_folded(one: str, other: str) -> None:
     key = key_of(whole_answer(one))
     assert key is not None

@@ -6,84 +6,17 @@ import random
 import re
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
 from robustrag_integrations.replies.streams import Shown
 from robustrag_integrations.reply_text import answer_text
 from robustrag_integrations.reply_text.reasoning import parts_of
+from tests.helpers.tables import listed
 
 SECRET = "zsecret"
-BLOCKS = [
-    f"<think>{SECRET}</think>",
-    f"<THINK>{SECRET}</Think>",
-    f"< think >{SECRET}</ think >",
-    f'<think type="deep" budget=3>{SECRET}</think>',
-    f"<thinking>\n{SECRET}\n</thinking>",
-    f"<think>{SECRET}</thinking>",
-    f"<thought>{SECRET}</thought>",
-    f"<thoughts>{SECRET}</thoughts>",
-    f"<reasoning>{SECRET}</reasoning>",
-    f"<reasoning_content>{SECRET}</reasoning_content>",
-    f"<analysis>{SECRET}</analysis>",
-    f"<scratchpad>{SECRET}</scratchpad>",
-    f"<seed:think>{SECRET}</seed:think>",
-    f"<antthinking>{SECRET}</antthinking>",
-    f"<|think|>{SECRET}<|/think|>",
-    f"<｜think｜>{SECRET}<｜/think｜>",
-    f"<|begin_of_thought|>{SECRET}<|end_of_thought|>",
-    f"<|START_THINKING|>{SECRET}<|END_THINKING|>",
-    f"[THINK]{SECRET}[/THINK]",
-    f"◁think▷{SECRET}◁/think▷",
-    f"&lt;think&gt;{SECRET}&lt;/think&gt;",
-    f"<|channel|>analysis<|message|>{SECRET}<|end|><|start|>assistant<|channel|>final<|message|>",
-    f"<|channel|>analysis<|message|>{SECRET}<|end|><|start|>assistant<|channel|>commentary to=functions.f "
-    f"<|constrain|>json<|message|>{SECRET}<|call|><|start|>assistant<|channel|>final<|message|>",
-    f"<|channel>thought\n{SECRET}<channel|>",
-    f"<unused94>thought\n{SECRET}<unused95>",
-    f"<think>a<think>{SECRET}</think>b {SECRET}</think>",
-    f"<reasoning>a <think> {SECRET}</reasoning>",
-    f"<think>{SECRET}</think>\n<think>{SECRET}</think>",
-    f"&#60;think&#62;{SECRET}&#x3c;/think&#x3e;",
-    f"＜ｔｈｉｎｋ＞{SECRET}＜／ｔｈｉｎｋ＞",
-    f"﹤THINK﹥{SECRET}⟨/THINK⟩",
-    f"<th\u0456nk>{SECRET}</r\u0435asoning></th\u0456nk>",
-    f"<\U0001d42d\U0001d421\U0001d422\U0001d427\U0001d424>{SECRET}</think>",
-    f"<th\u200bink>{SECRET}<\ufeff/think\u00ad>",
-    f"<| \u200b thin\u2060king |>{SECRET}</ \u200bthinking>",
-    f"{SECRET}</think>",
-    f"{SECRET}\n</THINKING>",
-    f"{SECRET}[/THINK]",
-    f"<think>a</think> {SECRET} </think>",
-    f"<think.{SECRET}</think>",
-    "<think></think>",
-    "<think/>",
-]
-HONEST = [
-    "Karl Gross",
-    "if a < b and b > c: return `x<y>`",
-    "<b>Karl</b> <i>Gross</i> <div class='thing'>",
-    "He thinks, reasoning soundly: [see reasoning](http://example.org) & so on",
-    "Analysis of 3 < 5: analysis The",
-    "<thinker> <thinking-cap> <rethink> </div>",
-    "I ♥ ◁ this ▷ & that &lt;b&gt;",
-    "x <",
-    "[1] [Reasoner]",
-]
-TOKENS = [
-    *("<think>", "</think>", "<thinking>", "</THINKING >", "<reasoning>", "</reasoning>", "◁think▷", "◁/think▷"),
-    *(
-        "<|channel|>analysis<|message|>",
-        "<|channel|>final<|message|>",
-        "<|end|>",
-        "<|start|>assistant",
-        "analysis",
-        "The",
-    ),
-    *("assistantfinal", "<|channel>thought\n", "<channel|>", "[THINK]", "[/THINK]", "<", "think>", "/", "Karl Gross"),
-    *(" ", "\n", "&lt;", "[", "reasoning]", "(x)", "<b>", "<th", "ink>", "|", ">", "◁", "<|START_THINKING|>"),
-    *("<|END_THINKING|>", "x", "<think a='b'", "<think/>", "</think", "<unused94>", "<unused95>", "＜think＞"),
-]
+BLOCKS, HONEST, TOKENS = listed(Path(__file__).with_name("reasoning.txt"), "blocks", "honest", "tokens")
 TAG = re.compile(
     r"[<＜]\s{0,4}[|/]?\s{0,4}(think(ing)?|reasoning|(start|end)_thinking)\b|\[[\s/]{0,2}(think|reasoning)\](?!\()"
     r"|◁/?think|<\|channel|<channel\|",
