@@ -120,9 +120,11 @@ class Model:
 
     Attributes:
         in_process: True if it computes in this process, so that asking it a made-up question costs nothing but time.
+        probe: the summary of a repeat probe of it (`RepeatFindings.summary()`), where one was made; answers carry it.
     """
 
     in_process: bool = False
+    probe: Mapping[str, Any] | None = None
 
     @property
     def state(self) -> object:
@@ -134,17 +136,22 @@ class Model:
         """The numeric settings of its replies (`dtype`, `device`), for certificates; empty where unknown."""
         return {}
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about properties of the model that weaken its answers or their radius."""
+        return ()
+
+    @property
+    def repeats(self) -> Repeats:
+        """The model's reproducibility (equal replies to equal prompts), and how it is known; answers carry it."""
+        return Repeats()
+
 
 class TextModel(Model, ABC):
     """A language model that turns prompts into text.
 
     A failed prompt is a `Response` with an `error`, never an exception: one group's failure must not cost the answer.
-
-    Attributes:
-        probe: the summary of a repeat probe of it (`RepeatFindings.summary()`), where one was made; answers carry it.
     """
-
-    probe: Mapping[str, Any] | None = None
 
     @abstractmethod
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
@@ -212,11 +219,6 @@ class TextModel(Model, ABC):
         """`stream` without blocking the event loop."""
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings about properties of the model that weaken its answers or their radius."""
-        return ()
-
-    @property
     def description(self) -> str:
         """The model's name in reports."""
         return type(self).__name__
@@ -225,11 +227,6 @@ class TextModel(Model, ABC):
     def deterministic(self) -> bool:
         """True unless the model is known to sample; a certificate needs the same text for the same prompt."""
         return repeats_of(self).model != "samples"
-
-    @property
-    def repeats(self) -> Repeats:
-        """The model's reproducibility (equal texts for equal prompts), and how it is known; answers carry it."""
-        return Repeats()
 
     @property
     def shares_batches(self) -> bool:
@@ -244,7 +241,7 @@ class TextModel(Model, ABC):
         return AskedAlone(self)
 
 
-def repeats_of(model: TextModel | DecodingModel) -> Repeats:
+def repeats_of(model: Model) -> Repeats:
     """Return a model's reproducibility, from its own statement and a probe's findings."""
     return model.repeats.after(model.probe)
 
@@ -405,24 +402,12 @@ class DecodingTree(ABC):
 
 
 class DecodingModel(Model, ABC):
-    """A language model that gives next-token probabilities; `probe` as for a `TextModel`."""
-
-    probe: Mapping[str, Any] | None = None
-
-    @property
-    def repeats(self) -> Repeats:
-        """The model's reproducibility (equal numbers for equal prompts), and how it is known; answers carry it."""
-        return Repeats()
+    """A language model that gives next-token probabilities."""
 
     @property
     @abstractmethod
     def codec(self) -> TokenCodec:
         """Its tokens as text."""
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Warnings about properties of the model that weaken the radius of its answers."""
-        return ()
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
         """Run a blocking call, such as a session's, off the event loop."""

@@ -16,7 +16,7 @@ from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.client_errors import checked_errors, is_busy
-from robustrag_integrations.models.event_loops import LoopThread
+from robustrag_integrations.models.event_loops import BACKGROUND, LoopThread
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece, without_secrets
@@ -80,42 +80,64 @@ class CalledModel(TextModel):
         """
         if self._ask is None:
             return self._loop.run(self.agenerate(prompts, role, until))
-        return self._caller.ask_all(self._respond, _calls(prompts, role), self._failure, until, cap=self._cap)
+        return BACKGROUND.run(self._respond_all(self._respond_in_thread, prompts, role, until))
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop; each loop has as many calls at a time."""
-        return await self._caller.aask_all(self._arespond, _calls(prompts, role), self._failure, until, cap=self._cap)
+        return await self._respond_all(
+            self._respond_in_loop if self._aask is not None else self._respond_in_thread, prompts, role, until
+        )
 
     generate_until, agenerate_until = generate, agenerate
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the answer in pieces if there is a streaming function, else in one; closing the iterator hangs up."""
-        stream = self._stream
-        if stream is None:
-            if self._astream is not None and self._ask is None:
-                yield from self._loop.iterate(self.astream(prompt))
-            else:
-                yield from _pieces_of(self.generate([prompt], "final")[0])
-            return
-        try:
-            for piece in self._caller.stream(lambda: stream(Call(prompt)), cap=self._cap):
-                yield self._checked_piece(piece)
-            return
-        except INTERRUPTS:
-            raise
-        except BaseException as error:
-            failed = error
-        raise self._final_failure(failed)
+        if self._stream is not None:
+            return BACKGROUND.iterate(self._checked_pieces(self._pieces_in_threads, prompt))
+        if self._astream is not None and self._ask is None:
+            return self._loop.iterate(self.astream(prompt))
+        return self._whole(prompt)
 
-    async def astream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
+    def astream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
         """`stream` without blocking the event loop."""
         if self._astream is None and self._stream is None:
-            for piece in _pieces_of((await self.agenerate([prompt], "final"))[0]):
-                yield piece
-            return
+            return self._awhole(prompt)
+        return self._checked_pieces(self._astream or self._pieces_in_threads, prompt)
+
+    async def _respond_all(
+        self,
+        ask: Callable[[Call], Awaitable[Response]],
+        prompts: Sequence[Prompt],
+        role: Role,
+        until: Until | None = None,
+    ) -> list[Response]:
+        calls = [Call(prompt, role, index) for index, prompt in enumerate(prompts)]
+        return await self._caller.ask_all(ask, calls, self._failure, until, cap=self._cap)
+
+    async def _respond_in_loop(self, call: Call) -> Response:
+        assert self._aask is not None  # noqa: S101 - the caller has looked
+        return BLANK if call.prompt.blank else self._checked(await self._aask(call))
+
+    async def _respond_in_thread(self, call: Call) -> Response:
+        assert self._ask is not None  # noqa: S101 - one of the two is given
+        return BLANK if call.prompt.blank else self._checked(await self._caller.limits.in_thread(self._ask, call))
+
+    def _pieces_in_threads(self, call: Call) -> AsyncIterator[Any]:
+        assert self._stream is not None  # noqa: S101 - the caller has looked
+        return self._caller.limits.iterate_in_thread(self._stream, call)
+
+    def _whole(self, prompt: Prompt) -> Iterator[Piece]:
+        yield from _pieces_of(self.generate([prompt], "final")[0])
+
+    async def _awhole(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
+        for piece in _pieces_of((await self.agenerate([prompt], "final"))[0]):
+            yield piece
+
+    async def _checked_pieces(
+        self, ask: Callable[[Call], AsyncIterator[Any]], prompt: Prompt
+    ) -> AsyncGenerator[Piece, None]:
         try:
-            made = self._caller.astream(lambda: self._pieces(Call(prompt)), cap=self._cap)
-            async with aclosing(made) as pieces:
+            async with aclosing(self._caller.stream(lambda: ask(Call(prompt)), cap=self._cap)) as pieces:
                 async for piece in pieces:
                     yield self._checked_piece(piece)
             return
@@ -124,24 +146,6 @@ class CalledModel(TextModel):
         except BaseException as error:
             failed = error
         raise self._final_failure(failed)
-
-    def _respond(self, call: Call) -> Response:
-        assert self._ask is not None  # noqa: S101 - the caller has looked
-        return BLANK if call.prompt.blank else self._checked(self._ask(call))
-
-    async def _arespond(self, call: Call) -> Response:
-        if call.prompt.blank:
-            return BLANK
-        if self._aask is not None:
-            return self._checked(await self._aask(call))
-        assert self._ask is not None  # noqa: S101 - one of the two is given
-        return self._checked(await self._caller.limits.arun(self._ask, call))
-
-    def _pieces(self, call: Call) -> AsyncIterator[Any]:
-        if self._astream is not None:
-            return self._astream(call)
-        assert self._stream is not None  # noqa: S101 - the caller has looked
-        return self._caller.limits.iterate_in_thread(self._stream(call))
 
     def _checked(self, reply: Any) -> Response:
         """Convert a function's return value into a `Response`."""
@@ -173,10 +177,6 @@ class CalledModel(TextModel):
         failure = ModelError(f"the final call failed: {shown_in_one_line(error, shown)}")
         failure.__cause__ = shown
         return failure
-
-
-def _calls(prompts: Sequence[Prompt], role: Role) -> list[Call]:
-    return [Call(prompt, role, index) for index, prompt in enumerate(prompts)]
 
 
 class CallableModel(CalledModel):

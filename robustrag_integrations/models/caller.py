@@ -1,12 +1,13 @@
 """Calling a model: limits on concurrency and time, and retries.
 
-`ModelCaller` is the only layer between an answer and a client. `call`, `acall`, `stream` and `astream` make one call:
+`ModelCaller` is the only layer between an answer and a client. `call` and `stream` make one call:
 
 1. wait for a slot (`CallLimits.slot`), and ask within the time limit;
 2. where another try may help, pause, and ask again (`client_errors`); else the error is raised.
 
-`ask_all` and `aask_all` make the isolated calls of one answer together. A call that fails is a `Response` with an
-error there, and costs its own group alone; calls that are no longer needed are given up.
+`ask_all` makes the isolated calls of one answer together. A call that fails is a `Response` with an error there, and
+costs its own group alone; calls that are no longer needed are given up. All of it is asynchronous: synchronous
+functions run in threads (`CallLimits.in_thread`), and synchronous callers use a loop in the background (`event_loops`).
 
 A model's function that exits has failed like any other (`exits`).
 """
@@ -16,9 +17,8 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from concurrent import futures
-from contextlib import aclosing, closing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
@@ -29,8 +29,8 @@ from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response, Until, not_asked
 from robustrag_integrations.models.client_errors import failure_message, is_busy, pause_before_retry
 from robustrag_integrations.models.exits import acalled, called
-from robustrag_integrations.models.limits import END, CallLimits, Stop
-from robustrag_integrations.models.thread_pool import POOL
+from robustrag_integrations.models.limits import END, CallLimits
+from robustrag_integrations.models.thread_pool import in_thread
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
@@ -42,16 +42,14 @@ _SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds; then the next wave is sent
 class RetriedCall:
     """The state of one call over its tries.
 
-    Args:
-        stop: shared by calls that are made together; None for a call that is always waited for.
-
     Attributes:
         begun: True if it was sent.
         tries: the number of tries so far.
+        stopped: True once its reply is no longer wanted.
     """
 
-    def __init__(self, stop: Stop | None = None) -> None:
-        self.stop, self.begun, self.tries = stop, False, 0
+    def __init__(self) -> None:
+        self.begun, self.tries, self.stopped = False, 0, False
 
     def begin(self) -> None:
         """Begin a try.
@@ -59,8 +57,8 @@ class RetriedCall:
         Raises:
             CancelledError: its reply is no longer wanted.
         """
-        if self.stop is not None and self.stop.told.is_set():
-            raise futures.CancelledError
+        if self.stopped:
+            raise asyncio.CancelledError
         self.begun = True
         self.tries += 1
 
@@ -83,7 +81,9 @@ class ModelCaller:
     wait: float = 0.5
     max_wait: float = 20.0
 
-    def call(self, ask: Callable[[], Result], call: RetriedCall | None = None, cap: int | None = None) -> Result:
+    async def call(
+        self, ask: Callable[[], Awaitable[Result]], call: RetriedCall | None = None, *, cap: int | None = None
+    ) -> Result:
         """Make a call.
 
         Args:
@@ -94,78 +94,44 @@ class ModelCaller:
         call = call or RetriedCall()
         while True:
             try:
-                with self.limits.slot(cap):
-                    call.begin()
-                    if self.limits.timeout is None and (call.stop is None or not call.stop.gives_up):
-                        return called(ask)
-                    return self.limits.run(ask, stop=call.stop)
-            except Exception as error:
-                failed = error
-            self._go_on(call, failed)
-
-    async def acall(
-        self, ask: Callable[[], Awaitable[Result]], call: RetriedCall | None = None, *, cap: int | None = None
-    ) -> Result:
-        """`call` in an event loop."""
-        call = call or RetriedCall()
-        while True:
-            try:
-                async with self.limits.aslot(cap):
+                async with self.limits.slot(cap):
                     call.begin()
                     return await self.limits.within(acalled(ask()))
             except Exception as error:
                 failed = error
-            await self._ago_on(call, failed)
+            await self._pause(failed, call)
 
-    def stream(self, ask: Callable[[], Iterator[Item]], *, cap: int | None = None) -> Iterator[Item]:
+    async def stream(
+        self, ask: Callable[[], AsyncIterator[Item]], *, cap: int | None = None
+    ) -> AsyncGenerator[Item, None]:
         """`call` for a stream, which holds its slot and is retried only until its first piece."""
         call = RetriedCall()
         while True:
             try:
-                with self.limits.slot(cap):
+                async with self.limits.slot(cap):
                     call.begin()
                     pieces = self.limits.iterate(_pieces(ask))
-                    first = next(pieces, END)
-                break
-            except Exception as error:
-                failed = error
-            self._go_on(call, failed)
-        with closing(pieces):
-            if first is not END:
-                yield first
-                yield from pieces
-
-    async def astream(
-        self, ask: Callable[[], AsyncIterator[Item]], *, cap: int | None = None
-    ) -> AsyncGenerator[Item, None]:
-        """`stream` in an event loop."""
-        call = RetriedCall()
-        while True:
-            try:
-                async with self.limits.aslot(cap):
-                    call.begin()
-                    pieces = self.limits.aiterate(_apieces(ask))
                     first = await anext(pieces, END)
                 break
             except Exception as error:
                 failed = error
-            await self._ago_on(call, failed)
+            await self._pause(failed, call)
         async with aclosing(pieces):
             if first is not END:
                 yield first
                 async for piece in pieces:
                     yield piece
 
-    def ask_all(
+    async def ask_all(
         self,
-        ask: Callable[[Item], Response],
+        ask: Callable[[Item], Awaitable[Response]],
         items: Sequence[Item],
         shown: Callable[[BaseException], Exception],
         until: Until | None = None,
         *,
         cap: int | None = None,
     ) -> list[Response]:
-        """Make several calls concurrently.
+        """Make several calls concurrently; those that are not waited for are cancelled.
 
         Args:
             ask: asks about one item.
@@ -175,108 +141,69 @@ class ModelCaller:
                 waited for.
             cap: a lower limit on calls under way.
         """
-        stop = Stop(gives_up=until is not None)
-        calls = [RetriedCall(stop) for _ in items]
-        waves, workers = Waves(len(items), until), self.limits.lowered(cap)
-        replies: list[Response | None] = [None] * len(items)
-        due: deque[int] = deque()
-        under_way: dict[futures.Future[Response], int] = {}
-        try:
-            while True:
-                due.extend(waves.due(waiting=bool(under_way or due)))
-                while due and len(under_way) < workers:
-                    index = due.popleft()
-                    under_way[POOL.submit(self.call, partial(ask, items[index]), calls[index], cap)] = index
-                if not under_way:
-                    break
-                done, _ = futures.wait(under_way, waves.patience(), futures.FIRST_COMPLETED)
-                for task in done:
-                    index, error = under_way.pop(task), task.exception()
-                    replies[index] = task.result() if error is None else _failed(error, shown, calls[index])
-                    waves.heard()
-                if until and done and None in replies and until.enough(_heard(replies, calls)):
-                    break
-            return _heard(replies, calls)
-        finally:
-            stop.tell()
-
-    async def aask_all(
-        self,
-        ask: Callable[[Item], Awaitable[Response]],
-        items: Sequence[Item],
-        shown: Callable[[BaseException], Exception],
-        until: Until | None = None,
-        *,
-        cap: int | None = None,
-    ) -> list[Response]:
-        """`ask_all` in an event loop; calls that are not waited for are cancelled."""
         calls = [RetriedCall() for _ in items]
         waves, replies = Waves(len(items), until), list[Response | None]([None] * len(items))
+        interrupts: list[BaseException] = []
 
         async def respond(index: int) -> None:
             call = calls[index]
             try:
-                replies[index] = await self.acall(partial(ask, items[index]), call, cap=cap)
+                replies[index] = await self.call(partial(ask, items[index]), call, cap=cap)
             except asyncio.CancelledError:
-                if given_up:
+                if call.stopped:
                     raise
                 # Cancelled by another user of a shared request, such as a cache: this call alone has failed.
                 replies[index] = Response(None, error="the call was cancelled, though its reply was waited for")
+            except (KeyboardInterrupt, SystemExit) as error:  # which would end the event loop
+                interrupts.append(error)
+                stop()
+                raise RuntimeError("interrupted") from error
             except BaseException as error:
                 replies[index] = _failed(error, shown, call)
 
-        given_up = False
+        def stop() -> None:
+            for call in calls:
+                call.stopped = True
+
+        due: deque[int] = deque()
         waiting: set[asyncio.Task[None]] = set()
+        at_once = self.limits.lowered(cap) if until else len(items)  # the rule is asked before each further call
+        ends = asyncio.FIRST_COMPLETED if until else asyncio.FIRST_EXCEPTION  # without one, all are needed
         try:
-            while waves.left or waiting:
-                waiting |= {asyncio.ensure_future(respond(i)) for i in waves.due(waiting=bool(waiting))}
-                ends = asyncio.FIRST_COMPLETED if until else asyncio.FIRST_EXCEPTION  # without a rule, all are needed
+            while True:
+                due.extend(waves.due(waiting=bool(waiting or due)))
+                while due and len(waiting) < at_once:
+                    waiting.add(asyncio.ensure_future(respond(due.popleft())))
+                if not waiting:
+                    break
                 done, waiting = await asyncio.wait(waiting, timeout=waves.patience(), return_when=ends)
                 for task in done:
                     _seen(task)
+                if interrupts:
+                    raise interrupts[0]
                 for task in done:
                     if not task.cancelled():
                         task.result()
                     waves.heard()
-                if until and done and None in replies and await asyncio.to_thread(until.enough, _heard(replies, calls)):
+                if until and done and None in replies and await in_thread(until.enough, _heard(replies, calls)):
                     break
             return _heard(replies, calls)
         finally:
-            given_up = True
+            stop()
             await _cancelled(waiting)
 
-    def _go_on(self, call: RetriedCall, error: Exception) -> None:
+    async def _pause(self, error: Exception, call: RetriedCall) -> None:
         """Pause and return if the call is to be retried; raise its error where a retry would not help."""
-        pause = self._pause(error, call)
-        if call.stop is None:
-            time.sleep(pause)
-        elif call.stop.told.wait(pause):
-            raise error
-
-    async def _ago_on(self, call: RetriedCall, error: Exception) -> None:
-        """`_go_on` in an event loop."""
-        await asyncio.sleep(self._pause(error, call))
-
-    def _pause(self, error: Exception, call: RetriedCall) -> float:
+        pause = None
         if call.tries < self.attempts and self.worth_retrying(error):
             pause = pause_before_retry(error, call.tries, self.wait, self.max_wait)
-            if pause is not None:
-                return pause
-        raise error
+        if pause is None:
+            raise error
+        await asyncio.sleep(pause)
 
 
-def _pieces(ask: Callable[[], Iterator[Item]]) -> Iterator[Item]:
+async def _pieces(ask: Callable[[], AsyncIterator[Item]]) -> AsyncGenerator[Item, None]:
     """Yield what a model's function yields; closing this closes it."""
-    pieces = called(ask)
-    try:
-        while (piece := called(next, pieces, END)) is not END:
-            yield piece
-    finally:
-        getattr(pieces, "close", lambda: None)()
-
-
-async def _apieces(ask: Callable[[], AsyncIterator[Item]]) -> AsyncGenerator[Item, None]:
-    """`_pieces` in an event loop."""
     async with closed_after(called(ask)) as pieces:
         while (piece := await acalled(anext(pieces, END))) is not END:
             yield piece
@@ -294,11 +221,6 @@ class Waves:
         self._count = count
         self._began = 0.0
         self._fastest: float | None = None
-
-    @property
-    def left(self) -> bool:
-        """True if some calls have not been made."""
-        return bool(self._left)
 
     def heard(self) -> None:
         """Record that a reply is in."""

@@ -61,14 +61,17 @@ class LoopThread:
             if loop is not None and not (self._loop is loop and self.running):
                 coroutine.close()
                 raise ModelClosedError
-            future = asyncio.run_coroutine_threadsafe(coroutine, self._started())
+            future = asyncio.run_coroutine_threadsafe(_interruptible(coroutine), self._started())
         try:
-            return future.result()
+            result, interrupt = future.result()
         except CancelledError:
             raise ModelClosedError from None
         except BaseException:
             future.cancel()
             raise
+        if interrupt is not None:
+            raise interrupt
+        return result
 
     def iterate(self, pieces: AsyncGenerator[Item, None]) -> Iterator[Item]:
         """Iterate over an asynchronous generator; closing the iterator closes the generator.
@@ -107,6 +110,14 @@ class LoopThread:
         return self._loop
 
 
+async def _interruptible(coroutine: Coroutine[Any, Any, Result]) -> tuple[Result | Any, BaseException | None]:
+    """Return the coroutine's result, and an error apart that would end the event loop, or be taken for its own."""
+    try:
+        return await coroutine, None
+    except (KeyboardInterrupt, SystemExit, CancelledError) as interrupt:
+        return None, interrupt
+
+
 def _runs_here(loop: asyncio.AbstractEventLoop) -> bool:
     try:
         return asyncio.get_running_loop() is loop
@@ -141,6 +152,10 @@ async def _next(pieces: AsyncGenerator[Item, None]) -> Item:
 
 async def _close(pieces: AsyncGenerator[Any, None]) -> None:
     await pieces.aclose()
+
+
+BACKGROUND = LoopThread()
+"""The loop that looks after the calls of synchronous functions, for all models; what may block runs in threads."""
 
 
 class PerLoop(Generic[Made]):

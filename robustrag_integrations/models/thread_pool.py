@@ -6,6 +6,7 @@ the process alive for ever. These are daemons; there are as many as there are ta
 
 from __future__ import annotations
 
+import asyncio
 import os
 import queue
 import threading
@@ -92,6 +93,12 @@ class ThreadPool:
 
 POOL = ThreadPool()
 """The pool of this process; it holds nothing of a single model or answer."""
+
+
+async def in_thread(fn: Callable[..., Result], *args: Any) -> Result:
+    """Call a function in a thread of the pool, without blocking the event loop."""
+    return await asyncio.wrap_future(POOL.submit(fn, *args))
+
 
 if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
     os.register_at_fork(after_in_child=POOL.forget)

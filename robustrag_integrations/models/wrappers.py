@@ -73,8 +73,8 @@ class AroundModel(TextModel):
         return self._model.shares_batches
 
 
-class TwoModels(TextModel):
-    """Isolated prompts go to one model, the final one to another.
+class TwoModels(AroundModel):
+    """Isolated prompts go to one model, the final one to another; scores and batches are the reader's.
 
     Args:
         reader: asked once per group; many calls, so a small model pays.
@@ -85,6 +85,7 @@ class TwoModels(TextModel):
         for name, model in (("model", reader), ("final_model", writer)):
             if not isinstance(model, TextModel):
                 raise TypeError(f"{name} must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
+        super().__init__(reader)
         self._reader, self._writer = reader, writer
         self.in_process = reader.in_process and writer.in_process
 
@@ -103,19 +104,6 @@ class TwoModels(TextModel):
     async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
         """`generate_until` without blocking the event loop."""
         return await self._for(role).agenerate_until(prompts, role, until)
-
-    @property
-    def can_score(self) -> bool:
-        """The reader's."""
-        return self._reader.can_score
-
-    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """The reader's."""
-        return self._reader.score(prompts, texts)
-
-    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """The reader's."""
-        return await self._reader.ascore(prompts, texts)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the final prompt's answer in pieces."""
@@ -150,11 +138,6 @@ class TwoModels(TextModel):
     def repeats(self) -> Repeats:
         """The reproducibility of both models together."""
         return repeats_of(self._reader).with_other(repeats_of(self._writer))
-
-    @property
-    def shares_batches(self) -> bool:
-        """True if the reader does; final answers keep to the writer's own way."""
-        return self._reader.shares_batches
 
     def finals(self) -> FinalAnswers:
         """The writer's."""

@@ -100,7 +100,7 @@ def test_a_row_of_a_run_that_cannot_be_summed_up_is_named(part: str | None, name
 def test_a_log_probability_too_large_for_a_float_is_none() -> None:
     pytest.importorskip("openai")
     from robustrag_integrations.errors import ModelError
-    from robustrag_integrations.models.server.token_lists import _probability
+    from robustrag_integrations.models.server.decoding import _probability
 
     assert _probability("a", -(10**400)) == 0.0
     with pytest.raises(ModelError, match="as the log-probability"):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from robustrag_integrations.models.event_loops import BACKGROUND
 from robustrag_integrations.models.thread_pool import POOL
 
 _PATIENCE = 20  # seconds, on a machine with better things to do
@@ -45,6 +46,7 @@ def nothing_left() -> Iterator[None]:
 def _wait_for_others_to_go(threads: set[threading.Thread], files: Counter[str]) -> None:
     deadline = time.monotonic() + _PATIENCE
     while True:
+        BACKGROUND.close()
         POOL.close()  # they wait for the next question, and would end by themselves
         more_threads = [t.name for t in threading.enumerate() if t not in threads]
         more_files = open_files() - files

@@ -23,7 +23,6 @@ class LogprobServer(LoopbackServer):
         cap: the largest number of log-probabilities that is not refused.
         by_id: whether requests may ask for tokens by number (vLLM) or get them by their text in any case (SGLang).
         meddle: changes a request's top log-probabilities, or the whole reply; None for neither.
-        echoes: whether requests may ask for the log-probabilities of the prompt.
     """
 
     def __init__(
@@ -34,9 +33,7 @@ class LogprobServer(LoopbackServer):
         cap: int = 100_000,
         by_id: bool = True,
         meddle: Meddle | None = None,
-        echoes: bool = True,
     ) -> None:
-        self._echoes = echoes
         self._model, self._tokenizer = model, tokenizer
         self._cap, self._by_id, self._meddle = cap, by_id, meddle
         self._known: dict[tuple[int, ...], torch.Tensor] = {}
@@ -57,10 +54,7 @@ class LogprobServer(LoopbackServer):
             return changed
         name = f"token_id:{best}" if by_id else self._tokenizer.decode([best])
         tops = [top if changed is None else changed]
-        chosen: list[float | None] = [tops[0].get(name)]
-        if self._echoes and request.get("echo"):
-            chosen = [None, *self._within(prompt), *chosen]
-        listed = {"tokens": [name], "token_logprobs": chosen, "text_offset": [0], "top_logprobs": tops}
+        listed = {"tokens": [name], "token_logprobs": [tops[0].get(name)], "text_offset": [0], "top_logprobs": tops}
         text = self._tokenizer.decode([best], skip_special_tokens=True)
         choice = {"index": 0, "text": text, "finish_reason": "length", "logprobs": listed}
         body = {"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
@@ -75,12 +69,6 @@ class LogprobServer(LoopbackServer):
             name = f"token_id:{token}" if by_id else self._tokenizer.decode([token])
             top.setdefault(name, max(value, -9999.0))
         return top, int(best.indices[0].item())
-
-    def _within(self, prompt: tuple[int, ...]) -> list[float]:
-        """The log-probabilities of a prompt's tokens after the first."""
-        with self._one_at_a_time, torch.inference_mode():
-            logprobs = self._model(input_ids=torch.tensor([prompt])).logits[0].float().log_softmax(-1)
-        return [float(logprobs[at, token]) for at, token in enumerate(prompt[1:])]
 
     def _after(self, prompt: tuple[int, ...]) -> torch.Tensor:
         with self._one_at_a_time, torch.inference_mode():

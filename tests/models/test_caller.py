@@ -159,18 +159,6 @@ def test_a_call_has_a_context_of_its_own() -> None:
     assert left.get() == "the caller's"
 
 
-def test_calls_that_wait_are_under_way_together() -> None:
-    together = threading.Barrier(len(PROMPTS), timeout=10)
-
-    def model(prompt: str) -> str:
-        together.wait()
-        return prompt
-
-    for _ in range(3):  # the threads of the first time are used again
-        replies = CallableModel(model, max_concurrency=len(PROMPTS)).generate(PROMPTS, "isolated")
-        assert [reply.text for reply in replies] == [prompt.text for prompt in PROMPTS]
-
-
 def test_a_function_may_run_a_loop_of_its_own_though_the_asking_thread_has_one() -> None:
     async def said(prompt: str) -> str:
         return prompt

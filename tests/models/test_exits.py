@@ -141,7 +141,7 @@ def test_a_loop_that_is_gone_closes_its_calls_without_another_try() -> None:
         return ""
 
     model = CallableModel(None, hanging, retry_on=Exception)
-    coroutine = model._caller.acall(lambda: hanging("q"))
+    coroutine = model._caller.call(lambda: hanging("q"))
     loop = asyncio.new_event_loop()
     task = loop.create_task(coroutine)
     loop.run_until_complete(asyncio.sleep(0.01))

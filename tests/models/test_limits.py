@@ -11,13 +11,13 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import CancelledError, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from robustrag_integrations import CallableModel
-from robustrag_integrations.models.limits import MOST_LEFT, CallLimits, Stop, await_within
+from robustrag_integrations import CallableModel, ModelError
+from robustrag_integrations.models.limits import MOST_LEFT, CallLimits, await_within
 from robustrag_integrations.prompts import Prompt
 
 
@@ -32,65 +32,56 @@ def eventually(holds: Callable[[], bool], patience: float = 20.0) -> bool:
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_no_more_hold_a_place_than_there_are(count: int) -> None:
-    limits, lock = CallLimits(count), threading.Lock()
-    full, here, most = threading.Barrier(count), 0, 0
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_no_more_calls_are_under_way_than_allowed_over_all_threads_or_in_a_loop(count: int, asynchronous: bool) -> None:
+    lock, full = threading.Lock(), threading.Barrier(count)
+    here, most = 0, 0
 
-    def call(number: int) -> None:
+    def call(prompt: str) -> str:
         nonlocal here, most
-        with limits.slot():
-            with lock:
-                here, most = here + 1, max(most, here + 1)
-            full.wait(timeout=60)  # as many as there are come together, four times
-            with lock:
-                here -= 1
+        with lock:
+            here, most = here + 1, max(most, here + 1)
+        full.wait(timeout=60)  # as many as are allowed come together, four times
+        with lock:
+            here -= 1
+        return "a"
 
-    with ThreadPoolExecutor(4 * count) as pool:
-        list(pool.map(call, range(4 * count)))
+    async def ask() -> None:
+        await asyncio.gather(*(model.agenerate([Prompt("x")], "isolated") for _ in range(4 * count)))
+
+    model = CallableModel(call, max_concurrency=count)
+    if asynchronous:
+        asyncio.run(ask())
+    else:
+        with ThreadPoolExecutor(4 * count) as pool:
+            list(pool.map(lambda _: model.generate([Prompt("x")], "isolated"), range(4 * count)))
     assert (here, most) == (0, count)
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_a_lower_cap_is_shared_by_all_who_have_it_and_counts_in_the_whole(asynchronous: bool) -> None:
-    limits, lock = CallLimits(3), threading.Lock()
+async def test_a_lower_cap_is_shared_by_all_who_have_it_and_counts_in_the_whole() -> None:
+    limits = CallLimits(3)
     under_way = {1: 0, None: 0}
     most = {1: 0, None: 0, "all": 0}
 
-    def entered(cap: Any, by: int) -> None:
-        with lock:
-            under_way[cap] += by
+    async def call(cap: Any) -> None:
+        async with limits.slot(cap):
+            under_way[cap] += 1
             most[cap] = max(most[cap], under_way[cap])
             most["all"] = max(most["all"], sum(under_way.values()))
-
-    def call(cap: int | None) -> None:
-        with limits.slot(cap):
-            entered(cap, 1)
-            time.sleep(0.02)
-            entered(cap, -1)
-
-    async def acall(cap: int | None) -> None:
-        async with limits.aslot(cap):
-            entered(cap, 1)
             await asyncio.sleep(0.02)
-            entered(cap, -1)
+            under_way[cap] -= 1
 
-    async def all_calls() -> None:
-        await asyncio.gather(*(acall(cap) for cap in [1, None] * 6))
-
-    if asynchronous:
-        asyncio.run(all_calls())
-    else:
-        with ThreadPoolExecutor(12) as pool:
-            list(pool.map(call, [1, None] * 6))
+    await asyncio.gather(*(call(cap) for cap in [1, None] * 6))
     assert most[1] == 1
     assert most["all"] == 3
 
 
-def test_a_place_is_given_back_by_a_call_that_fails_and_a_copy_has_its_own() -> None:
+async def test_a_place_is_given_back_by_a_call_that_fails_and_a_copy_has_its_own() -> None:
     limits = CallLimits(1, 7.0)
     for _ in range(3):
-        with pytest.raises(ZeroDivisionError), limits.slot(), copy.copy(limits).slot():
-            1 / 0  # noqa: B018
+        with pytest.raises(ZeroDivisionError):
+            async with limits.slot(), copy.copy(limits).slot():
+                1 / 0  # noqa: B018
     assert copy.deepcopy(limits).timeout == 7.0
 
 
@@ -141,26 +132,6 @@ def test_neither_an_event_loop_nor_the_interpreter_waits_for_a_function_that_was
     subprocess.run([sys.executable, "-c", HANGING], check=True, timeout=120)
 
 
-def test_a_stop_gives_up_calls_that_are_under_way() -> None:
-    limits, stop, begun, release = CallLimits(), Stop(gives_up=True), threading.Event(), threading.Event()
-
-    def slow() -> None:
-        begun.set()
-        release.wait(60)
-
-    with ThreadPoolExecutor(1) as pool:
-        call = pool.submit(limits.run, slow, stop=stop)
-        begun.wait(20)
-        stop.tell()
-        with pytest.raises(CancelledError):
-            call.result(20)
-    assert limits.left == 1
-    with pytest.raises(CancelledError):  # it is told already
-        limits.run(slow, stop=stop)
-    release.set()
-    assert eventually(lambda: not limits.left)
-
-
 async def test_cancelling_gives_up_a_synchronous_call() -> None:
     limits, begun, release = CallLimits(), threading.Event(), threading.Event()
 
@@ -168,7 +139,7 @@ async def test_cancelling_gives_up_a_synchronous_call() -> None:
         begun.set()
         release.wait(60)
 
-    task = asyncio.create_task(limits.arun(slow))
+    task = asyncio.create_task(limits.in_thread(slow))
     await asyncio.to_thread(begun.wait, 20)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -178,22 +149,11 @@ async def test_cancelling_gives_up_a_synchronous_call() -> None:
     assert await asyncio.to_thread(eventually, lambda: not limits.left)
 
 
-def test_a_functions_own_time_out_and_result_come_through() -> None:
-    def fails() -> None:
-        raise TimeoutError("my own")
-
-    limits = CallLimits(1, 60)
-    with pytest.raises(TimeoutError, match="my own"):
-        limits.run(fails)
-    assert limits.run(lambda number: number + 1, 1) == 2
-    assert not limits.left
-
-
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_a_stream_is_given_up_and_closed_by_its_thread(asynchronous: bool) -> None:
     release, closed = threading.Event(), threading.Event()
 
-    def pieces() -> Iterator[str]:
+    def pieces(prompt: str) -> Iterator[str]:
         try:
             yield "one"
             release.wait(60)
@@ -202,33 +162,31 @@ def test_a_stream_is_given_up_and_closed_by_its_thread(asynchronous: bool) -> No
             closed.set()
 
     async def read() -> list[str]:
-        return [piece async for piece in limits.aiterate(limits.iterate_in_thread(pieces()))]
+        return [piece async for piece in model.astream(Prompt("x"))]
 
-    limits = CallLimits(1, 0.3)
-    with pytest.raises(TimeoutError, match=r"no complete answer within 0\.3 s"):
-        asyncio.run(read()) if asynchronous else list(limits.iterate(pieces()))
-    assert limits.left == 1
+    model = CallableModel(len, stream_fn=pieces, timeout=0.3)
+    with pytest.raises(ModelError, match=r"no complete answer within 0\.3 s"):
+        asyncio.run(read()) if asynchronous else list(model.stream(Prompt("x")))
     assert not closed.is_set()
     release.set()
     assert closed.wait(20)
-    assert eventually(lambda: not limits.left)
 
 
 def test_pieces_do_not_pile_up_for_a_reader_who_takes_his_time() -> None:
     made, closed = itertools.count(), threading.Event()
 
-    def pieces() -> Iterator[str]:
+    def pieces(prompt: str) -> Iterator[str]:
         try:
             while True:
                 yield str(next(made))
         finally:
             closed.set()
 
-    begun = CallLimits(1, 60).iterate(pieces())
+    begun = CallableModel(len, stream_fn=pieces, timeout=60).stream(Prompt("x"))
     assert [next(begun) for _ in range(3)] == ["0", "1", "2"]
     assert next(made) == 3
     begun.close()  # type: ignore[attr-defined]
-    assert closed.is_set()
+    assert closed.wait(20)
 
 
 async def test_asynchronous_streams_give_all_pieces_and_the_iterators_own_error() -> None:
@@ -239,8 +197,8 @@ async def test_asynchronous_streams_give_all_pieces_and_the_iterators_own_error(
             raise end
 
     limits = CallLimits(1, 60)
-    assert [p async for p in limits.aiterate(limits.iterate_in_thread(pieces(None)))] == [str(n) for n in range(100)]
-    broken = CallLimits().iterate_in_thread(pieces(ConnectionError("reset")))
+    assert [p async for p in limits.iterate(limits.iterate_in_thread(pieces, None))] == [str(n) for n in range(100)]
+    broken = CallLimits().iterate_in_thread(pieces, ConnectionError("reset"))
     assert [await anext(broken) for _ in range(100)] == [str(n) for n in range(100)]
     with pytest.raises(ConnectionError, match="reset"):
         await anext(broken)
@@ -289,7 +247,7 @@ async def test_a_cancelled_stream_ends_though_a_piece_is_always_there() -> None:
             yield "a"
 
     async def read() -> None:
-        async for _ in CallLimits(1, 60).aiterate(endless()):
+        async for _ in CallLimits(1, 60).iterate(endless()):
             pass
 
     for pause in range(50):  # whatever the moment

@@ -136,12 +136,9 @@ def test_the_wait_is_doubled_up_to_the_longest_and_has_jitter() -> None:
 async def test_the_tries_of_a_call_are_counted() -> None:
     caller = ModelCaller(CallLimits(), 3, is_busy, 0.0)
     for busy, made in ((0, 1), (1, 2), (2, 3), (9, 3)):
-        for style in (caller.call, caller.acall):
-            client, call = Busy(busy), RetriedCall()
-            ask: Any = client.ask if style == caller.call else client.aask
-            try:
-                said: Any = style(partial(ask, ""), call)
-                assert (said if style == caller.call else await said) == "yes"
-            except Refused:
-                assert busy == 9
-            assert call.tries == client.calls == made
+        client, call = Busy(busy), RetriedCall()
+        try:
+            assert await caller.call(partial(client.aask, ""), call) == "yes"
+        except Refused:
+            assert busy == 9
+        assert call.tries == client.calls == made

@@ -1,8 +1,7 @@
 """The KV cache of a batch, in buffers that are allocated once.
 
-The library's growing cache copies everything it holds at every token, and more so when rows share a prefix. A
-`BatchKVCache` has room for the whole run from the start: a forward pass writes its columns in place, behind those that
-each row has, and `advance` makes them count. Columns that rows share stand in front of their own and are kept once.
+The library's growing cache copies everything it holds at every token. A `BatchKVCache` has room for the whole run from
+the start: a forward pass writes its columns in place, behind those that each row has, and `advance` makes them count.
 
 A pass attends in one of three ways, and none lets a row's content or length choose another row's kernel:
 
@@ -11,29 +10,24 @@ A pass attends in one of three ways, and none lets a row's content or length cho
 3. else to the columns in use, which are as many in all rows: one prompt, or a tree of tokens behind rows that were
    `filled_up` to one length.
 
-Where torch's own attention to the keys is not enough (1, and wherever columns are shared), the keys that the model is
-given carry their own attention function (`AttendedKeys`). The model itself is left as it is.
+Row by row, torch's own attention is not enough: the keys that the model is given carry their own attention function
+(`AttendedKeys`). The model itself is left as it is.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
+from torch.nn import functional
 from transformers.cache_utils import Cache
 
-from robustrag_integrations.models.local.attention import (
-    AttendedKeys,
-    Attention,
-    Pair,
-    at_least_single,
-    attend_row_by_row,
-    attend_with_shared,
-)
+Attention = Callable[..., torch.Tensor]  # called as torch's `scaled_dot_product_attention`
+Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
 
 _ROOM = 256  # columns that a full cache grows by at least
 
@@ -51,51 +45,135 @@ class KeyValues:
         return sum(t.nbytes for pair in self.layers for t in pair)
 
 
+class AttendedKeys(torch.Tensor):  # type: ignore[misc]  # untyped library
+    """Keys that carry their own attention function, as do tensors derived from them alone.
+
+    Attributes:
+        attention: takes the place of torch's `scaled_dot_product_attention`; called with plain tensors.
+    """
+
+    attention: Attention
+
+    @classmethod
+    def of(cls, keys: torch.Tensor, attention: Attention) -> torch.Tensor:
+        """Attach an attention function to keys; return them as they are while a model is compiled, which ignores it."""
+        if torch.compiler.is_compiling():
+            return keys
+        told: AttendedKeys = keys.as_subclass(cls)
+        told.attention = attention
+        return told
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run a torch function on these keys."""
+        given = [value for value in (*args, *(kwargs or {}).values()) if isinstance(value, torch.Tensor)]
+        keys = next((value for value in given if isinstance(value, cls)), None)
+        if func is functional.scaled_dot_product_attention and keys is not None:
+            args = [_plain(value) for value in args]
+            return keys.attention(*args, **{name: _plain(value) for name, value in (kwargs or {}).items()})
+        result = super().__torch_function__(func, types, args, kwargs or {})
+        if keys is None or len(given) > 1:
+            return _plain(result)
+        if isinstance(result, cls):
+            result.attention = keys.attention
+        return result
+
+
+def _plain(value: Any) -> Any:
+    if not isinstance(value, AttendedKeys):
+        return value
+    with torch._C.DisableTorchFunctionSubclass():
+        return value.as_subclass(torch.Tensor)
+
+
+def attend_row_by_row(
+    rows: Sequence[Pair],
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: torch.Tensor | None = None,
+    *,
+    scale: float | None = None,
+    **settings: Any,
+) -> torch.Tensor:
+    """Compute each row's attention over its own columns, whatever the other rows have.
+
+    Scores, weights and sums are in single precision at least, and rounded once at the end: half would round each score,
+    and its kernels are slow for one query.
+
+    Args:
+        rows: per prompt, its own keys and values [1, G, columns, width]. Rows of padding come after them and get zeros.
+        query: [R, H, Q, width]; H * Q is a multiple of G.
+        key, value: not used; `rows` has them.
+        attn_mask: [R, 1, Q, columns], added to the scores; what a row does not have stands at the end.
+        scale: of the scores; 1 / sqrt(width) by default.
+        settings: not used; the mask replaces them.
+
+    Returns:
+        [R, H, Q, width].
+    """
+    precise = torch.promote_types(query.dtype, torch.float32)
+    folded = query.reshape(len(query), rows[0][0].shape[1], -1, query.shape[-1]).to(precise)
+    mask = None if attn_mask is None else attn_mask.to(precise)
+    scale = query.shape[-1] ** -0.5 if scale is None else scale
+    result = torch.zeros_like(folded)
+    for row, pair in enumerate(rows):
+        keys, values = (t.to(precise) for t in pair)
+        seen = None if mask is None else mask[row : row + 1, :, :, : keys.shape[2]]
+        result[row] = functional.scaled_dot_product_attention(
+            folded[row : row + 1], keys, values, attn_mask=seen, scale=scale
+        )[0]
+    return result.reshape(query.shape).to(query.dtype)
+
+
 class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
     """A KV cache for rows of different lengths.
 
     Args:
         rows: the number of rows, padding included.
-        capacity: own columns of each row; more are added where a pass writes more.
-        shared: a prefix that is kept once, in front of the rows' own columns.
+        capacity: columns of each row; more are added where a pass writes more.
         prompts: rows that are not padding; None for all.
         row_by_row, fixed: how a step attends, as above.
 
     Attributes:
-        lengths: per row, its own columns in use.
+        lengths: per row, its columns in use.
     """
 
     def __init__(
         self,
         rows: int,
         capacity: int,
-        shared: KeyValues | None = None,
         *,
         prompts: int | None = None,
         row_by_row: bool = False,
         fixed: bool = False,
     ) -> None:
         super().__init__(layers=[])
-        self.rows, self.capacity, self.shared = rows, capacity, shared
+        self.rows, self.capacity = rows, capacity
         self.prompts = rows if prompts is None else prompts
         self.row_by_row, self.fixed = row_by_row, fixed
         self.lengths = [0] * rows
         self._kept: list[Pair] = []  # per layer, [rows, heads, capacity, width]
-        self._precise = [_precise(pair) for pair in shared.layers] if shared else []
         self._ends: tuple[torch.Tensor, torch.Tensor] | None = None
         self._unattended = False
 
     @property
     def width(self) -> int:
-        """The most own columns of a row that a decoding step reads."""
+        """The most columns of a row that a decoding step reads."""
         return self.capacity if self.fixed else 1 + max(self.lengths)
 
-    def put(self, row: int, layers: Sequence[Pair], first: int = 0) -> None:
-        """Copy the columns of a row that was read elsewhere, [1, heads, columns, width] per layer, from `first` on."""
-        self.lengths[row] = length = layers[0][0].shape[2] - first
+    def put(self, row: int, layers: Sequence[Pair]) -> None:
+        """Copy the columns of a row that was read elsewhere, [1, heads, columns, width] per layer."""
+        self.lengths[row] = length = layers[0][0].shape[2]
         for layer, pair in enumerate(layers):
             for kept, read in zip(self._layer(layer, pair), pair, strict=True):
-                kept[row, :, :length] = read[0, :, first:]
+                kept[row, :, :length] = read[0]
 
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, layer_idx: int, *args: Any, **kwargs: Any
@@ -107,16 +185,14 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
         keys, values = self._layer(layer_idx, (key_states, value_states))
         keys[rows, :, columns] = key_states.transpose(1, 2)
         values[rows, :, columns] = value_states.transpose(1, 2)
-        shared = self._precise[layer_idx] if self.shared else None
         if self.row_by_row:
             own = [
                 (keys[row : row + 1, :, : length + new], values[row : row + 1, :, : length + new])
                 for row, length in enumerate(self.lengths[: self.prompts])
             ]
-            return self._told(key_states, partial(attend_row_by_row, shared, own)), value_states
+            return self._told(key_states, partial(attend_row_by_row, own)), value_states
         width = self.capacity if self.fixed else max(self.lengths) + new
-        keys, values = keys[:, :, :width], values[:, :, :width]
-        return (keys if shared is None else self._told(keys, partial(attend_with_shared, shared))), values
+        return keys[:, :, :width], values[:, :, :width]
 
     def advance(self, columns: int = 1) -> None:
         """Mark the columns that all layers wrote last as in use."""
@@ -131,7 +207,7 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
         """Raise a RuntimeError if a layer ignored the attention function of its keys."""
         if self._unattended:
             self._unattended = False
-            raise RuntimeError("its attention does not read what rows share, or each row by itself")
+            raise RuntimeError("its attention does not read each row by itself")
 
     def pairs(self) -> list[Pair]:
         """Per layer the keys and values [rows, heads, columns, width] in use, in memory shared with the cache."""
@@ -146,7 +222,7 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
     def filled_up(self) -> BatchKVCache:
         """Return a copy without rows of padding, with zeros at the end of rows shorter than the longest."""
         longest = max(self.lengths[: self.prompts])
-        twin = BatchKVCache(self.prompts, longest, self.shared)
+        twin = BatchKVCache(self.prompts, longest)
         twin._kept = [tuple(kept[: self.prompts, :, :longest].clone() for kept in pair) for pair in self._kept]
         for row, length in enumerate(self.lengths[: self.prompts]):
             for pair in twin._kept:
@@ -156,7 +232,7 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
         return twin
 
     def copy(self) -> BatchKVCache:
-        """Return an independent copy; the prefix that rows share is not copied."""
+        """Return an independent copy."""
         twin = copy.copy(self)
         twin._kept = [(keys.clone(), values.clone()) for keys, values in self._kept]
         twin.lengths = list(self.lengths)
@@ -206,8 +282,3 @@ class BatchKVCache(Cache):  # type: ignore[misc]  # untyped library
 
         self._unattended = True
         return AttendedKeys.of(keys, attend)
-
-
-def _precise(pair: Pair) -> Pair:
-    keys, values = (t.to(at_least_single(t.dtype)) for t in pair)
-    return keys, values

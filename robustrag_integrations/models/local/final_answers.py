@@ -22,10 +22,9 @@ import torch
 from robustrag_integrations.models.base import FinalAnswers, Response, noise_bound
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.models.local.cancellation import in_cancellable_thread, stop_if_cancelled
+from robustrag_integrations.models.local.decoding import GreedyWriter, Watch
 from robustrag_integrations.models.local.encoding import Encoded, common_length
-from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
-from robustrag_integrations.models.local.token_tree import Stem, TokenTree, clear_leads, logit_noise
-from robustrag_integrations.models.local.trie import TokenTrie
+from robustrag_integrations.models.local.token_trees import Stem, TokenTree, TokenTrie, clear_leads, logit_noise
 from robustrag_integrations.prompts import Prompt
 
 _CANDIDATES = 2  # known answers behind every prompt

@@ -16,19 +16,21 @@ only fills decoding steps. Where there is no such number, every prompt is read a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
 
 import torch
+from torch.overrides import TorchFunctionMode
 
-from robustrag_integrations.models.local.attention import Pair
-from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.coupling import why_coupled
-from robustrag_integrations.models.local.memo import ModelMemo
-from robustrag_integrations.models.local.rows import PromptRows
-from robustrag_integrations.models.local.summation import HALF, Summation, padded_counts
+from robustrag_integrations.models.local.batches import PromptRows
+from robustrag_integrations.models.local.cache import Pair
+from robustrag_integrations.models.local.cancellation import uncancelled
+from robustrag_integrations.models.local.language_model import CausalLM, why_coupled
 
+T = TypeVar("T")
 _SHORT = 5  # tokens of the target
 _TEXT = 32  # tokens of the text that trials take keys and values from, and of their rows if each attends to its own
 _STEP_TOKEN = 5
@@ -40,6 +42,58 @@ Text = tuple[int, ...]
 Trial = Callable[[Sequence[Text], int], Iterator[torch.Tensor]]
 """Runs these rows in a batch of this size, padding included; yields all numbers [rows, ...] that other rows may affect,
 in the same order each time."""
+_PLACES = {"linear": (0, 1, 1), "addmm": (1, 2, 0), "matmul": (0, 1, 0), "__matmul__": (0, 1, 0), "mm": (0, 1, 0)}
+_HALF = (torch.bfloat16, torch.float16)  # precisions whose bits show little of the order
+_DIFFERENT = 509  # different outputs of a trial's weight
+
+
+class ModelMemo(Generic[T]):
+    """Values by key, for the weights, device, precision and number of threads they came from; safe to use from threads.
+
+    Args:
+        lm: the model; values are forgotten once its weights change.
+    """
+
+    def __init__(self, lm: CausalLM) -> None:
+        self._lm = lm
+        self._values: dict[Hashable, T] = {}
+        self._weights: Hashable = ()
+        self._lock = threading.Lock()
+
+    @property
+    def values(self) -> list[T]:
+        """All remembered values."""
+        with self._lock:
+            return list(self._values.values())
+
+    def get(self, key: Hashable, measure: Callable[[], T]) -> T:
+        """Return the value of a key, measured if need be; concurrent callers wait."""
+        weights, whole = self._lm.fingerprint(), (key, *_machine(self._lm))
+        with self._lock:
+            if weights != self._weights:
+                self._values.clear()
+                self._weights = weights
+            if whole not in self._values:
+                with uncancelled():
+                    self._values[whole] = measure()
+            return self._values[whole]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        with self._lock:
+            self._values.clear()
+
+
+def _machine(lm: CausalLM) -> tuple[Hashable, ...]:
+    """Return the settings that select kernels, besides shapes."""
+    return (
+        str(lm.device),
+        str(lm.dtype),
+        torch.get_num_threads(),
+        torch.get_float32_matmul_precision(),
+        torch.are_deterministic_algorithms_enabled(),
+        torch.backends.mkldnn.enabled,
+    )
 
 
 @dataclass(frozen=True)
@@ -100,17 +154,17 @@ class IsolationProbe:
         lay: Callable[[Sequence[Text], int], PromptRows],
         read: Callable[[Text], Sequence[Pair]],
         rows: int,
-        columns: tuple[int, int] | None,
+        columns: int | None,
         longest: int,
     ) -> Isolation:
         """Probe prompts that take decoding steps together.
 
         Args:
-            lay: lays out an empty batch of such rows, behind their prefix.
+            lay: lays out an empty batch of such rows.
             read: gives the keys and values [1, heads, tokens, width] of a text, per layer.
             rows: the number of prompts.
-            columns: the columns, shared and own, that all rows attend to; None if each attends to those that it has.
-            longest: the most tokens of a prompt behind its prefix.
+            columns: the columns that all rows attend to; None if each attends to those that it has.
+            longest: the most tokens of a prompt.
         """
         known: list[Sequence[Pair]] = []
 
@@ -121,11 +175,11 @@ class IsolationProbe:
             batch = lay(texts, padded)
             for at, text in enumerate(texts):
                 with torch.inference_mode():
-                    batch.hold(at, [_columns(pair, text) for pair in known[0]], 0)
-            with Summation(batch.step_rows) if self._lm.dtype in HALF else nullcontext() as sums:
+                    batch.hold(at, [_columns(pair, text) for pair in known[0]])
+            with Summation(batch.step_rows) if self._lm.dtype in _HALF else nullcontext() as sums:
                 logits = batch.append([text[-1] for text in texts])
             yield logits
-            yield from batch.cached()
+            yield from batch.cache.last()
             yield from (left[: batch.rows] for left in (sums.left.values() if sums else ()))
 
         vocabulary = self._lm.model.get_input_embeddings().weight.shape[0]
@@ -140,7 +194,7 @@ class IsolationProbe:
         extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, len(embeddings))).indices.tolist()
         tried = [_layouts(rows, longest, len(embeddings), extreme, length) for length in lengths]
         coupled = why_coupled(self._lm)
-        for padded in () if coupled else padded_counts(rows):
+        for padded in () if coupled else _padded_counts(rows):
             if not any(_moves(trial, padded, layouts) for layouts in tried):
                 return Isolation(rows, padded)
         return Isolation(rows, rows, False, coupled, _repeats(trial, tried[-1]))
@@ -198,3 +252,63 @@ def _repeats(trial: Trial, layouts: Sequence[_Layout]) -> bool:
 def _bits(numbers: torch.Tensor) -> torch.Tensor:
     """View numbers [rows, ...] as [rows, bytes]."""
     return numbers.reshape(len(numbers), -1).contiguous().view(torch.uint8)
+
+
+class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
+    """Within it, products with weights are computed once more, with rows that are all the same.
+
+    Args:
+        rows: the number of rows of the pass; products of other numbers are left alone.
+
+    Attributes:
+        left: per shape of a product, the [rows, numbers] rounding errors.
+    """
+
+    def __init__(self, rows: int) -> None:
+        super().__init__()
+        self._rows = rows
+        self.left: dict[object, torch.Tensor] = {}
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Run one torch call, and a product once more."""
+        if (name := getattr(func, "__name__", "")) in _PLACES:
+            self._sum(func, name, args, kwargs or {})
+        return func(*args, **kwargs or {})
+
+    def _sum(self, func: Callable[..., Any], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+        left, right, summed = _PLACES[name]
+        rows, weight = args[left], args[right]
+        shape = (name, tuple(weight.shape), weight.stride(), tuple(rows.shape[1:]), len(args), *sorted(kwargs))
+        if rows.shape[-1] == 1 or weight.ndim != 2 or len(rows) != self._rows or shape in self.left:
+            return
+        mine, weights = _cancelling(1, rows.shape[-1], weight.shape[1 - summed])
+        laid = torch.empty_strided(weight.shape, weight.stride(), dtype=weight.dtype, device=weight.device)
+        laid.copy_(weights if summed == 1 else weights.T)
+        given = [torch.zeros_like(a) if isinstance(a, torch.Tensor) else a for a in args]
+        given[left], given[right] = mine.to(rows.device, rows.dtype).expand_as(rows).contiguous(), laid
+        others = {k: torch.zeros_like(v) if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
+        self.left[shape] = func(*given, **others).reshape(len(rows), -1)
+
+
+def _padded_counts(rows: int) -> list[int]:
+    """Return the numbers of rows to try: as given, and padded to the sizes of blocks in which kernels work."""
+    return sorted({-(-rows // multiple) * multiple for multiple in (1, 4, 8, 16, 32)})
+
+
+def _cancelling(rows: int, summed: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return rows [rows, summed] and weights [outputs, summed] whose products sum to zero without rounding."""
+    chance = torch.Generator().manual_seed(0)
+    half = summed // 2
+    order = torch.randperm(half, generator=chance)
+    mine, weights = torch.zeros(rows, summed), torch.zeros(min(outputs, _DIFFERENT), summed)
+    mine[:, :half] = 64 * torch.randn(rows, half, generator=chance)
+    weights[:, :half] = torch.randn(len(weights), half, generator=chance)
+    mine[:, half : 2 * half] = mine[:, order]
+    weights[:, half : 2 * half] = -weights[:, order]
+    return mine, weights[torch.arange(outputs) % len(weights)]

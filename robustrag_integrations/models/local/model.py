@@ -37,22 +37,18 @@ try:
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    from robustrag_integrations.models.local.batch import Batch
     from robustrag_integrations.models.local.cancellation import in_cancellable_thread, stop_if_cancelled
-    from robustrag_integrations.models.local.causal_lm import CausalLM
-    from robustrag_integrations.models.local.coupling import adapts_as_it_runs
+    from robustrag_integrations.models.local.decoding import GreedyWriter, LocalSession, Watch, reply_scores
     from robustrag_integrations.models.local.final_answers import PackedFinals
-    from robustrag_integrations.models.local.greedy import GreedyWriter, Watch
     from robustrag_integrations.models.local.isolation import in_words
-    from robustrag_integrations.models.local.layout import PromptLayout
+    from robustrag_integrations.models.local.language_model import CausalLM, adapts_as_it_runs
     from robustrag_integrations.models.local.reading import PromptReader
-    from robustrag_integrations.models.local.scoring import reply_scores
-    from robustrag_integrations.models.local.session import LocalSession
-    from robustrag_integrations.models.local.token_tree import known_noise
+    from robustrag_integrations.models.local.token_trees import known_noise
 except ImportError as error:
     raise ImportError("LocalModel needs torch and transformers: pip install 'robustrag-integrations[local]'") from error
 
 Result = TypeVar("Result")
+_SMALLEST_BUDGET = 16  # tokens of context below which a prompt is useless
 _PRECISIONS = ("auto", "float32", "bfloat16", "float16", "float64")
 
 # While it loads, transformers has functions of torch replaced; two loads at once would leave them so.
@@ -135,7 +131,7 @@ class LocalModel(TextModel, DecodingModel):
             fixed_shapes=self._lm.device.type != "cpu" if fixed_shapes is None else fixed_shapes,
         )
         self._abstentions = self._encoder.abstentions()
-        self._layout = PromptLayout(self._lm, self._encoder, max_context_tokens, self._abstentions)
+        self._max_context_tokens = max_context_tokens
         configs = (model.config, getattr(model, "generation_config", None))
         self._codec = TokenizerCodec(tokenizer, frozenset().union(*map(ends_in, configs)))
         ends = tuple(stop) if stop is not None else (() if chat else ("\n\n",))
@@ -299,7 +295,7 @@ class LocalModel(TextModel, DecodingModel):
             return [None] * len(prompts)
         if not prompts or not texts:
             return [[] for _ in prompts]
-        encoded, _ = self._layout.encode(prompts, "isolated", self._max_new_tokens)
+        encoded, _ = self._encode(prompts, "isolated", self._max_new_tokens)
         spelled = [self._encoder.spellings(text) for text in texts]
         readable = [[s for s in ways if len(s) < self._max_new_tokens] for ways in spelled]
         ends = (*sorted(self._codec.ends), *self._encoder.first_tokens(self._writer.stop))
@@ -341,17 +337,14 @@ class LocalModel(TextModel, DecodingModel):
             ModelError: the chat template begins replies with reasoning.
         """
         self._encoder.refuse_reasoning()
-        encoded, longest = self._layout.encode([*prompts, no_retrieval], "isolated", max_new_tokens)
-        batch, noise = self._batch(encoded, longest, max(max_new_tokens, self._layout.spelling_room))
+        encoded, longest = self._encode([*prompts, no_retrieval], "isolated", max_new_tokens)
+        room = max(max_new_tokens, sum(len(tokens) - 1 for tokens in self._abstentions))
+        batch, isolation = self._reader.together(encoded, longest, room)
+        noise = 0.0  # how far other groups may move the probabilities
+        if not isolation.exact:
+            batch, noise = self._reader.apart(encoded, room), 0.0 if isolation.repeatable else 1.0
         truncated = tuple(e.truncated for e in encoded[:-1])
         return LocalSession(batch, self._abstentions, truncated, noise, [len(e.ids) for e in encoded])
-
-    def _batch(self, encoded: Sequence[Encoded], longest: Sequence[int], room: int) -> tuple[Batch, float]:
-        """Return the rows of a session, and how far other groups may move their probabilities."""
-        batch, isolation = self._reader.together(encoded, longest, room)
-        if isolation.exact:
-            return batch, 0.0
-        return self._reader.apart(encoded, room), 0.0 if isolation.repeatable else 1.0
 
     def finals(self) -> FinalAnswers:
         """Return the answerer of a certification's final prompts, packed where float noise cannot change an answer."""
@@ -359,8 +352,33 @@ class LocalModel(TextModel, DecodingModel):
             return super().finals()
         return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, self._writer)
 
+    def _encode(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], list[int]]:
+        """Encode prompts; return their tokens, and the most tokens that each could have had with any other passage.
+
+        For isolated prompts that follows from the settings and the text around the passages, never from a passage; for
+        a final prompt, a batch of its own, from its length.
+
+        Raises:
+            ValueError: the query leaves no room for passages in the context window.
+        """
+        frame = max(map(self._encoder.frame_length, prompts))
+        window = self._lm.window
+        room = window - 1 - frame - max_new_tokens - max(map(len, self._abstentions))
+        if room < (_SMALLEST_BUDGET if any(p.context is not None for p in prompts) else 0):
+            raise ValueError(
+                f"the query and instructions take {frame} tokens and the answer up to {max_new_tokens} of the model's "
+                f"window of {window}; that leaves no room for passages: shorten the query or max_new_tokens"
+            )
+        budget = min(room, self._max_context_tokens) if role == "isolated" else room
+        encoded = self._encoder.encode_all(prompts, budget)
+        longest = [
+            self._encoder.frame_length(p) + budget if role == "isolated" and p.context else len(e.ids)
+            for p, e in zip(prompts, encoded, strict=True)
+        ]
+        return encoded, longest
+
     def _encode_final(self, prompt: Prompt) -> Encoded:
-        [encoded], _ = self._layout.encode([prompt], "final", self._max_new_tokens)
+        [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
         return encoded
 
     def _ask_alone(self, prompt: Prompt, watch: Watch) -> Response:
@@ -376,7 +394,7 @@ class LocalModel(TextModel, DecodingModel):
         """Answer all prompts in one batch; `watch` sees the [rows, V] logits of every step."""
         if not prompts:
             return []
-        encoded, longest = self._layout.encode(prompts, role, self._max_new_tokens)
+        encoded, longest = self._encode(prompts, role, self._max_new_tokens)
         texts = self._writer.together(encoded, longest, watch)
         used = self._usage(encoded, [written.text for written in texts])
         return [

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+import math
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -26,20 +27,25 @@ from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.redaction import redacted, secrets_of
 from robustrag_integrations.answers.usage import Usage, together
 from robustrag_integrations.errors import ModelError, QuorumError
-from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response, Scores
+from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response
 from robustrag_integrations.models.local.encoding import PromptEncoder
 from robustrag_integrations.models.server.connection import ServerError, largest_reply
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.models.server.replies import choice_of, parsed
-from robustrag_integrations.models.server.token_lists import TokenList, token_list
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.confidence import LOWEST, logprobs_in
+from robustrag_integrations.replies.blocks import usage_of
+from robustrag_integrations.replies.confidence import LOWEST
 from robustrag_integrations.replies.reply import Piece
 
 _BY_NUMBER = {"return_tokens_as_token_ids": True}  # vLLM names tokens by number; other servers ignore it
 _LONGER = 8  # the factor by which lists grow where they leave a choice open
 _NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
+_BY_ID = "token_id:"
+_LARGEST_ID = 1 << 22
+_ROUNDING = 1e-5  # error of a sum of probabilities, as servers compute in float32 and print in decimal
+_HALF = 2.0**-7  # error of a probability that was computed in half precision, from logits of up to 16
+_HALF_SUM = 0.05  # excess of their sum over 1
 
 Tokens = tuple[int, ...]
 _Place = tuple[int, Tokens]  # a row, and the tokens behind its prompt
@@ -107,7 +113,6 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         self.top_logprobs = min(top_logprobs, self._codec.size)
         self.most_logprobs = min(max_top_logprobs or self._codec.size, self._codec.size)
         self._max_context_tokens = max_context_tokens
-        self._echoes = True
 
     @property
     def codec(self) -> TokenizerCodec:
@@ -137,69 +142,6 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         truncated = tuple(e.truncated for e in encoded[:-1])
         return RemoteSession(self, [e.ids for e in encoded], truncated)
 
-    @property
-    def can_score(self) -> bool:
-        """True until the server is seen not to echo prompts with their log-probabilities, as vLLM and SGLang do.
-
-        False if the chat template begins replies with reasoning, or nothing ends one.
-        """
-        frame = self._encoder.frame
-        return self._echoes and (frame is None or frame.reasons is None) and self._end is not None
-
-    @property
-    def _end(self) -> int | None:
-        """The token that ends a reply: the first one of a stop string, or the tokenizer's own."""
-        stop = self._fields.get("stop") or ()
-        first = self._encoder.first_tokens([stop] if isinstance(stop, str) else stop)
-        return first[0] if first else self._codec.own_end
-
-    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """Have the server read each text behind each prompt, a request for each; one that fails costs its prompt alone.
-
-        Returns:
-            Per prompt, a log-probability of at least -10,000 per text.
-        """
-        return self._loop.run(self.ascore(prompts, texts))
-
-    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """`score` for calls from this event loop; cancelling it cancels the requests."""
-        end = self._end
-        if not self.can_score or end is None:
-            return [None] * len(prompts)
-        ways = [self._encoder.spellings(text.strip()) for text in texts]
-        spelled = [(*way[-1 if self._encoder.frame else 0], end) if way else () for way in ways]
-        read = [self._encoder.encode(Prompt(prompt.text)).ids for prompt in prompts]
-        return list(await asyncio.gather(*(self._scores(ids, spelled) for ids in read)))
-
-    async def _scores(self, prompt: Tokens, texts: Sequence[Tokens]) -> Scores | None:
-        found = [
-            score for score in await asyncio.gather(*(self._echoed(prompt, t) for t in texts)) if score is not None
-        ]
-        return found if len(found) == len(texts) else None
-
-    async def _echoed(self, prompt: Tokens, text: Tokens) -> float | None:
-        """Return the log-probability of tokens behind a prompt; None if the request fails, or the server tells none."""
-        if not 0 < len(text) <= _most_tokens(self._fields):
-            return LOWEST
-        ids = [*prompt, *text]
-        fields = {name: value for name, value in self._fields.items() if name != "stop"}
-        request = {**fields, "prompt": ids, "max_tokens": 1, "logprobs": 1, "echo": True}
-        largest = largest_reply({"max_tokens": len(ids) + 1, "logprobs": 1})
-        try:
-            listed = await self._caller.acall(
-                lambda: self._accepted(request, lambda sent: self._connection.reply(sent, largest, _listed))
-            )
-        except ServerError as error:
-            self._echoes = self._echoes and error.status not in (400, 404, 405, 422, 501)
-            return None
-        except Exception:
-            return None
-        if not isinstance(listed, list) or len(listed) < len(ids):
-            self._echoes = False  # it takes `echo`, and does nothing about it
-            return None
-        said = logprobs_in(listed[len(prompt) : len(ids)])
-        return None if said is None else max(LOWEST, sum(said))
-
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
         return {"prompt": list(self._encoder.encode(Prompt(prompt)).ids), **self._fields, **more}
 
@@ -218,7 +160,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         request = {**fields, "prompt": list(prompt), "max_tokens": 1, "logprobs": count, "extra_body": extra}
         largest, read = largest_reply(request), partial(self._read_list, count)
         try:  # `read` may have to learn all tokens' texts, whatever the length of the reply
-            return await self._caller.acall(
+            return await self._caller.call(
                 lambda: self._accepted(request, lambda sent: self._connection.reply(sent, largest, read, at_once=0))
             )
         except ServerError as error:
@@ -227,7 +169,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             return self._shown(error)
 
     def _read_list(self, count: int, body: bytes) -> TokenList:
-        return token_list(parsed(body), count, self._codec)
+        return token_list(parsed(body), count, self._codec.token_of)
 
     async def _areply(self, prompt: str) -> Response:
         response = await super()._areply(prompt)
@@ -244,17 +186,6 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         """Word a failure, without a key that the server sent back."""
         words = redacted(str(error), secrets_of(*self._clients))
         return ModelError(words if isinstance(error, ModelError) else f"{type(error).__name__}: {words}")
-
-
-def _listed(body: bytes) -> Any:
-    """Return the log-probabilities that a text completion lists, unchecked."""
-    logprobs = choice_of(parsed(body)).get("logprobs")
-    return logprobs.get("token_logprobs") if isinstance(logprobs, dict) else None
-
-
-def _most_tokens(fields: Mapping[str, Any]) -> int:
-    """Return the most tokens of a reply."""
-    return max(int(fields.get(name) or 0) for name in ("max_tokens", "max_completion_tokens"))
 
 
 def _explained(error: ModelError, status: int | None, count: int) -> ModelError:
@@ -396,3 +327,100 @@ class RemoteSession(DecodingSession):
             calls=sum(map(len, self._spent)),
             rounds=self._rounds,
         )
+
+
+@dataclass(frozen=True)
+class TokenList:
+    """The most probable next tokens of one prompt.
+
+    Attributes:
+        listed: token to probability.
+        unlisted: an upper bound on the probability of any other token, plus the error of a listed one.
+        usage: the usage of the request.
+    """
+
+    listed: Mapping[int, float]
+    unlisted: float
+    usage: Usage = field(default=Usage(), compare=False)
+
+    def most(self, token: int) -> float:
+        """Return an upper bound on this token's probability; the probability itself if it is on the list."""
+        return self.listed.get(token, self.unlisted)
+
+
+def token_list(reply: Mapping[str, Any], wanted: int, token_of: Callable[[str], int | None]) -> TokenList:
+    """Read the log-probabilities of a completion's first token.
+
+    An unlisted token has at most the probability of the last one listed, and at most what all listed ones leave over.
+    Log-probabilities that are all float16 or bfloat16 numbers were computed as such: `unlisted` then covers that, too.
+
+    Args:
+        reply: a text completion.
+        wanted: number of tokens that were asked for.
+        token_of: gives the only token with a text, for servers that name tokens by their text. A text that several
+            tokens have, or none (models have room for more tokens than their tokenizers know), counts for none of them.
+
+    Raises:
+        ModelError: there are none, or they cannot be probabilities; the message says which.
+    """
+    logprobs = choice_of(reply).get("logprobs")
+    top = logprobs.get("top_logprobs") if isinstance(logprobs, dict) else None
+    entries = top[0] if isinstance(top, list) and top else None
+    if not isinstance(entries, dict) or not entries:
+        raise ModelError(
+            "the server sent no token log-probabilities; decoding aggregation needs a completions API that takes "
+            "`logprobs`, as vLLM and SGLang have"
+        )
+    listed: dict[int, float] = {}
+    dropped = by_text = 0
+    for name, logprob in entries.items():
+        probability = _probability(name, logprob)
+        token, named = _token_named(name, token_of)
+        by_text += not named
+        if token is None:
+            dropped += 1
+        elif token in listed:
+            raise ModelError(f"the server listed the token {token} twice")
+        else:
+            listed[token] = probability
+    total = math.fsum(listed.values())
+    half = _in_half_precision(list(entries.values()))
+    if total > 1 + (_HALF_SUM if half else 1e-3):
+        raise ModelError(f"the server's probabilities sum to {total:.4g}")
+    left = max(0.0, 1 - total + _ROUNDING)
+    if len(entries) < wanted and not by_text and left > 2 * _ROUNDING:
+        # Texts that several tokens share are one key in a server's reply, so that fewer than K may be listed, and the
+        # last one says nothing about those left out. Where tokens are named by number there is no such excuse.
+        raise ModelError(f"the server listed {len(entries)} tokens of {wanted} that were asked for")
+    whole = len(entries) >= wanted and not dropped
+    last = sorted(listed.values(), reverse=True)[wanted - 1] if whole else left
+    rounding = 2 * max(_HALF, total - 1) if half else 0.0  # of a gap between two of them
+    return TokenList(listed, min(last, left) + rounding, usage_of(reply.get("usage")))
+
+
+def _in_half_precision(logprobs: Sequence[float]) -> bool:
+    """Tell whether these are all float16 numbers, or all bfloat16 numbers, which others hardly ever are."""
+    exact = np.array([logprob for logprob in logprobs if logprob >= LOWEST], np.float64)
+    if len(exact) < 2:
+        return False
+    single = exact.astype(np.float32)
+    if not np.array_equal(single, exact):
+        return False
+    with np.errstate(over="ignore"):
+        return bool(np.array_equal(exact.astype(np.float16), exact) or not (single.view(np.uint32) & 0xFFFF).any())
+
+
+def _probability(name: Any, logprob: Any) -> float:
+    if isinstance(logprob, bool) or not isinstance(logprob, (int, float)) or not logprob <= 1e-6:  # NaN is not, either
+        raise ModelError(f"the server gave {logprob!r:.40} as the log-probability of {name!r:.40}")
+    return math.exp(min(max(logprob, LOWEST), 0.0))
+
+
+def _token_named(name: str, token_of: Callable[[str], int | None]) -> tuple[int | None, bool]:
+    """Return the token that is meant, and whether it was named by number."""
+    number = name[len(_BY_ID) :]
+    if name.startswith(_BY_ID) and number.isascii() and number.isdecimal() and len(number) < 10:
+        if int(number) >= _LARGEST_ID:
+            raise ModelError(f"the server named a token {name[:40]}, which is beyond any vocabulary")
+        return int(number), True
+    return token_of(name), False

@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.server.decoding import token_list
 from robustrag_integrations.models.server.replies import (
     Events,
     StreamEnd,
@@ -17,7 +18,6 @@ from robustrag_integrations.models.server.replies import (
     response_of,
     said_by_server,
 )
-from robustrag_integrations.models.server.token_lists import token_list
 from tests.fuzz.hostile import damaged, name, spoiled, text, value
 from tests.fuzz.source import Source
 from tests.fuzz.target import Target
@@ -134,7 +134,7 @@ def token_lists(source: Source) -> None:
     choice = {"index": 0, "text": text(source, 1), "finish_reason": "length", "logprobs": logprobs}
     body = {"id": "1", "object": "text_completion", "created": 0, "model": "m", "choices": [choice]}
     try:
-        found = token_list(parsed(_body(source, spoiled(source, body))), source.between(1, 4), _Words())
+        found = token_list(parsed(_body(source, spoiled(source, body))), source.between(1, 4), _Words().token_of)
     except ModelError:
         return
     assert all(0 <= p <= 1 for p in found.listed.values())

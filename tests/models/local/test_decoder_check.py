@@ -57,7 +57,7 @@ def test_layers_that_see_a_window_of_columns_are_not_read_with_shared_prefixes()
         prompts_for("short_answer").isolated.render(context=text, query="Who?")
         for text in ("Tomas Brevik built the Halden Light in 1871. " * 3, "Brevik built it.")
     ]
-    encoded, _ = model._layout.encode(prompts, "isolated", 4)
+    encoded, _ = model._encode(prompts, "isolated", 4)
     for one, reply in zip(encoded, model.generate(prompts, "isolated"), strict=True):
         ids = list(one.ids)
         for _ in range(4):

@@ -12,8 +12,8 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.base import AskedAlone, Response  # noqa: E402
-from robustrag_integrations.models.local import session  # noqa: E402
-from robustrag_integrations.models.local.masks import MaskRules  # noqa: E402
+from robustrag_integrations.models.local.decoding import LocalSession  # noqa: E402
+from robustrag_integrations.models.local.language_model import MaskRules  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptTemplate, prompts_for  # noqa: E402
 from tests.helpers.scripted import split  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
@@ -195,7 +195,7 @@ def test_a_decoding_certificate_is_that_of_one_prefix_at_a_time(architecture, sl
         return [found for defense in each for found in defense.certify("Where?", passages, "paris", **asked)]
 
     packed = certified()
-    monkeypatch.setattr(session.LocalSession, "tree", lambda self: None)
+    monkeypatch.setattr(LocalSession, "tree", lambda self: None)
     alone = certified()
     for one, other in zip(packed, alone, strict=True):
         assert one.responses == other.responses

@@ -118,19 +118,6 @@ def test_the_abstention_score_is_the_probability_of_the_whole_string(tokenizer) 
     assert all(tokenizer.decode(t).strip() == ABSTENTION for t in encoder.abstentions())
 
 
-def test_greedy_generation_is_what_transformers_generates(tokenizer) -> None:
-    model, plain = local("llama", tokenizer, stop=()), tiny_model("llama")
-    encoder = PromptEncoder(tokenizer, chat=False)
-    said = model.generate(isolated(BENIGN), "isolated")
-    for text, response in zip(BENIGN, said, strict=True):
-        ids = torch.tensor([encoder.encode(isolated([text])[0]).ids])
-        out = plain.generate(ids, attention_mask=torch.ones_like(ids), max_new_tokens=6, do_sample=False)
-        expected = tokenizer.decode(out[0, ids.shape[1] :], skip_special_tokens=True).strip()
-        assert response.text is not None
-        assert expected.startswith(response.text)
-        assert len(response.text) > 0
-
-
 def test_streaming_shows_the_same_text_in_pieces(tokenizer) -> None:
     model = local("llama", tokenizer)
     for defense in (VanillaRAG(model, cut_replies="count"), DecodingAggregation(model, max_new_tokens=6)):
@@ -260,14 +247,6 @@ def test_not_a_number_in_the_weights_is_an_error_not_an_answer(tokenizer) -> Non
         model.lm_head.weight[5] = float("nan")
     with pytest.raises(ValueError, match="NaN"):
         DecodingAggregation(LocalModel(model, tokenizer)).answer(QUERY, BENIGN)
-
-
-def test_many_groups_fit_in_one_call(tokenizer) -> None:
-    groups = [f"The Halden Light, account {i}." for i in range(30)]
-    answer = DecodingAggregation(local("llama", tokenizer, max_context_tokens=24), max_new_tokens=2).answer(
-        QUERY, groups
-    )
-    assert len(answer.groups) == 30
 
 
 def test_a_group_of_several_passages_is_one_row(tokenizer) -> None:

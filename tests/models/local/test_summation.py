@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 from torch.nn import functional  # noqa: E402
 from torch.overrides import wrap_torch_function  # noqa: E402
 
-from robustrag_integrations.models.local.summation import Summation  # noqa: E402
+from robustrag_integrations.models.local.isolation import Summation  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
 from tests.models.local.moving import local, moved  # noqa: E402
 

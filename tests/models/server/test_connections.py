@@ -16,8 +16,8 @@ pytest.importorskip("openai")
 
 from robustrag_integrations import KeywordAggregation
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.server import http_client
-from robustrag_integrations.models.server.http_client import Client, ConnectionStack
+from robustrag_integrations.models.server import connection
+from robustrag_integrations.models.server.connection import Client, ConnectionStack
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.openai_server import LoopbackServer, Reply
@@ -52,7 +52,7 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again() -> None:
 
 
 def test_a_connection_that_was_not_used_for_long_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_client, "_LONGEST_KEPT", 0.05)
+    monkeypatch.setattr(connection, "_LONGEST_KEPT", 0.05)
     with LoopbackServer(lambda prompt: "yes") as server:
         model = OpenAIModel("loopback", server.url)
         model.generate(PROMPTS, "isolated")
@@ -191,13 +191,13 @@ def test_an_administrators_key_in_the_environment_stays_here(monkeypatch: pytest
 @pytest.mark.parametrize("options", [{"extra_headers": {"x-team": "a"}}, {"extra_body": {"top_k": 1}}, {"top_k": 1}])
 def test_further_fields_reach_the_server(options: dict[str, object]) -> None:
     with LoopbackServer(lambda prompt: "yes") as server:
-        model = OpenAIModel("loopback", server.url, options=options)
+        model = OpenAIModel("loopback", server.url, options=options, temperature=None)
         model.generate(PROMPTS[:1], "final")
         model.close()
     [request], [headers] = server.requests, server.headers
     assert (headers.get("x-team") == "a") is ("extra_headers" in options)
     assert (request.get("top_k") == 1) is ("extra_headers" not in options)
-    assert not {"extra_headers", "extra_body"} & set(request)
+    assert not {"extra_headers", "extra_body", "temperature", "seed"} & set(request)
 
 
 @pytest.fixture

@@ -278,7 +278,7 @@ def test_the_deadline_of_a_request_includes_the_reading_of_its_reply() -> None:
         began = time.perf_counter()
         try:
             with pytest.raises(TimeoutError, match="within 1 s"):
-                await caller.acall(lambda: connection.reply(request, MEGABYTE, lambda body: release.wait(20)))
+                await caller.call(lambda: connection.reply(request, MEGABYTE, lambda body: release.wait(20)))
             return time.perf_counter() - began
         finally:
             release.set()

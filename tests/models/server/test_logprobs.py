@@ -1,8 +1,7 @@
-"""Log-probabilities of servers: of replies, asked for and given up, and of given texts behind a prompt."""
+"""Log-probabilities of a server's replies, asked for and given up."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import math
 from collections.abc import Callable, Iterator
@@ -15,14 +14,11 @@ pytest.importorskip("openai", reason="needs the extra openai")
 torch = pytest.importorskip("torch", reason="needs the extra local")
 
 
-from robustrag_integrations import LocalModel, OpenAIModel  # noqa: E402
-from robustrag_integrations.models.server.decoding import RemoteDecodingModel  # noqa: E402
+from robustrag_integrations import OpenAIModel  # noqa: E402
 from robustrag_integrations.models.server.model import PROBE  # noqa: E402
-from robustrag_integrations.prompts import Prompt, prompts_for  # noqa: E402
+from robustrag_integrations.prompts import Prompt  # noqa: E402
 from robustrag_integrations.replies.reading import counted  # noqa: E402
-from tests.helpers.logprob_server import LogprobServer  # noqa: E402
 from tests.helpers.openai_server import LoopbackServer, Reply, _asked  # noqa: E402
-from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
@@ -127,82 +123,3 @@ def test_a_list_that_no_reply_could_have_is_too_large() -> None:
         [reply] = model.generate(SAID[:1], "isolated")
     assert reply.text is None
     assert "the server's reply is larger than" in (reply.error or "")
-
-
-# --- given texts
-
-NETWORK, TOKENIZER = tiny_model("llama"), tiny_tokenizer()
-TEXTS = ["Anna Lind", "Bo", "I don't know"]
-PROMPTS = [prompts_for("short_answer").isolated.render(context=c, query="Who?") for c in ("Anna Lind.", "It was sold.")]
-
-
-@contextmanager
-def scoring(*, echoes: bool = True, meddle: Any = None, **settings: Any) -> Iterator[tuple[LogprobServer, Any]]:
-    with LogprobServer(NETWORK, TOKENIZER, echoes=echoes, meddle=meddle) as server:
-        model = RemoteDecodingModel("m", server.url, tokenizer=TOKENIZER, attempts=1, **settings)
-        try:
-            yield server, model
-        finally:
-            model.close()
-
-
-def expected(prompt: Prompt, text: str) -> float:
-    encoder = LocalModel(NETWORK, TOKENIZER)._encoder
-    ids, tokens = encoder.encode(prompt).ids, [*encoder.spellings(text)[0], encoder.first_tokens(["\n\n"])[0]]
-    with torch.no_grad():
-        logprobs = NETWORK(torch.tensor([[*ids, *tokens]])).logits[0].double().log_softmax(-1)
-    return sum(float(logprobs[len(ids) - 1 + at, token]) for at, token in enumerate(tokens))
-
-
-def test_a_server_that_echoes_prompts_scores_texts() -> None:
-    with scoring() as (server, model):
-        assert model.can_score
-        scores = model.score(PROMPTS, [*TEXTS, "", "no " * 900])
-        assert asyncio.run(_closing(model)) == [[scores[0][1]], [scores[1][1]]]
-    for prompt, found in zip(PROMPTS, scores, strict=True):
-        assert found == pytest.approx([*(expected(prompt, text) for text in TEXTS), -1e4, -1e4], abs=1e-3)
-    assert len(server.requests) == 2 * 3 + 2
-
-
-async def _closing(model: Any) -> Any:
-    found = await model.ascore(PROMPTS, TEXTS[1:2])
-    await model.aclose()
-    return found
-
-
-def test_a_server_that_ignores_echo_scores_nothing_and_is_not_asked_again() -> None:
-    with scoring(echoes=False, max_concurrency=1) as (server, model):
-        assert model.score(PROMPTS, TEXTS) == [None, None]
-        assert not model.can_score
-        asked = len(server.requests)
-        assert model.score(PROMPTS, TEXTS) == [None, None]
-    assert len(server.requests) == asked
-
-
-def test_a_server_that_refuses_echo_is_not_asked_again() -> None:
-    refusal = Reply("echo is not supported", status=400)
-    with scoring(meddle=lambda request, top: refusal if request.get("echo") else None) as (_, model):
-        assert model.score(PROMPTS, TEXTS) == [None, None]
-        assert not model.can_score
-
-
-def test_a_request_that_fails_costs_its_prompt_alone() -> None:
-    first = LocalModel(NETWORK, TOKENIZER)._encoder.encode(PROMPTS[0]).ids
-
-    def meddle(request: dict[str, Any], top: Any) -> Reply | None:
-        return Reply("busy", status=503) if tuple(request["prompt"][: len(first)]) == first else None
-
-    with scoring(meddle=meddle) as (_, model):
-        found = model.score(PROMPTS, TEXTS)
-        assert model.can_score
-    assert found[0] is None
-    assert found[1] is not None
-
-
-@pytest.mark.parametrize("hostile", [None, "-1", math.nan, 7.0, [], {}, True])
-def test_an_echo_that_holds_no_logprobs_scores_nothing(hostile: Any) -> None:
-    listed = {"tokens": [], "token_logprobs": [hostile] * 2000, "text_offset": [], "top_logprobs": None}
-    choice = {"index": 0, "text": "", "finish_reason": "length", "logprobs": listed}
-    body = json.dumps({"id": "1", "object": "x", "created": 0, "model": "m", "choices": [choice]}).encode()
-    with scoring(meddle=lambda request, top: Reply(body=body)) as (_, model):
-        assert model.score(PROMPTS, TEXTS) == [None, None]

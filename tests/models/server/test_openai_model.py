@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gzip
-import socket
-import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,21 +123,6 @@ def test_failing_groups_below_the_quorum_raise_with_their_causes() -> None:
     assert "out of order" in caught.value.causes[0]
 
 
-def test_a_server_error_is_tried_again_as_often_as_asked() -> None:
-    failed: set[str] = set()
-
-    def reply(prompt: str) -> str | Reply:
-        if prompt in failed:
-            return obedient_reader(prompt)
-        failed.add(prompt)
-        return Reply("later", status=429, headers={"Retry-After": "0.01"})
-
-    with served(reply, attempts=2) as (server, model):
-        answer = defense(model).answer(QUESTION, PASSAGES[:3])
-    assert [g.status for g in answer.groups] == ["supports"] * 3
-    assert len(server.requests) == 2 * 4
-
-
 def test_a_server_that_asks_for_an_hour_is_not_waited_for() -> None:
     with served(lambda prompt: Reply("later", status=429, headers={"Retry-After": "3600"}), attempts=2) as (_, model):
         [response] = model.generate([Prompt("x")], "isolated")
@@ -158,63 +139,6 @@ def test_the_completions_api_gets_the_bare_prompt_and_ends_at_an_empty_line() ->
     for request in server.requests:
         assert "messages" not in request
         assert (request["temperature"], request["seed"], request["stop"]) == (0.0, 3, ["\n\n"])
-
-
-def test_a_compressed_answer_that_nobody_asked_for_is_refused() -> None:
-    bomb = Reply(body=gzip.compress(b" " * 1000), headers={"Content-Encoding": "gzip"})
-    with served(lambda prompt: bomb) as (server, model):
-        [response] = model.generate([Prompt("x")], "isolated")
-    assert "compressed" in (response.error or "")
-    assert server.headers[0]["accept-encoding"] == "identity"
-
-
-def test_a_server_that_is_not_there_is_named_as_the_cause() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as unused:
-        port = unused.getsockname()[1]
-    model = OpenAIModel("m", f"http://127.0.0.1:{port}/v1", attempts=1)
-    with pytest.raises(QuorumError, match="Connection error"):
-        defense(model).answer(QUESTION, PASSAGES)
-
-
-def test_a_response_that_takes_too_long_fails_its_own_group() -> None:
-    never = threading.Event()
-
-    def reply(prompt: str) -> str | Reply:
-        return Reply("late", wait=never) if "Note 0." in prompt else obedient_reader(prompt)
-
-    with served(reply, timeout=0.5) as (_, model):
-        answer = defense(model).answer(QUESTION, PASSAGES)
-        never.set()
-    assert answer.groups[0].status == "failed"
-    assert "no answer within 0.5 s" in (answer.groups[0].error or "")
-    assert answer.text.casefold() == "anna lind"
-
-
-async def test_cancelling_an_answer_hangs_up_on_the_server() -> None:
-    never = threading.Event()
-    with served(lambda prompt: Reply("late", wait=never)) as (server, model):
-        task = asyncio.create_task(defense(model).aanswer(QUESTION, PASSAGES))
-        while server.now < 5:
-            await asyncio.sleep(0.01)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-        assert await asyncio.to_thread(server.gone.wait, 10)
-        deadline = time.monotonic() + 10
-        while server.now and time.monotonic() < deadline:
-            await asyncio.sleep(0.01)
-        assert server.now == 0
-        await model.aclose()
-
-
-def test_no_more_requests_are_under_way_than_allowed() -> None:
-    def reply(prompt: str) -> str:
-        time.sleep(0.02)
-        return obedient_reader(prompt)
-
-    with served(reply, max_concurrency=2) as (server, model):
-        defense(model).answer(QUESTION, PASSAGES)
-    assert server.most == 2
 
 
 @pytest.mark.parametrize(
@@ -296,14 +220,6 @@ def test_answers_say_what_a_remote_model_means_for_the_radius() -> None:
 def test_a_setting_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         OpenAIModel(**{"model": "m", "base_url": "http://127.0.0.1:9/v1", **wrong})
-
-
-def test_further_fields_of_the_request_reach_the_server() -> None:
-    options = {"reasoning_effort": "low", "extra_body": {"top_k": 1}}
-    with served(obedient_reader, options=options, temperature=None, seed=None) as (server, model):
-        model.generate([Prompt("x")], "isolated")
-    assert (server.requests[0]["reasoning_effort"], server.requests[0]["top_k"]) == ("low", 1)
-    assert not server.requests[0].keys() & {"temperature", "seed"}
 
 
 @needing("SERVING")

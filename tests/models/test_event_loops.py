@@ -1,14 +1,39 @@
-"""What each event loop has of its own is freed with it."""
+"""The loop of synchronous callers never waits for itself, and what each loop has of its own is freed with it."""
 
 from __future__ import annotations
 
 import asyncio
 import gc
+import threading
 import weakref
+from collections.abc import AsyncGenerator, Iterator
 
 from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.models.event_loops import PerLoop
+from robustrag_integrations.models.event_loops import LoopThread, PerLoop
 from tests.helpers.scripted import BARE, split
+
+
+async def _numbers() -> AsyncGenerator[int, None]:
+    for number in range(9):
+        yield number
+
+
+def test_an_iterator_may_be_closed_in_the_thread_of_its_loop() -> None:
+    thread = LoopThread()
+    numbers = thread.iterate(_numbers())
+    assert next(numbers) == 0
+
+    async def close(dropped: Iterator[int]) -> str:
+        dropped.close()  # type: ignore[attr-defined]
+        return "closed"
+
+    said: list[str] = []
+    caller = threading.Thread(target=lambda: said.append(thread.run(close(numbers))), daemon=True)
+    caller.start()
+    caller.join(10)
+    assert said == ["closed"]
+    assert list(thread.iterate(_numbers())) == list(range(9))
+    thread.close()
 
 
 def test_a_loop_has_one_and_another_loop_another() -> None:

@@ -1,4 +1,4 @@
-"""Many continuations in one forward pass: a tree of tokens in which each sees its ancestors only.
+"""Many continuations in one forward pass: trees of tokens in which each sees its ancestors only.
 
 The numbers differ from those of plain inference by float noise, since the kernels see other shapes. A tree's user must
 measure that noise against inference, and ask again in the shapes of inference wherever it could make a difference.
@@ -7,7 +7,7 @@ measure that noise against inference, and ask again in the shapes of inference w
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,9 +15,7 @@ import numpy as np
 import torch
 
 from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
-from robustrag_integrations.models.local.causal_lm import CausalLM
-from robustrag_integrations.models.local.coupling import why_coupled
-from robustrag_integrations.models.local.masks import MaskRules
+from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, why_coupled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -140,3 +138,50 @@ class TokenTree:
         for row, line in zip(sees, self._lines[first:], strict=True):
             row[line] = True
         return sees
+
+
+class TokenTrie:
+    """A trie of tokens. Nodes are numbered as they are added; -1 is the root, the end of the prompt."""
+
+    def __init__(self, sequences: Iterable[Sequence[int]] = ()) -> None:
+        self.tokens: list[int] = []
+        self.depths: list[int] = []
+        self.parents: list[int] = []
+        self._children: dict[tuple[int, int], int] = {}
+        for sequence in sequences:
+            self.add(sequence)
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def add(self, sequence: Sequence[int]) -> None:
+        """Add a sequence."""
+        node = -1
+        for depth, token in enumerate(sequence):
+            known = self.child(node, token)
+            if known is None:
+                known = self._children[node, token] = len(self)
+                self.tokens.append(token)
+                self.depths.append(depth)
+                self.parents.append(node)
+            node = known
+
+    def child(self, node: int, token: int) -> int | None:
+        """Return the child of a node for a token, if there is one."""
+        return self._children.get((node, token))
+
+    def path(self, sequence: Sequence[int]) -> list[int]:
+        """Return the nodes of a sequence that is in the trie."""
+        nodes = [-1]
+        for token in sequence:
+            nodes.append(self._children[nodes[-1], token])
+        return nodes[1:]
+
+    def visible(self, before: int) -> torch.Tensor:
+        """Return the mask [before + nodes, nodes]: a node sees its ancestors and itself; earlier columns see none."""
+        seen = torch.zeros((before + len(self), len(self)), dtype=torch.bool)
+        for node, parent in enumerate(self.parents, before):
+            if parent >= 0:
+                seen[node] = seen[parent + before]
+            seen[node, node - before] = True
+        return seen

@@ -1,0 +1,252 @@
+"""A transformers causal language model as a function, its attention masks, and what couples rows in it by design.
+
+The function takes tokens and gives float32 logits; keys and values go into a cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.models.local.cache import BatchKVCache
+
+NOWHERE = 2**30  # the position of padding: beyond every token, so that none sees it
+
+_NO_LIMIT = 1_000_000
+_SAMPLED = 1024  # numbers per weight
+_OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")  # on a CPU
+_FIXED_FREQUENCIES = ("default", "linear", "yarn", "llama3", "proportional")  # whatever the longest row's length
+_KINDS = ("full_attention", "sliding_attention")
+_SLIDING_THROUGHOUT = ("mistral", "mixtral", "phi3", "starcoder2")  # no list of layer kinds: a window holds for all
+_IMPLEMENTATIONS = ("sdpa", "eager")
+_DYNAMIC_QUANTISATION = ("torch.ao.nn.quantized.dynamic", "torch.ao.nn.intrinsic.quantized.dynamic")
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+
+
+class CausalLM:
+    """Calls a model's forward pass the same way whatever its architecture; the model is left as it is."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.accepts = frozenset(inspect.signature(model.forward).parameters)
+        self.cache_argument = "cache" if "cache" in self.accepts else "past_key_values"  # before transformers 5.24
+        self._forgotten = 0
+
+    @property
+    def config(self) -> Any:
+        """The configuration of the language model, without those of vision towers and the like."""
+        config = self.model.config
+        return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+    @property
+    def device(self) -> torch.device:
+        """The device for token ids."""
+        device: torch.device = self.model.get_input_embeddings().weight.device
+        return device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The precision of the weights."""
+        dtype: torch.dtype = self.model.get_input_embeddings().weight.dtype
+        return dtype
+
+    @property
+    def window(self) -> int:
+        """The largest number of tokens in a row.
+
+        Some position encodings switch to other frequencies for the whole batch once its longest row passes the length
+        the model was trained with. A passage could then move every other row, so that length is the limit.
+        """
+        config = self.config
+        limit = int(getattr(config, "max_position_embeddings", None) or 0)
+        limit = limit if limit > 0 else _NO_LIMIT
+        for rope in _rope_parameters(config):
+            if rope.get("rope_type", "default") not in _FIXED_FREQUENCIES:
+                trained = rope.get("original_max_position_embeddings")
+                limit = min(limit, int(trained or getattr(config, "original_max_position_embeddings", None) or limit))
+        return limit
+
+    def fingerprint(self) -> tuple[object, ...]:
+        """Return a value that changes when weights are replaced, moved, cast or written in place, and on `forget`."""
+        written = ((w.data_ptr(), -1 if w.is_inference() else w._version) for w in self.model.parameters())
+        return (self._forgotten, *written)
+
+    @torch.inference_mode()
+    def sample_of_weights(self) -> str:
+        """Hash some numbers of every weight: this shows changes that torch does not count, such as a merged adapter."""
+        digest = hashlib.blake2b(digest_size=16)
+        for weight in self.model.parameters():
+            flat = weight.reshape(-1)
+            some = flat[:: max(1, len(flat) // _SAMPLED)][:_SAMPLED]
+            digest.update(some.float().cpu().numpy().tobytes())
+        return digest.hexdigest()
+
+    def forget(self) -> None:
+        """Change the fingerprint, so that earlier results count as another model's."""
+        self._forgotten += 1
+
+    @torch.inference_mode()
+    def __call__(
+        self, ids: torch.Tensor, mask: Any, positions: torch.Tensor, cache: Any, *, keep: int | torch.Tensor = 1
+    ) -> torch.Tensor:
+        """Run a forward pass over tokens.
+
+        Args:
+            ids: [rows, columns] token ids.
+            mask: an attention mask as transformers takes it; None where each token sees all before it.
+            positions: [rows, columns] positions of the tokens in their own prompts.
+            cache: the keys and values so far; grows by these columns.
+            keep: the number of last columns to return logits for, or [K] indices of columns.
+
+        Returns:
+            [rows, keep, V] float32 logits.
+        """
+        given = {"position_ids": positions, "logits_to_keep": keep}
+        given = {name: value for name, value in given.items() if name in self.accepts}
+        with memory_explained():
+            output = self.model(
+                input_ids=ids, attention_mask=mask, use_cache=True, **{self.cache_argument: cache, **given}
+            )
+        if isinstance(cache, BatchKVCache):
+            cache.check_attended()
+        logits: torch.Tensor = output.logits
+        if "logits_to_keep" not in self.accepts:
+            logits = logits[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]
+        return logits.float()
+
+
+@contextmanager
+def memory_explained() -> Iterator[None]:
+    """Say in an out-of-memory error what to lower.
+
+    Raises:
+        ModelError: in place of the library's error.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if isinstance(error, torch.OutOfMemoryError) or any(sign in str(error) for sign in _OUT_OF_MEMORY):
+            raise ModelError(
+                "out of memory: ask about fewer passages, put several into a group, or lower max_context_tokens, "
+                "max_new_tokens or prefill_tokens"
+            ) from error
+        raise
+
+
+def _rope_parameters(config: Any) -> list[dict[str, Any]]:
+    """Return the settings of the rotary position encoding, one for each kind of layer."""
+    found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    return [v for v in found.values() if isinstance(v, dict)] or [found]
+
+
+class NoExplicitMasks(Exception):
+    """A mask cannot determine which tokens the model's attention sees; the message says why."""
+
+
+@dataclass(frozen=True)
+class MaskRules:
+    """Attention masks in the form that a model takes.
+
+    Attributes:
+        windows: per kind of attention layer, how far back it sees, in tokens; None for no limit.
+        dtype: of the mask.
+    """
+
+    windows: Mapping[str, int | None]
+    dtype: torch.dtype
+
+    @property
+    def plain(self) -> bool:
+        """True if every layer sees all tokens before a token, however far back."""
+        return not any(self.windows.values())
+
+    @classmethod
+    def of(cls, lm: CausalLM) -> MaskRules:
+        """Derive the rules from a model's configuration.
+
+        Raises:
+            NoExplicitMasks: its attention does something that positions alone do not describe.
+        """
+        config = lm.config
+        implementation = getattr(config, "_attn_implementation", None)
+        if implementation not in _IMPLEMENTATIONS:
+            raise NoExplicitMasks(f"attention implementation {implementation!r} takes no explicit mask")
+        if missing := {"position_ids", lm.cache_argument, "attention_mask"} - lm.accepts:
+            raise NoExplicitMasks(f"its forward pass takes no {' and no '.join(sorted(missing))}")
+        if getattr(config, "is_encoder_decoder", False):
+            raise NoExplicitMasks("it is an encoder-decoder")
+        return cls({kind: _window(config, kind) for kind in _kinds(config)}, lm.dtype)
+
+    def mask(self, queries: torch.Tensor, keys: torch.Tensor, visible: torch.Tensor | None = None) -> Any:
+        """Build an attention mask as the model takes it; always explicit, whatever the rows hold.
+
+        Args:
+            queries: [rows, Q] positions of the tokens that are read now; NOWHERE for padding.
+            keys: [rows, K] positions of everything in the cache, those tokens last.
+            visible: [Q, C], or [rows, Q, C]: which of the last C columns each token may see, where order alone does not
+                decide it, as with branches of a tree side by side. None: everything before it.
+        """
+        ahead = queries[:, :, None] - keys[:, None, :]
+        seen = ahead >= 0
+        if visible is not None:
+            seen[:, :, keys.shape[1] - visible.shape[-1] :] &= visible
+        masks = {k: self._additive(seen if w is None else seen & (ahead < w)) for k, w in self.windows.items()}
+        return masks if len(masks) > 1 else next(iter(masks.values()))
+
+    def _additive(self, seen: torch.Tensor) -> torch.Tensor:
+        hidden = torch.finfo(self.dtype).min
+        return torch.zeros_like(seen, dtype=self.dtype).masked_fill_(~seen, hidden)[:, None]
+
+
+def _kinds(config: Any) -> tuple[str, ...]:
+    listed = getattr(config, "layer_types", None)
+    if listed:
+        if unknown := sorted(set(listed) - set(_KINDS)):
+            raise NoExplicitMasks(f"it has layers of the kind {unknown[0]!r}")
+        return tuple(sorted(set(listed)))
+    if "local" in (getattr(config, "attention_layers", None) or ()):
+        raise NoExplicitMasks("it has layers that see a window of columns, wherever its tokens stand in them")
+    if getattr(config, "sliding_window", None) is None:
+        return ("full_attention",)
+    if config.model_type not in _SLIDING_THROUGHOUT:
+        raise NoExplicitMasks("it has a sliding window and does not say in which layers")
+    return ("sliding_attention",)
+
+
+def _window(config: Any, kind: str) -> int | None:
+    return int(config.sliding_window) if kind == "sliding_attention" else None
+
+
+def why_coupled(lm: CausalLM) -> str | None:
+    """Return the reason why a model's rows depend on each other's content by design; None if none is known.
+
+    The isolation probe may miss such coupling: its neighbours need not hold the largest activation of a batch, nor send
+    their tokens to the target's experts.
+    """
+    for module in lm.model.modules():
+        kind = type(module)
+        if kind.__module__.startswith(_DYNAMIC_QUANTISATION):
+            return f"{_name_of(module, lm.model)} quantises activations with a scale taken over all rows"
+        if kind.__name__ == "Linear8bitLt":
+            return f"{_name_of(module, lm.model)} picks the columns that it does not quantise by looking at all rows"
+    if any((getattr(lm.config, field, None) or 0) > 1 for field in _EXPERTS):
+        return "it is a mixture of experts: which tokens an expert reads together depends on all rows"
+    return None
+
+
+def _name_of(module: torch.nn.Module, model: torch.nn.Module) -> str:
+    """Return a module's name in a model, and its class."""
+    return f"{next(name for name, one in model.named_modules() if one is module)} ({type(module).__name__})"
+
+
+def adapts_as_it_runs(model: torch.nn.Module) -> str | None:
+    """Return the name of a module that changes with its input, as observing fake quantisation does; None if none."""
+    watching = ((name, getattr(module, "observer_enabled", None)) for name, module in model.named_modules())
+    return next((name for name, on in watching if isinstance(on, torch.Tensor) and bool(on.any())), None)
