@@ -88,65 +88,35 @@ def load_dataset(
 
 
 def _collect(
-    rows: Iterable[RawRow | BadRow],
-    source: str,
-    task: EvalTask | None,
-    limit: int | None,
-    strict: bool,
+    rows: Iterable[RawRow | BadRow], source: str, task: EvalTask | None, limit: int | None, strict: bool
 ) -> tuple[list[EvalQuestion], list[BadRow], EvalTask]:
-    found: list[EvalQuestion] = []
+    """The questions, the rows that are none, and the task: that of the first question where it is not given."""
+    found: dict[str, EvalQuestion] = {}  # each under an id that no other has
     bad: list[BadRow] = []
-    seen = _Seen()
+    places: dict[tuple[str, str], str] = {}
     for row in rows:
         try:
             if isinstance(row, BadRow):
-                raise _BadRowError(row)
-            question, task = _parsed(row, task)
-            found.append(seen.told_apart(question, row))
-        except _BadRowError as error:
+                raise ValueError(row.reason)
+            question, long = question_of(row.value, row.line)
+            task = task or ("long" if long else "qa")
+            question = for_task(question, task)
+            known = question.id, question.question
+            if known in places:
+                raise ValueError(f"its id {question.id!r} and its question are those of {places[known]} already")
+        except ValueError as error:
+            bad.append(BadRow(row.line, str(error), row.unit))
             if strict:
-                raise DatasetError(f"{source}, {error.row}") from error
-            bad.append(error.row)
+                raise DatasetError(f"{source}, {bad[-1]}") from error
+        else:
+            places[known] = f"{row.unit} {row.line}"
+            name = question.id if question.id not in found else f"{question.id}#{row.line}"
+            while name in found:
+                name += "+"
+            found[name] = replace(question, id=name)
         if len(found) == limit:
             break
-    return found, bad, task or "qa"
-
-
-class _BadRowError(Exception):
-    def __init__(self, row: BadRow) -> None:
-        self.row = row
-
-
-def _parsed(row: RawRow, task: EvalTask | None) -> tuple[EvalQuestion, EvalTask]:
-    """The row as a question of the task; the first question decides where the task is not given."""
-    try:
-        question, long = question_of(row.value, row.line)
-        task = task or ("long" if long else "qa")
-        return for_task(question, task), task
-    except ValueError as error:
-        raise _BadRowError(row.bad(str(error))) from error
-
-
-class _Seen:
-    """The questions read so far, by id."""
-
-    def __init__(self) -> None:
-        self._places: dict[tuple[str, str], str] = {}
-        self._ids: set[str] = set()
-
-    def told_apart(self, question: EvalQuestion, row: RawRow) -> EvalQuestion:
-        """The question with an id that no other has. The same question under the same id is a bad row."""
-        known, place = (question.id, question.question), f"{row.unit} {row.line}"
-        if known in self._places:
-            raise _BadRowError(
-                row.bad(f"its id {question.id!r} and its question are those of {self._places[known]} already")
-            )
-        self._places[known] = place
-        name = question.id if question.id not in self._ids else f"{question.id}#{row.line}"
-        while name in self._ids:
-            name += "+"
-        self._ids.add(name)
-        return replace(question, id=name)
+    return list(found.values()), bad, task or "qa"
 
 
 def _name(source: str) -> str:

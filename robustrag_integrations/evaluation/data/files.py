@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import Any, Literal
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import parsed
@@ -50,10 +50,6 @@ class RawRow:
     value: Any
     unit: Literal["line", "item"] = "line"
 
-    def bad(self, reason: str) -> BadRow:
-        """This row, rejected."""
-        return BadRow(self.line, reason, self.unit)
-
 
 def read_rows(path: str) -> Iterator[RawRow | BadRow]:
     """The rows of a file in order: of one JSON list, or one JSON value per line; either may be gzipped.
@@ -77,17 +73,12 @@ def _unpacked(path: str) -> bytes:
         with Path(path).open("rb") as file:
             packed = file.read(2) == _GZIP
             file.seek(0)
-            data = _bounded(gzip.GzipFile(fileobj=file) if packed else file, path)
+            data = (gzip.GzipFile(fileobj=file) if packed else file).read(LARGEST_FILE + 1)
     except (OSError, EOFError, zlib.error, ValueError) as error:
         raise DatasetError(f"cannot read {path!r}: {error}") from error
-    return data.removeprefix(b"\xef\xbb\xbf")
-
-
-def _bounded(stream: IO[bytes] | gzip.GzipFile, path: str) -> bytes:
-    data = stream.read(LARGEST_FILE + 1)
     if len(data) > LARGEST_FILE:
         raise DatasetError(f"{path} holds more than {LARGEST_FILE >> 20} MiB; split it into smaller files")
-    return data
+    return data.removeprefix(b"\xef\xbb\xbf")
 
 
 def _items(data: bytes, path: str) -> Iterator[RawRow | BadRow]:

@@ -179,26 +179,24 @@ def _own_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
 
 
 def _paper_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
-    answers = _texts(_needed(row, "correct answer"), "correct answer must be a text or a list of texts", least=1)
+    """A row of the paper's as one of the project's."""
+    right = _texts(_needed(row, "correct answer"), "correct answer must be a text or a list of texts", least=1)
     more = _texts(row.get("expanded answer"), "expanded answer must be a list of texts")
-    choices = _choices(row)
-    passages = _listed(_needed(row, "context"), "context must be a list of objects with a title and a text")
-    lies = _texts(
-        row.get("incorrect_context", row.get("adap_adv_texts")),
-        "incorrect_context and adap_adv_texts must be a text or a list of texts",
-        most=LONGEST_TEXT,
-    )
+    complaint = "incorrect_context and adap_adv_texts must be a text or a list of texts"
+    lies = _texts(row.get("incorrect_context", row.get("adap_adv_texts")), complaint, most=LONGEST_TEXT)
+    context = _listed(_needed(row, "context"), "context must be a list of objects with a title and a text")
     long = bool(row.get("long_gen"))
-    question = EvalQuestion(
-        "",
-        _text(_needed(row, "question"), "the question must be text"),
-        tuple(dict.fromkeys(answers + more)),
-        _optional(row, "incorrect answer"),
-        tuple(_paper_passage(p) for p in passages),
-        choices,
-        _index(row.get("choices answer"), choices, "choices answer"),
-        poisoned=lies,
-        poison_target=FALSE_BIRTHDAY if long and lies and all(FALSE_BIRTHDAY in t for t in lies) else None,
+    question, _ = _own_row(
+        {
+            "question": _needed(row, "question"),
+            "answer": list(dict.fromkeys(right + more)),
+            "incorrect": row.get("incorrect answer"),
+            "passages": [_search_result(item) for item in context],
+            "choices": row.get("choices"),
+            "correct_choice": _index(row.get("choices answer"), _choices(row), "choices answer"),
+            "poisoned": list(lies),
+            "poison_target": FALSE_BIRTHDAY if long and lies and all(FALSE_BIRTHDAY in t for t in lies) else None,
+        }
     )
     return question, long
 
@@ -258,15 +256,15 @@ def _own_passage(item: Any) -> Passage:
     )
 
 
-def _paper_passage(item: Any) -> Passage:
+def _search_result(item: Any) -> dict[str, str | None]:
     """Title and text of a search result; some results have a title only."""
     if not isinstance(item, dict):
         raise ValueError("an entry of context must be an object with a title and a text")
-    parts = [item.get(key) for key in ("title", "text", "link")]
-    if not all(part is None or isinstance(part, str) for part in parts):
+    parts = [item.get(key) or "" for key in ("title", "text", "link")]
+    if not all(isinstance(part, str) for part in parts):
         raise ValueError("title, text and link in context must be texts")
-    title, text, link = (_bounded(part or "") for part in parts)
-    return Passage("\n".join(filter(None, (title, text))), source=link or None)
+    title, text, link = parts
+    return {"text": "\n".join(filter(None, (title, text))), "source": link or None}
 
 
 def _with_choice_numbers(question: EvalQuestion) -> EvalQuestion:

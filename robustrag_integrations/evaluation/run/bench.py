@@ -7,8 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.display import printable
@@ -25,8 +23,9 @@ from robustrag_integrations.evaluation.run.cache import (
 )
 from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, CertifySpec, ConfigError
 from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
-from robustrag_integrations.evaluation.run.planning import Job, Setup, row_of_job
-from robustrag_integrations.evaluation.score.scoring import metric_for, score_answer
+from robustrag_integrations.evaluation.run.planning import Job, Setup
+from robustrag_integrations.evaluation.score.rows import blank_row
+from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK, metric_for, score_answer
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.prompts import Prompt, prompts_for
@@ -37,15 +36,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Bench:
-    """The models, defences and call cache of a worker.
+class LocalEngine:
+    """Makes rows in this process. Models and defences stay loaded from one run to the next.
 
     Args:
-        cache: the folder of the cache; None for no cache.
+        cache: the folder of the cache of model calls; None for none.
+        concurrency: number of rows that are made at a time. Models in this process run one row at a time all the same.
     """
 
-    def __init__(self, cache: str | None = None) -> None:
+    def __init__(self, cache: str | None = None, concurrency: int = 1) -> None:
         self._cache = None if cache is None else CallCache(cache)
+        self._concurrency = concurrency
         self._models: dict[NamedModel, MeteredModel] = {}
         self._defenses: dict[tuple[Setup, str], Defense] = {}
         self._judges: dict[NamedModel, LLMJudge] = {}
@@ -53,14 +54,36 @@ class Bench:
         self._answered: set[tuple[NamedModel, str, str]] = set()  # models, defences and tasks that are warm
         self._loading = threading.Lock()
 
-    def prepare(self, jobs: Iterable[Job]) -> None:
-        """Load every model and build every defence that the jobs need.
+    def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]) -> None:
+        """Make the rows, hand over each as soon as it is made, and report each that is begun.
+
+        An exception (an interrupt, or one that `on_row` raises) cancels what is under way.
 
         Raises:
             ModelError: a model cannot be loaded.
             ConfigError: a defence cannot use its model.
         """
-        jobs = list(jobs)
+        self._prepare(jobs)
+        asyncio.run(self._run(iter(jobs), on_row, on_job))
+
+    async def _run(
+        self, jobs: Iterator[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]
+    ) -> None:
+        async def work() -> None:
+            for job in jobs:
+                on_job(job)
+                on_row(await self.row(job))
+
+        workers = [asyncio.create_task(work()) for _ in range(self._concurrency)]
+        try:
+            await asyncio.gather(*workers)
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+
+    def _prepare(self, jobs: Iterable[Job]) -> None:
+        """Load every model and build every defence that the jobs need."""
         self._locks.clear()  # a lock belongs to the event loop of one run
         for job in jobs:
             self._defense(job)
@@ -83,7 +106,20 @@ class Bench:
             return await self._row(job)
 
     async def _row(self, job: Job) -> dict[str, Any]:
-        row = row_of_job(job)
+        setup = job.setup
+        row = blank_row(
+            job.question,
+            job.attack,
+            key=job.key,
+            dataset=job.dataset,
+            task=job.task,
+            top_k=setup.top_k,
+            model=setup.model.label,
+            defense=setup.defense,
+            settings=dict(setup.settings),
+            setup=setup.label,
+            metric=job.metric or METRIC_OF_TASK[job.task],
+        )
         try:
             await self._fill(job, row)
         except Exception as error:
@@ -142,60 +178,13 @@ class Bench:
         if known not in self._defenses:
             model = self._model(job.setup.model)
             try:
-                self._defenses[known] = build_defense(job.setup, job.task, model)
+                self._defenses[known] = _defense_of(job.setup, job.task, model)
             except (ValueError, TypeError) as error:
                 raise ConfigError(f"defenses: {job.setup.label} on {job.setup.model.name!r}: {error}") from error
         return self._defenses[known]
 
 
-@dataclass(frozen=True)
-class LocalEngine:
-    """Makes rows in this process.
-
-    Attributes:
-        cache: the folder of the cache of model calls; None for none.
-        concurrency: number of rows that are made at a time. Models in this process run one row at a time all the same.
-    """
-
-    cache: str | None = None
-    concurrency: int = 1
-
-    @cached_property
-    def bench(self) -> Bench:
-        """The bench with the models, which stay loaded from one run to the next."""
-        return Bench(self.cache)
-
-    def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]) -> None:
-        """Make the rows, hand over each as soon as it is made, and report each that is begun.
-
-        An exception (an interrupt, or one that `on_row` raises) cancels what is under way.
-        """
-        self.bench.prepare(jobs)
-        asyncio.run(self._run(iter(jobs), on_row, on_job))
-
-    async def _run(
-        self, jobs: Iterator[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]
-    ) -> None:
-        async def work() -> None:
-            for job in jobs:
-                on_job(job)
-                on_row(await self.bench.row(job))
-
-        workers = [asyncio.create_task(work()) for _ in range(self.concurrency)]
-        try:
-            await asyncio.gather(*workers)
-        finally:
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
-
-
-def build_defense(setup: Setup, task: str, model: Any) -> Defense:
-    """Return the defence of a setup for a task.
-
-    Raises:
-        TypeError, ValueError: it cannot use this model, or an invalid setting.
-    """
+def _defense_of(setup: Setup, task: str, model: Any) -> Defense:
     settings = dict(setup.settings)
     task_of_core = TASK_OF[task]
     if setup.defense == NO_RAG:

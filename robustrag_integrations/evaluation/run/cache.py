@@ -23,11 +23,9 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, TypeVar, cast, get_args
+from typing import Any, TypeVar
 
-from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.json_values import plain, restored
-from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.models.base import (
@@ -42,8 +40,7 @@ from robustrag_integrations.models.base import (
 )
 from robustrag_integrations.models.wrappers import AroundModel
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.confidence import logprobs_in
-from robustrag_integrations.replies.reply import FinishReason, Piece
+from robustrag_integrations.replies.reply import Piece
 
 Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
@@ -52,6 +49,7 @@ _FILE = "calls.sqlite3"
 _SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)  # the second where a damaged file makes up the message
 _SIDE_FILES = ("", "-wal", "-shm", "-journal")
 _TABLE = "CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, value TEXT, sum TEXT) WITHOUT ROWID"
+_KEPT = ("text", "truncated", "finish", "refusal", "reasoning_chars", "logprobs", "usage")
 _PATIENCE = 30.0  # seconds to wait for another process that writes
 
 
@@ -97,15 +95,18 @@ class CallCache:
                 f"cannot open the cache {str(self._path)!r}: {error}; delete it, or give another --cache"
             ) from error
 
-    def get(self, keys: Sequence[str]) -> list[Mapping[str, Any] | None]:
-        """Return the entries of these keys; None where there is none, or a damaged one."""
+    def get(self, keys: Sequence[str]) -> list[Response | None]:
+        """Return the responses of these keys; None where there is none, or it is damaged or of another version."""
         statement = "SELECT value, sum FROM calls WHERE key = ?"
         rows = self._run(lambda: [self._db.execute(statement, (key,)).fetchone() for key in keys])
         return [_checked(key, row) for key, row in zip(keys, rows or [None] * len(keys), strict=True)]
 
-    def put(self, entries: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep entries."""
-        rows = [(key, text := canonical(value), _sum(key, text)) for key, value in entries.items()]
+    def put(self, responses: Mapping[str, Response]) -> None:
+        """Keep the texts of responses, how they ended, and what they took."""
+        rows = []
+        for key, response in responses.items():
+            text = canonical({name: plain(getattr(response, name)) for name in _KEPT})
+            rows.append((key, text, _sum(key, text)))
 
         def write() -> None:
             with self._db:
@@ -157,15 +158,14 @@ def _sum(key: str, text: str) -> str:
     return hashlib.sha256(f"{key} {text}".encode()).hexdigest()[:16]
 
 
-def _checked(key: str, row: Any) -> Mapping[str, Any] | None:
+def _checked(key: str, row: Any) -> Response | None:
     if row is None or not all(isinstance(part, bytes) for part in row):
         return None
     try:
         text, kept = row[0].decode(), row[1].decode()
-        value = json.loads(text) if _sum(key, text) == kept else None
+        return restored(Response, json.loads(text)) if _sum(key, text) == kept else None
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and isinstance(value.get("text"), str) else None
 
 
 class MeteredModel(AroundModel):
@@ -221,10 +221,11 @@ class MeteredModel(AroundModel):
         """The model's stream, neither counted nor kept."""
         return self._model.astream(prompt)
 
-    def _look_up(self, prompts: Sequence[Prompt], role: Role) -> tuple[list[str], list[Mapping[str, Any] | None]]:
+    def _look_up(self, prompts: Sequence[Prompt], role: Role) -> tuple[list[str], list[Response | None]]:
         if self._cache is None or not prompts or not self.deterministic:
             return [""] * len(prompts), [None] * len(prompts)
-        keys = _keys(self._fingerprint, prompts, role)
+        about = (canonical([self._fingerprint, role, p.text, p.context]) for p in prompts)
+        keys = [hashlib.sha256(text.encode()).hexdigest() for text in about]
         return keys, self._cache.get(keys)
 
     def _missing(self, keys: Sequence[str], known: Sequence[object]) -> list[int]:
@@ -235,20 +236,16 @@ class MeteredModel(AroundModel):
         self,
         prompts: Sequence[Prompt],
         keys: Sequence[str],
-        known: Sequence[Mapping[str, Any] | None],
+        known: Sequence[Response | None],
         made: Mapping[int, Response],
     ) -> list[Response]:
-        new = {keys[i]: _entry(r) for i, r in made.items() if r.text is not None}
+        new = {keys[i]: response for i, response in made.items() if response.text is not None}
         if self._cache is not None and self.deterministic and new:
             self._cache.put(new)
         same = {keys[i]: response for i, response in made.items()}
-        responses = [
-            made[i] if i in made else same[keys[i]] if (entry := known[i]) is None else _response(entry)
-            for i in range(len(prompts))
-        ]
         if (cached := CACHED_CALLS.get()) is not None:
             cached += [prompt for i, prompt in enumerate(prompts) if i not in made]
-        return responses
+        return [made.get(i) or entry or same[keys[i]] for i, entry in enumerate(known)]
 
 
 class MeteredLocalModel(MeteredModel, DecodingModel):
@@ -276,30 +273,3 @@ def metered(model: TextModel, fingerprint: str, cache: CallCache | None) -> Mete
     """The model with counting and caching around it."""
     kind = MeteredLocalModel if isinstance(model, DecodingModel) else MeteredModel
     return kind(model, fingerprint, cache)
-
-
-def _entry(response: Response) -> dict[str, Any]:
-    """Return the part of a response that is kept: its text, how it ended, and what it took."""
-    names = ("text", "truncated", "finish", "refusal", "reasoning_chars", "logprobs")
-    return {**{name: getattr(response, name) for name in names}, "usage": plain(response.usage)}
-
-
-def _response(entry: Mapping[str, Any]) -> Response:
-    finish, refusal, chars = entry.get("finish"), entry.get("refusal"), entry.get("reasoning_chars")
-    try:
-        usage = restored(Usage, entry.get("usage") or {})
-    except ValueError:  # of another version
-        usage = Usage()
-    return Response(
-        str(entry["text"]),
-        truncated=entry.get("truncated") is True,
-        finish=cast(FinishReason, finish) if finish in get_args(FinishReason) else "unknown",
-        refusal=refusal if isinstance(refusal, str) else None,
-        reasoning_chars=chars if is_whole_number(chars, 0) else 0,
-        usage=usage,
-        logprobs=logprobs_in(entry.get("logprobs")),
-    )
-
-
-def _keys(fingerprint: str, prompts: Sequence[Prompt], role: Role) -> list[str]:
-    return [hashlib.sha256(canonical([fingerprint, role, p.text, p.context]).encode()).hexdigest() for p in prompts]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from robustrag_integrations._util.plugins import load_object, source_digest
 from robustrag_integrations.attacks.families import attack_of
@@ -29,7 +29,7 @@ from robustrag_integrations.evaluation.run.config import (
     no_task,
 )
 from robustrag_integrations.evaluation.run.journal import canonical
-from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA, blank_row
+from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.metrics import metric_of
@@ -286,13 +286,13 @@ class _Planner:
             "data": [dataset.name, dataset.task, digest],
             "setup": [setup.defense, setup.settings, setup.top_k, _extractor(setup)],
             "model": [setup.model.name, self._prints[setup.model]],
-            "attack": [asdict(replace(attack, tasks=())), _attack_code(attack.name)],
+            "attack": [asdict(replace(attack, tasks=())), _code_of("attack", attack.name)],
             "judge": [judge.name, self._prints[judge]] if judge else None,
             "certify": certify.model_dump() if certify else None,
         }
         metric = None if config.metric == METRIC_OF_TASK[dataset.task] or dataset.task == "long" else config.metric
         if metric is not None:
-            about["metric"] = [metric, _metric_code(metric)]
+            about["metric"] = [metric, _code_of("metric", metric)]
         if package := METHODS.package_of(setup.defense):
             about["package"] = package
         if functions := _functions(setup):
@@ -311,39 +311,19 @@ class _Planner:
         return self._shown[known]
 
 
-def row_of_job(job: Job) -> dict[str, Any]:
-    """Return the row of a job with everything known before the model is asked."""
-    setup = job.setup
-    return blank_row(
-        job.question,
-        job.attack,
-        key=job.key,
-        dataset=job.dataset,
-        task=job.task,
-        top_k=setup.top_k,
-        model=setup.model.label,
-        defense=setup.defense,
-        settings=dict(setup.settings),
-        setup=setup.label,
-        metric=job.metric or METRIC_OF_TASK[job.task],
-    )
-
-
 def _certify(spec: CertifySpec | None, top_k: int | None) -> CertifySpec | None:
     """Return the certificates that so many passages allow."""
     sizes = tuple(size for size in spec.corruption_sizes if top_k is None or size <= top_k) if spec else ()
     return spec.model_copy(update={"corruption_sizes": sizes}) if spec and sizes else None
 
 
+@lru_cache(maxsize=64)
 def _extractor(setup: Setup) -> str | None:
     """Return the fingerprint of the extractor, for a method that has one."""
     if setup.defense not in METHODS or not any(s.name == "extractor" for s in METHODS[setup.defense].settings):
         return None
-    return _papers_extractor() if dict(setup.settings).get("extractor") == "spacy" else "words"
-
-
-@lru_cache(maxsize=1)
-def _papers_extractor() -> str:
+    if dict(setup.settings).get("extractor") != "spacy":
+        return "words"
     from robustrag_integrations.keywords import SpacyKeywordExtractor
 
     return SpacyKeywordExtractor().fingerprint
@@ -366,23 +346,16 @@ def settings_of(defense: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
 def _functions(setup: Setup) -> list[list[str | None]]:
     """The functions of the user's that a setup asks, each with a hash of the file that it is written in."""
     named = {s.name for s in entry_of(setup.defense).settings if s.is_function}
-    return [[n, _function_code(given)] for n, given in setup.settings if n in named and given is not None]
+    return [[n, _code_of("function", given)] for n, given in setup.settings if n in named and given is not None]
 
 
 @lru_cache(maxsize=64)
-def _function_code(name: str) -> str | None:
-    return source_digest(load_object(name))
-
-
-@lru_cache(maxsize=1)
-def _metric_code(name: str) -> str | None:
-    """Return a hash of the file with a custom metric."""
-    return source_digest(metric_of(name)) if ":" in name else None
-
-
-@lru_cache(maxsize=64)
-def _attack_code(name: str) -> str | None:
-    """Return a hash of the file with a custom attack, or of its payloads."""
-    if name.startswith(PREFIX):
+def _code_of(kind: Literal["function", "metric", "attack"], name: str) -> str | None:
+    """Return a hash of the file with a function of the user's, or of an attack's payloads; None for one that ships."""
+    if kind == "attack" and name.startswith(PREFIX):
         return hashlib.sha256(Path(name.removeprefix(PREFIX)).read_bytes()).hexdigest()
-    return source_digest(attack_of(name).write) if ":" in name else None
+    if ":" not in name and kind != "function":
+        return None
+    if kind == "attack":
+        return source_digest(attack_of(name).write)
+    return source_digest(metric_of(name) if kind == "metric" else load_object(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Protocol
@@ -13,7 +13,7 @@ from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import EvalConfig
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError, canonical
-from robustrag_integrations.evaluation.run.planning import Job, RunPlan, make_plan
+from robustrag_integrations.evaluation.run.planning import Job, make_plan
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, latest_rows
 from robustrag_integrations.evaluation.score.schema import misfit_in_row
 
@@ -82,37 +82,26 @@ def evaluate(
         RunStopped: the last 20 rows have all failed.
         KeyboardInterrupt: raised as it is; all rows made so far are on disk.
     """
-    return run_plan(make_plan(config), config, output=output, engine=engine, watcher=watcher)
-
-
-def run_plan(
-    plan: RunPlan,
-    config: EvalConfig,
-    *,
-    output: str | None = None,
-    engine: LocalEngine | None = None,
-    watcher: Watcher | None = None,
-) -> Finished:
-    """`evaluate` for these rows of a configuration; rows of the output that are not among them stay."""
-    engine = engine or LocalEngine()
+    plan, engine = make_plan(config), engine or LocalEngine()
     with contextlib.ExitStack() as stack:
         journal = None if output is None else stack.enter_context(Journal(output))
         known = known_rows(journal)
         todo = [job for job in plan.jobs if known.get(job.key, _NO_ROW)["error"] is not None]
         if watcher is not None:
             watcher.start(len(plan.jobs), len(plan.jobs) - len(todo), plan.notes)
-        planned = len(plan.jobs) + len(list(_foreign(plan, known)))
+        mine = {job.key for job in plan.jobs}
+        others = [row for key, row in known.items() if key not in mine]  # of earlier configurations: they stay, behind
+        planned = len(plan.jobs) + len(others)
         header = {"schema": HEADER_SCHEMA, "config": dict(config.given), "versions": _versions(), "planned": planned}
         if journal is not None and not _begins_with(journal, header, going_on=bool(todo)):
             journal.append(header)  # of two headers the last one counts: a report then knows what is missing
         made = _Made(journal, known, watcher)
         if todo:
             engine.run(todo, made.add, (lambda job: None) if watcher is None else watcher.job)
-        rows = _in_order(plan, known)
-        if journal is not None:
-            wanted = [header, *rows, *_foreign(plan, known)]
-            if made.count or wanted != list(journal.rows):
-                journal.replace(wanted)
+        # In the plan's order, under the labels that this run's setups have.
+        rows = [{**known[job.key], "setup": job.setup.label} for job in plan.jobs if job.key in known]
+        if journal is not None and (made.count or [header, *rows, *others] != list(journal.rows)):
+            journal.replace([header, *rows, *others])
     return Finished(tuple(rows), made.count, sum(row["error"] is not None for row in rows))
 
 
@@ -174,17 +163,6 @@ def known_rows(journal: Journal | None) -> dict[str, Row]:
                 "that line to make the row again"
             )
     return {row["key"]: dict(row) for row in latest_rows(r for r in journal.rows if r.get("schema") != HEADER_SCHEMA)}
-
-
-def _in_order(plan: RunPlan, known: Mapping[str, Row]) -> list[Row]:
-    """The plan's rows in its order, under the labels that this run's setups have."""
-    return [{**known[job.key], "setup": job.setup.label} for job in plan.jobs if job.key in known]
-
-
-def _foreign(plan: RunPlan, known: Mapping[str, Row]) -> Iterable[Row]:
-    """Return rows of earlier configurations in the same file; they stay, behind this run's."""
-    mine = {job.key for job in plan.jobs}
-    return (row for key, row in known.items() if key not in mine)
 
 
 def _versions() -> dict[str, str]:

@@ -49,38 +49,23 @@ class AttackSpec:
         return f"{where} ({', '.join(extras)})" if extras else where
 
 
-def blank_row(
-    question: EvalQuestion,
-    attack: AttackSpec,
-    *,
-    key: str,
-    dataset: str,
-    task: str,
-    top_k: int | None,
-    model: str,
-    defense: str,
-    settings: Mapping[str, Any],
-    setup: str,
-    metric: str | None,
-) -> dict[str, Any]:
-    """Return a row with everything known before the model is asked; its other fields are empty."""
+def blank_row(question: EvalQuestion, attack: AttackSpec, **about: Any) -> dict[str, Any]:
+    """Return a row with everything known before the model is asked; its other fields are empty.
+
+    Args:
+        question: the question.
+        attack: the attack.
+        about: the row's `key`, `dataset`, `task`, `top_k`, `model`, `defense`, `settings`, `setup` and `metric`.
+    """
     return {
         "schema": ROW_SCHEMA,
-        "key": key,
-        "dataset": dataset,
-        "task": task,
+        **about,
         "question_id": question.id,
         "question": question.question,
         "answers": list(question.answers),
         "incorrect": question.incorrect,
         "target": None,
         "choices": list(question.choices),
-        "top_k": top_k,
-        "model": model,
-        "defense": defense,
-        "settings": dict(settings),
-        "setup": setup,
-        "metric": metric,
         "attack": {f.name: getattr(attack, f.name) for f in fields(AttackSpec)},
         "passages": [],
         "answer": None,

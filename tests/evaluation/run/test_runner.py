@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.evaluation.run.bench import Bench, LocalEngine
+from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import ConfigError
 from robustrag_integrations.evaluation.run.journal import JournalError
-from robustrag_integrations.evaluation.run.planning import make_plan, row_of_job
+from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.run.runner import RunStopped, evaluate
 from robustrag_integrations.evaluation.score.run_file import Run, missing_rows, read_run
 from robustrag_integrations.evaluation.score.summary import summarise
@@ -38,9 +38,9 @@ class Interrupting:
         self._after = after
 
     def run(self, jobs, on_row, on_job) -> None:
-        bench = Bench()
+        engine = LocalEngine()
         for job in list(jobs)[::-1][: self._after]:
-            on_row(asyncio.run(bench.row(job)))
+            on_row(asyncio.run(engine.row(job)))
         raise KeyboardInterrupt
 
 
@@ -300,7 +300,7 @@ def test_an_answer_out_of_the_cache_leaves_the_loading_to_the_next_one(config, t
 
 def test_one_model_with_two_settings_is_two_models(config) -> None:
     named = [LIGHT, {"name": "bundled", "max_new_tokens": 24}, {"name": "bundled", "max_new_tokens": 25}]
-    rows = [row_of_job(job) for job in make_plan(config(models=named, defenses=["vanilla"], attacks=[])).jobs]
-    assert list(dict.fromkeys(row["model"] for row in rows)) == [
+    jobs = make_plan(config(models=named, defenses=["vanilla"], attacks=[])).jobs
+    assert list(dict.fromkeys(job.setup.model.label for job in jobs)) == [
         LIGHT, "bundled (max_new_tokens=24)", "bundled (max_new_tokens=25)",
     ]  # fmt: skip
