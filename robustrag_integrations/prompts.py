@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 Task = Literal["short_answer", "multiple_choice", "long_form", "list"]
@@ -230,80 +231,19 @@ def _template(instruction: str, body: str) -> PromptTemplate:
     return PromptTemplate(instruction, body, tuple(name for _, name in _split(body) if name is not None))
 
 
-_TEXT_AND_QUESTION = "Text:\n{context}\n\nQuestion: {query}\n"
-_SHORT = "Answer the question using only the text below. Reply with the answer alone, in a few words."
-_UNKNOWN = f'If the text does not contain the answer, reply "{ABSTENTION}".'
-_UNKNOWN_OPTION = f'If the text does not say which, reply "{NO_INFORMATION}".'
-_SETS = {
-    "short_answer": PromptSet(
-        isolated=_template(f"{_SHORT} {_UNKNOWN}\n\n", f"{_TEXT_AND_QUESTION}Answer:"),
-        no_retrieval=_template(
-            f"Answer the question from what you know. Reply with the answer alone, in a few words. If you do not know "
-            f'the answer, reply "{ABSTENTION}".\n\n',
-            "Question: {query}\nAnswer:",
-        ),
-        keyword=_template(
-            "Several sources were asked the question below. These are the keywords on which their answers agree. "
-            "Answer the question with these keywords, as briefly as possible. Reply with the answer alone.\n\n",
-            "Keywords: {keywords}\n\nQuestion: {query}\nAnswer:",
-        ),
-        choice=_template(
-            f"Answer the question using only the text below. {CHOICE_REQUEST}\n\n", f"{_TEXT_AND_QUESTION}Answer:"
-        ),
-    ),
-    "multiple_choice": PromptSet(
-        isolated=_template(
-            "Answer the question using only the text below. Reply with one of the options, word for word. "
-            f"{_UNKNOWN_OPTION}\n\n",
-            f"{_TEXT_AND_QUESTION}Options:\n{{choices}}\nAnswer:",
-        ),
-        no_retrieval=_template(
-            "Answer the question from what you know. Reply with one of the options, word for word.\n\n",
-            "Question: {query}\nOptions:\n{choices}\nAnswer:",
-        ),
-    ),
-    "long_form": PromptSet(
-        isolated=_template(
-            f"Write a detailed answer to the request using only the text below. {_UNKNOWN}\n\n",
-            "Text:\n{context}\n\nRequest: {query}\nAnswer:",
-        ),
-        no_retrieval=_template("Write a detailed answer to the request.\n\n", "Request: {query}\nAnswer:"),
-        keyword=_template(
-            "Write a detailed answer to the request using the phrases below, on which several sources agree.\n\n",
-            "Phrases: {keywords}\n\nRequest: {query}\nAnswer:",
-        ),
-        phrases=_template(
-            "List the important short phrases of the text below that help to answer the request. Write only the "
-            f"phrases, separated by commas. {_UNKNOWN}\n\n",
-            "Text:\n{context}\n\nRequest: {query}\nPhrases:",
-        ),
-    ),
-    "list": PromptSet(
-        isolated=_template(
-            "Answer the question using only the text below. Reply with every answer that the text gives, one per line, "
-            f"and nothing else. {_UNKNOWN}\n\n",
-            f"{_TEXT_AND_QUESTION}Answers:",
-        ),
-        no_retrieval=_template(
-            "Answer the question from what you know. Reply with every answer, one per line, and nothing else. If you "
-            f'do not know any, reply "{ABSTENTION}".\n\n',
-            "Question: {query}\nAnswers:",
-        ),
-    ),
-}
-_LETTERED = PromptSet(
-    isolated=_template(
-        "Choose the option that answers the question, using only the text below. Reply with the letter of that "
-        "option alone.\n\n",
-        f"{_TEXT_AND_QUESTION}{{choices}}\nAnswer:",
-    ),
-    no_retrieval=_template(
-        "Choose the option that answers the question, from what you know. Reply with the letter of that option "
-        "alone.\n\n",
-        "Question: {query}\n{choices}\nAnswer:",
-    ),
-    options="letters",
-)
+def _sets() -> dict[str, PromptSet]:
+    """Read `prompts.txt`: the prompts of every task, and of options by their letters."""
+    found: dict[str, dict[str, Any]] = {}
+    for part in Path(__file__).with_suffix(".txt").read_text(encoding="utf-8").split("\n== ")[1:]:
+        heading, _, prompt = part.partition("\n")
+        task, name = heading.split()
+        instruction, _, body = prompt.partition("\n\n")
+        found.setdefault(task, {})[name] = _template(f"{instruction}\n\n", body.rstrip("\n"))
+    return {task: PromptSet(**prompts) for task, prompts in found.items()}
+
+
+_SETS = _sets()
+_LETTERED = replace(_SETS.pop("lettered"), options="letters")
 DECOMPOSITION = _template(
     "Write the questions that have to be looked up, one after another, to answer the question below. Each asks for one "
     "fact. Write one question a line, and nothing else. Where a question needs the answer to an earlier one, write {1} "

@@ -44,16 +44,6 @@ def is_literal(reply: str, question: str) -> bool:
     return _LITERAL.match(reply) is not None and _ASKS_FOR_CODE.search(question[:_LONGEST]) is not None
 
 
-def is_yes_or_no(question: str) -> bool:
-    """True if it is a question, holds no question word and offers no alternatives."""
-    asked = question[:_LONGEST]
-    return (
-        any(mark in asked for mark in "?？؟")
-        and _QUESTION_WORD.search(asked) is None
-        and _ALTERNATIVES.search(asked) is None
-    )
-
-
 _BEGINS = re.compile(
     rf"\W*(?:(?:{_any('verbs that ask for yes or no')})(?![\w'’-])|est-ce qu|y a-t-il|[\w-]+-t-(?:il|elle|on)\b"
     r"|[\w]+-(?:je|tu|il|elle|on|nous|vous|ils|elles)\b)",
@@ -68,4 +58,7 @@ def asks_yes_or_no(question: str) -> bool:
     One with a question word, with alternatives or without a question mark is none.
     """
     asked = question[:_LONGEST].strip()
-    return is_yes_or_no(asked) and (_BEGINS.match(asked) is not None or _ENDS.search(asked) is not None)
+    is_question = any(mark in asked for mark in "?？؟")
+    if not is_question or _QUESTION_WORD.search(asked) is not None or _ALTERNATIVES.search(asked) is not None:
+        return False
+    return _BEGINS.match(asked) is not None or _ENDS.search(asked) is not None

@@ -39,7 +39,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 
 def whole_answer(reply: str) -> str:
     """Return a reply without its wrapping; code keeps its backticks."""
-    text = unboxed(answer_text(visible(reply))).strip()
+    text = unboxed(answer_text(_visible(reply))).strip()
     text = _LEAD.sub("", text, count=1)
     before = None
     while text != before:
@@ -100,7 +100,7 @@ def scored_text(key: str) -> str | None:
     return key[:1].upper() + key[1:] if len(key) <= _LONGEST_SCORED else None
 
 
-def visible(text: str) -> str:
+def _visible(text: str) -> str:
     """Return a text without control characters and marks of direction; joiners of letters stay."""
     if text.isascii() and text.isprintable():
         return text

@@ -20,7 +20,15 @@ from robustrag_integrations import (
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
-from robustrag_integrations.prompts import Exemplar, PromptTemplate, format_choices, prompts_for
+from robustrag_integrations.prompts import (
+    ABSTENTION,
+    CHOICE_REQUEST,
+    NO_INFORMATION,
+    Exemplar,
+    PromptTemplate,
+    format_choices,
+    prompts_for,
+)
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
 
 ECHO = ScriptedModel(lambda text: text)
@@ -412,6 +420,8 @@ def test_every_task_has_prompts_with_and_without_exemplars(task, exemplars: bool
     assert ("Halden" in isolated.text) == exemplars
     assert isolated.text.count("CONTEXT") == 1
     assert "CONTEXT" not in prompts.no_retrieval.render(**values).text
+    assert any(words in isolated.text for words in (ABSTENTION, NO_INFORMATION))
+    assert prompts.choice is None or CHOICE_REQUEST in prompts.choice.instruction
 
 
 @pytest.mark.parametrize("task", ["short_answer", "multiple_choice", "long_form"])

@@ -216,12 +216,6 @@ def test_weights_that_name_no_source_of_the_passages_are_told() -> None:
     assert not [w for w in answer.warnings if "weights name none" in w]
 
 
-def test_two_spellings_of_one_origin_have_the_same_votes() -> None:
-    assert voting(weights={"./a.txt": 3, "a.txt": 3})
-    with pytest.raises(ValueError, match=r"'a.txt' is 0, another spelling of it 3; name it once"):
-        voting(weights={"./a.txt": 3, "a.txt": 0})
-
-
 def test_weights_may_be_a_function_of_a_passage() -> None:
     trusted = vote(["yes a", "no b", "no c"], weights=lambda passage: 5 if passage.source == "0.txt" else 1)
     assert trusted.text == "yes"
@@ -238,26 +232,6 @@ def test_a_function_that_fails_over_a_passage_costs_it_its_vote_and_no_other_one
     answer = voting(weights=votes).answer("q", passages, choices=OPTIONS)
     assert answer.text == "yes"
     assert any(w.startswith("weights= fails over 2 passages, which have no vote: 1 ") for w in answer.warnings)
-
-
-def test_weights_name_a_page_its_folder_its_host_or_its_site_and_the_most_precise_name_counts() -> None:
-    weights = {
-        "https://wiki.corp.example": 5,
-        "https://corp.example": 4,
-        "https://wiki.corp.example/drafts/": 2,
-        "policies/": 3,
-    }
-    sources = {
-        "https://wiki.corp.example/travel?v=2": 5,
-        "https://WIKI.corp.example/drafts/travel": 2,
-        "https://news.corp.example/a": 4,
-        "https://evilcorp.example/corp.example": 1,
-        "https://corp.example.evil.net/wiki.corp.example/": 1,
-        "policies/2024/travel.md": 3,
-        "other/policies/travel.md": 1,
-    }
-    answer = voting(weights=weights).answer("q", [Passage("yes", source=s) for s in sources], choices=OPTIONS)
-    assert {g.origins[0]: g.votes for g in answer.groups} == sources
 
 
 @pytest.mark.parametrize("weights", [{"a": -1}, {"a": 1.5}, {"a": True}, {"a": 101}, {"a": None}])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from training.reader.batching import collate, pack  # noqa: E402
 from training.reader.evaluate import LINES, Generator, score  # noqa: E402
 from training.reader.mixture import LARGE_CROWDS_FROM, chunk  # noqa: E402
 from training.reader.model import Reader, ReaderConfig, to_transformers  # noqa: E402
-from training.reader.names import Namer  # noqa: E402
 from training.reader.tokenizer import train_tokenizer  # noqa: E402
 from training.reader.train import TrainingSettings, new_model, train  # noqa: E402
 
@@ -109,14 +107,6 @@ def test_the_demo_corpus_is_small_and_consistent() -> None:
         assert len(set(q["choices"])) == 4
         assert {q["answer"], q["incorrect"]} <= set(q["choices"])
         assert sum(q["answer"] in a["text"] for a in articles) >= 7
-
-
-def test_held_out_names_share_no_syllable_with_training_names() -> None:
-    def stems(held_out: bool) -> set[str]:
-        namer = Namer(Random(0), held_out=held_out, wild=0.0)
-        return {namer.stem(2) for _ in range(4000)}
-
-    assert not stems(True) & stems(False)
 
 
 def test_unseen_instructions_do_not_occur_in_training() -> None:
