@@ -50,16 +50,6 @@ exit codes: 2 wrong usage, 1 failure, 130 interrupted
 """
 
 
-def web_origin(text: str) -> str:
-    """Return a web origin, checked."""
-    from robustrag_integrations.serve.access import checked_origin
-
-    try:
-        return checked_origin(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_answering(parser, {name: m for name, m in {**open_methods(), **BASELINES}.items() if name != VANILLA.name})
@@ -76,14 +66,6 @@ def add(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="NAME",
         help="further names by which clients call this server, where no key is set",
-    )
-    group.add_argument(
-        "--cors-origins",
-        nargs="+",
-        type=web_origin,
-        default=[],
-        metavar="URL",
-        help="web pages that may call it from a browser, such as http://localhost:3000 (default: none)",
     )
     group.add_argument(
         "--keep-alive",
@@ -118,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
             if hosts is None:
                 complain(f"warning: anybody who reaches {args.host} may ask, and read what documents say: set {KEY}")
         service = _service(args)
-        app = create_app(service, key=key, hosts=hosts, origins=args.cors_origins)
+        app = create_app(service, key=key, hosts=hosts)
         logging.getLogger("robustrag_integrations").setLevel(logging.INFO)
         complain(f"listening on {address_of(listening)}/v1 (models: {', '.join(service.models)})")
         serve_until_stopped(app, listening, keep_alive=args.keep_alive)

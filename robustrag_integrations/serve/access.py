@@ -24,17 +24,6 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{0,5})?")
 _ONCE = (b"authorization", b"content-encoding", b"content-length", b"content-type", b"host", b"transfer-encoding")
 
 
-def checked_origin(page: str) -> str:
-    """Return a web origin whose pages may ask.
-
-    Raises:
-        ValueError: it is none, such as `*` or `null`.
-    """
-    if not re.fullmatch(r"https?://[\w.:\[\]-]+", page):
-        raise ValueError(f"{page!r:.80} is no web origin; write it as https://app.example or http://localhost:3000")
-    return page
-
-
 class AccessMiddleware:
     """Checks headers, Host and API key, and logs one line per request, with numbers only.
 

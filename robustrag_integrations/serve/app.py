@@ -11,7 +11,6 @@ from typing import Any
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.routing import Route
 
@@ -20,7 +19,7 @@ from robustrag_integrations.corpus.retrieval import Library
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.serve.access import HEALTH, LOOPBACK_HOSTS, AccessMiddleware, checked_origin
+from robustrag_integrations.serve.access import HEALTH, LOOPBACK_HOSTS, AccessMiddleware
 from robustrag_integrations.serve.chat import ChatRequest, ChatResponse, chat_request, report_of
 from robustrag_integrations.serve.endpoint import Admission, Endpoint, JSONReply, Limits, Reply
 from robustrag_integrations.serve.errors import RequestError
@@ -64,7 +63,6 @@ def create_app(
     *,
     key: str | None = None,
     hosts: Iterable[str] | None = LOOPBACK_HOSTS,
-    origins: Iterable[str] = (),
 ) -> Starlette:
     """Create the ASGI application.
 
@@ -72,7 +70,6 @@ def create_app(
         service: the defences and documents.
         key: the API key that clients must send; None asks for none.
         hosts: the names by which clients may call it (the Host header, without the port); None for any.
-        origins: web pages that may call it from a browser (CORS); none by default.
     """
     created, admission, limits = int(time.time()), Admission(service.limits), service.limits
 
@@ -118,7 +115,7 @@ def create_app(
         Route("/v1/models/{name}", model),
         Route("/v1/chat/completions", Endpoint(chat, limits), methods=["POST"]),
     ]
-    return guarded(routes, key=key, hosts=hosts, origins=origins)
+    return guarded(routes, key=key, hosts=hosts)
 
 
 def guarded(
@@ -126,16 +123,8 @@ def guarded(
     *,
     key: str | None = None,
     hosts: Iterable[str] | None,
-    origins: Iterable[str] = (),
 ) -> Starlette:
     """Return an application of these routes, behind the checks of every request."""
-    middleware = [Middleware(AccessMiddleware, key=key, hosts=hosts)]
-    if pages := [checked_origin(page) for page in ([origins] if isinstance(origins, str) else origins)]:
-        # Outside of the checks: a browser asks for leave without a key.
-        headers = ["authorization", "content-type"]
-        middleware.insert(
-            0, Middleware(CORSMiddleware, allow_origins=pages, allow_methods=["GET", "POST"], allow_headers=headers)
-        )
 
     async def not_found(request: Request, error: Exception) -> JSONReply:
         assert isinstance(error, HTTPException)  # noqa: S101 - by Starlette's router
@@ -146,6 +135,7 @@ def guarded(
             message = f"nothing is served at {printable(request.url.path, 100)}; there are {there}"
         return JSONReply(RequestError(error.status_code, message).body, error.status_code, error.headers)
 
-    app = Starlette(routes=routes, middleware=middleware, exception_handlers={HTTPException: not_found})
+    checks = [Middleware(AccessMiddleware, key=key, hosts=hosts)]
+    app = Starlette(routes=routes, middleware=checks, exception_handlers={HTTPException: not_found})
     app.router.redirect_slashes = False  # the client names where a redirect leads
     return app

@@ -112,7 +112,7 @@ async def read_body(request: Request, limits: Limits) -> dict[str, Any]:
             body += piece
             if len(body) > maximum:
                 message = f"the request is longer than {maximum} bytes"
-                raise RequestError(413, message, code="request_too_large", closes=True)
+                raise RequestError(413, message, code="request_too_large")
     if scope.cancelled_caught:
         message = f"the request was not complete after {limits.body_seconds} s"
         raise RequestError(408, message, retry_after=1, closes=True)

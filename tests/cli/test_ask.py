@@ -39,15 +39,6 @@ def test_every_kind_of_file_has_its_vote(ask, tmp_path: Path) -> None:
     assert {g["status"] for g in groups} == {"supports"}
 
 
-def test_a_source_has_one_vote_however_much_it_writes(ask, docs: Path) -> None:
-    (docs / "liar.txt").write_text((LIE + "\n\n") * 500)
-    result = ask(QUESTION, "--docs", docs, "--json")
-    assert result.data["answer"]["text"].casefold() == "anna lind"
-    assert [g["origins"] for g in result.data["answer"]["groups"] if g["status"] == "differs"] == [["liar.txt"]]
-    without = ask(QUESTION, "--docs", docs, "--json", "--group-by", "passage")
-    assert without.data["answer"]["text"].casefold() == "bo ek"
-
-
 def test_rows_of_a_file_that_name_no_source_share_one_vote_and_are_told_so(ask, tmp_path: Path) -> None:
     rows = [{"text": f"The mill is run by Anna Lind. {n}"} for n in range(5)]
     path = tmp_path / "d.jsonl"
@@ -79,20 +70,6 @@ def test_vanilla_does_what_one_document_says_and_keyword_aggregation_does_not(as
     assert (defended["text"].casefold(), defended["radius"]) == ("anna lind", 1)
 
 
-def test_thresholds_reach_the_defence(ask, docs: Path) -> None:
-    settings = ask(QUESTION, "--docs", docs, "--alpha", "0.5", "--beta", "4", "--json").data["answer"]["settings"]
-    assert (settings["alpha"], settings["beta"]) == ("1/2", 4)
-
-
-def test_abstaining_exits_with_3(ask, docs: Path) -> None:
-    silent = ask("Who runs the boat?", "--docs", docs / "boat.txt")
-    assert silent.code == 3
-    assert "I don't know" in silent.out
-    nothing = ask("Zebra?", "--docs", docs)
-    assert nothing.code == 3
-    assert "no passage shares a word with the question" in nothing.err
-
-
 def test_one_failing_group_is_reported_and_does_not_cost_the_answer(command, docs: Path) -> None:
     def reply(prompt: str) -> str | Reply:
         return Reply("filtered", status=400) if "note 2" in prompt else obedient_reader(prompt)
@@ -114,24 +91,18 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("output", [[], ["--json"]], ids=["text", "json"])
-def test_nothing_in_a_document_or_its_name_reaches_the_terminal_as_a_command(ask, docs: Path, output) -> None:
+def test_nothing_of_a_document_its_name_or_the_model_reaches_the_terminal_as_a_command(
+    command, docs: Path, output
+) -> None:
     (docs / "\x1b[31m\u202egnp.txt").write_text(f"The mill is run by Anna Lind. {HOSTILE}", encoding="utf-8")
     (docs / "\x1b[31mbroken.pdf").write_text(HOSTILE, encoding="utf-8")
-    result = ask(QUESTION, "--docs", docs, *output)
+    with LoopbackServer(lambda prompt: "\x1b[2JAnna\u202e Lind\r\n\u202e") as server:
+        where = ("--docs", docs, "--model", "openai:m", "--base-url", server.url)
+        result = command("ask", QUESTION, *where, *output)
     assert result.code == 0
     for text in (result.out, result.err):
         assert not set(text) & set("\x1b\x07\x08\x9b\u202e\u202c\u200b")
     assert "skipped" in result.err
-
-
-def test_a_model_that_says_control_characters_is_shown_harmlessly(command, docs: Path) -> None:
-    def reply(prompt: str) -> str:
-        return "\x1b[2JAnna\u202e Lind\r\n\u202e"
-
-    with LoopbackServer(reply) as server:
-        result = command("ask", QUESTION, "--docs", docs, "--model", "openai:m", "--base-url", server.url)
-    assert "Anna· Lind" in result.out
-    assert not set(result.out) & set("\x1b\r\u202e")
 
 
 def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp_path: Path, server) -> None:
@@ -187,8 +158,6 @@ def test_wrong_usage_exits_with_2_and_names_the_fix(command, arguments: list[str
     [
         ("rows.jsonl", b'{"text": oops}\n', "rows.jsonl, line 1: not JSON"),
         ("cut.pdf", b"%PDF-1.7\n", "is not a PDF that can be read"),
-        ("program.txt", b"\x7fELF\x00", "is not text"),
-        ("old.txt", b"m\xfchle", "is not UTF-8"),
         ("table.xlsx", b"PK", "unknown kind of file"),
         ("empty.txt", b"", "no text in"),
     ],
@@ -199,22 +168,6 @@ def test_a_file_that_cannot_be_read_exits_with_1_and_names_it(ask, tmp_path, nam
     assert (result.code, result.out) == (1, "")
     assert said in result.err
     assert len(result.err.splitlines()) == 1
-
-
-def test_a_bad_row_costs_itself_and_not_the_other_sources_of_its_file(ask, tmp_path: Path) -> None:
-    rows = [json.dumps({"text": "The mill is run by Anna Lind.", "source": f"s{n}"}) for n in range(3)]
-    (tmp_path / "rows.jsonl").write_text("\n".join([rows[0], '{"text": oops}', *rows[1:]]))
-    result = ask(QUESTION, "--docs", tmp_path / "rows.jsonl", "--json")
-    assert result.code == 0
-    assert len(result.data["answer"]["groups"]) == 3
-    assert "skipped: " in result.err
-    assert "rows.jsonl, line 2: not JSON" in result.data["skipped"][0]["reason"]
-
-
-def test_an_empty_folder_exits_with_1(ask, tmp_path: Path) -> None:
-    result = ask(QUESTION, "--docs", tmp_path)
-    assert (result.code, result.out) == (1, "")
-    assert ".jsonl are read" in result.err
 
 
 def test_a_server_that_is_not_there_exits_with_1(command, docs: Path) -> None:
@@ -281,33 +234,20 @@ def test_a_local_model_is_loaded_without_noise(docs: Path, tmp_path: Path, capfd
 # What one vote is
 
 
-def test_rows_have_the_origin_that_they_name(ask, tmp_path: Path) -> None:
-    urls = ["x.com/a?u=1", "x.com/a#2", "http://x.com/a"]
-    rows = [{"text": f"{LIE}{u}", "url": u} for u in urls]
-    rows += [{"text": f"The mill is run by Anna Lind, says {n}.", "link": f"https://{n}.example"} for n in range(3)]
-    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    answer = ask(QUESTION, "--docs", tmp_path / "d.jsonl", "--json").data["answer"]
-    assert len(answer["groups"]) == 5
-    assert any("are the page x.com/a with other queries" in w for w in answer["warnings"])
+def test_rules_of_votes_and_thresholds_reach_the_core(ask, docs: Path) -> None:
+    (docs / "mirror.txt").write_text((docs / "note0.txt").read_text())
+    flags = ("--alpha", "0.5", "--beta", "4", "--copies", "one_vote", "--min-radius", 9, "--group-by", "origin")
+    result = ask(QUESTION, "--docs", docs, *flags, "--json")
+    answer = result.data["answer"]
+    assert (answer["settings"]["alpha"], answer["settings"]["beta"]) == ("1/2", 4)
+    assert [g["status"] for g in answer["groups"]].count("copy") == 1
+    assert result.code == 3
 
 
-def test_rows_are_grouped_by_any_of_their_entries(ask, tmp_path: Path) -> None:
-    rows = [{"text": f"{LIE}{n}", "source": str(n), "author": "Eve"} for n in range(5)]
-    rows += [{"text": f"The mill is run by Anna Lind {n}.", "source": f"a{n}", "author": f"A{n}"} for n in range(3)]
-    (tmp_path / "d.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    grouped = ask(QUESTION, "--docs", tmp_path / "d.jsonl", "--group-by", "author", "--json").data["answer"]
-    assert grouped["text"].casefold() == "anna lind"
-    assert len(grouped["groups"]) == 4
-
-
-def test_too_few_sources_are_an_abstention_that_says_why(ask, tmp_path: Path) -> None:
-    (tmp_path / "long.txt").write_text("\n\n".join(f"{LIE}{n} " * 15 for n in range(9)))
-    alone = ask(QUESTION, "--docs", tmp_path, "--json")
-    assert any("which decides alone" in w for w in alone.data["answer"]["warnings"])
-    withheld = ask(QUESTION, "--docs", tmp_path, "--min-groups", 3, "--json")
-    assert withheld.code == 3
-    assert any("below min_groups=3" in w for w in withheld.data["answer"]["warnings"])
-    assert ask(QUESTION, "--docs", tmp_path, "--min-radius", 1).code == 3
+def test_nothing_that_fits_exits_with_3_and_says_so(ask, docs: Path) -> None:
+    nothing = ask("Zebra?", "--docs", docs)
+    assert nothing.code == 3
+    assert "no passage shares a word with the question" in nothing.err
 
 
 def test_a_decided_answer_asks_no_more(ask, docs: Path) -> None:
@@ -322,16 +262,6 @@ def test_a_decided_answer_asks_no_more(ask, docs: Path) -> None:
         "requires stop_when_decided=True"
         in ask(QUESTION, "--docs", docs, "--defense", "consensus", "--wave-size", 3).err
     )
-
-
-def test_copies_count_once_if_asked_for(ask, tmp_path: Path) -> None:
-    for n in range(5):
-        (tmp_path / f"mirror{n}.txt").write_text(LIE)
-    for n in range(3):
-        (tmp_path / f"note{n}.txt").write_text(f"The mill is run by Anna Lind. Note {n}.")
-    once = ask(QUESTION, "--docs", tmp_path, "--copies", "one_vote", "--json").data["answer"]
-    assert once["text"].casefold() == "anna lind"
-    assert [g["status"] for g in once["groups"]].count("copy") == 4
 
 
 def test_sources_have_the_votes_that_they_are_given(ask, docs: Path) -> None:

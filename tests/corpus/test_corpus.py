@@ -155,24 +155,6 @@ def test_a_pdf_that_unfolds_beyond_the_limit_is_refused(tmp_path: Path, monkeypa
 # Folders
 
 
-def test_a_bad_file_in_a_folder_is_skipped_and_reported(tmp_path: Path) -> None:
-    (tmp_path / "good.txt").write_text("fine")
-    rows(tmp_path / "bad.jsonl", "{")
-    found = read_documents([str(tmp_path)])
-    assert [d.text for d in found.documents] == ["fine"]
-    [skipped] = found.skipped
-    assert "bad.jsonl, line 1" in skipped.reason
-
-
-def test_a_folder_with_nothing_to_read_is_an_error(tmp_path: Path) -> None:
-    (tmp_path / "picture.png").write_bytes(b"x")
-    with pytest.raises(CorpusError, match="no text in"):
-        texts(tmp_path)
-    (tmp_path / "blank.txt").write_text(" \n")
-    with pytest.raises(CorpusError, match="no text in"):
-        texts(tmp_path)
-
-
 def test_links_and_hidden_files_in_a_folder_are_left_out(tmp_path: Path) -> None:
     outside = tmp_path / "outside.txt"
     outside.write_text("a secret")
@@ -286,11 +268,6 @@ def test_the_passage_that_shares_the_rarest_words_comes_first() -> None:
     corpus = index("the mill is old", "the mill of Arlen is old", "a boat", "the old boat")
     assert found(corpus.search("Who runs the mill of Arlen?", 3)) == "10"
     assert found(corpus.search("mill", 1)) == "0"
-
-
-def test_equal_passages_keep_their_order() -> None:
-    corpus = index(*["mill"] * 8, "boat")
-    assert found(corpus.search("mill", 5)) == "01234"
 
 
 @pytest.mark.parametrize("query", ["zebra", "the of and", "", "?!", "\x00\x1b[2J", "\ud83d"])

@@ -143,15 +143,6 @@ def test_no_process_is_left_when_a_reading_is_interrupted(tmp_path: Path) -> Non
 # Other kinds
 
 
-def test_a_bad_row_costs_itself_and_is_reported(tmp_path: Path) -> None:
-    path = tmp_path / "d.jsonl"
-    rows = ['{"text": "one", "source": "a"}', "[" * 100_000, '{"text": null}', '{"text": "two", "source": "b"}']
-    path.write_text("\n".join(rows))
-    found = read_documents([str(path)])
-    assert [(document.text, document.source) for document in found.documents] == [("one", "a"), ("two", "b")]
-    assert ["line 2" in found.skipped[0].reason, "line 3" in found.skipped[1].reason] == [True, True]
-
-
 def test_rows_beyond_the_limit_cost_themselves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "MOST_ROWS", 5)
     path = tmp_path / "d.jsonl"

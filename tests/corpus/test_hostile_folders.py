@@ -168,20 +168,6 @@ def test_a_folder_that_may_not_be_read_costs_itself(docs: Path, monkeypatch: pyt
     assert [skipped.reason for skipped in reading.skipped] == ["the folder docs/team is not read: Permission denied"]
 
 
-def test_a_folder_that_vanishes_during_the_search_costs_itself(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = os.open
-
-    def opening(path: str, *args: object, **more: object) -> int:
-        if path == "deeper":
-            shutil.rmtree(docs / "team" / "deeper")
-        return opened(path, *args, **more)
-
-    monkeypatch.setattr(os, "open", opening)
-    reading = read_documents([str(docs)])
-    assert texts(reading) == ["fine", "good"]
-    assert [skipped.path for skipped in reading.skipped] == [str(docs / "team" / "deeper")]
-
-
 @pytest.mark.parametrize(("name", "levels"), [("d", 1500), ("d" * 250, 30)], ids=["deep", "long"])
 def test_a_tree_that_is_too_deep_or_whose_path_is_too_long_costs_itself(docs: Path, name: str, levels: int) -> None:
     here = os.open(docs, os.O_RDONLY)

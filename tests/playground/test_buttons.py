@@ -50,13 +50,15 @@ def test_one_click_fools_vanilla_and_not_the_defence(models: Models, state: Stat
     assert found["defended"]["verdict"]["kind"] == "right"
     assert found["defended"]["radius"] == found["defended"]["report"]["answer"]["radius"]
     assert found["defended"]["groups"] == attacked.top_k
-    assert "planted" in json.dumps(found["defended"]["evidence"])
-
-
-def test_what_is_saved_is_the_report_of_ask(models: Models, state: State) -> None:
-    report = parts(pressed(models, "answer", state))["defended"]["report"]
-    assert set(report) == {"schema", "model", "answer", "passages", "skipped"}
+    report = found["defended"]["report"]
     assert RobustAnswer.from_dict(report["answer"]).text == "Kilon Pemel"
+    again = state_of(pressed(models, "poison", attacked, attack="pia", rank=1)[-1]["state"])
+    assert len({row.source for row in again.rows if row.planted}) == 2
+    assert set(parts(pressed(models, "answer", replace(state, method="voting", choices=("Kilon Pemel", "No"))))) == {
+        "vanilla",
+        "defended",
+    }
+    assert "planted" in json.dumps(found["defended"]["evidence"])
 
 
 @pytest.mark.parametrize("attack", [a.name for a in attacks()])
@@ -79,13 +81,6 @@ def test_the_page_offers_every_attack_method_setting_and_model(models: Models, s
         assert [s["name"] for s in named[name]["settings"]] == [s.name for s in settable(method)]
     assert [m["name"] for m in offered["models"]] == list(models.named)
     json.dumps(offered, allow_nan=False)
-
-
-def test_planted_passages_have_sources_of_their_own(models: Models, state: State) -> None:
-    for _ in range(3):
-        state = state_of(pressed(models, "poison", state, attack="pia", rank=1)[-1]["state"])
-    sources = [row.source for row in state.rows if row.planted]
-    assert len(set(sources)) == 3
 
 
 @pytest.mark.parametrize(
@@ -183,11 +178,6 @@ def test_no_more_is_planted_than_there_is_room_for(models: Models) -> None:
     full = State("?", (Row("x"),) * 50, answer="a", target="b")
     with pytest.raises(StateError, match="room"):
         pressed(models, "poison", full, attack="pia")
-
-
-def test_the_options_are_voted_on(models: Models, state: State) -> None:
-    choice = replace(state, method="voting", choices=("Kilon Pemel", "Jiso Labun"))
-    assert set(parts(pressed(models, "answer", choice))) == {"vanilla", "defended"}
 
 
 def test_the_certificate_is_about_the_passages_that_nobody_planted(models: Models, state: State) -> None:
