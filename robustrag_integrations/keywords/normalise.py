@@ -11,10 +11,11 @@ import re
 import unicodedata
 
 from robustrag_integrations._util.normalise import MONEY, compatible, few_marks
+from robustrag_integrations.reply_text import LEAD, answer_text, unboxed
 
 MAX_CHARACTERS = 20_000
 MAX_LINES = 400
-MAX_REPLY = 100_000  # characters of a reply, reasoning included
+_LONGEST_REPLY = 100_000  # characters of a reply, reasoning included
 MAX_WORD_CHARACTERS = 100
 MAX_KEYWORD_CHARACTERS = 200
 
@@ -42,9 +43,6 @@ _CITATION = re.compile(r"\[\d{1,3}\]")
 _EMPHASIS = re.compile(r"\*{2,}|`+|~~|\*(?=[^\W\d])|(?<=[^\W\d])\*|(?<!\w)_+(?=\w)|(?<=\w)_+(?!\w)")
 _LINE_LEAD = re.compile(r"^(?:#{1,6} |[-*•+] |> )+")
 _LIST_NUMBER = re.compile(r"^\(?\d{1,2}[.)] (?=[^\W\d])")
-_LEAD = re.compile(
-    r"^(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)[: ]*", re.I
-)
 _SUPERSCRIPT = re.compile(r"(?<=\d)[⁺⁻]?[²³¹⁰⁴-⁹]+")
 _FOOTNOTE = re.compile(r"(?<=[^\W\d_]{3})[¹²³⁰⁴-⁹]{1,2}(?!\w)")  # "Gross¹", but "km²"
 _VULGAR = re.compile(r"(?<=\d)(?=[¼-¾⅐-⅞])")
@@ -83,6 +81,11 @@ def _plain_character(character: str) -> str:
     return "" if category in ("Cf", "Co", "Cs", "Cn") else character
 
 
+def lines_of(reply: str) -> list[str]:
+    """Return the lines of a reply's answer that count: without reasoning, JSON and LaTeX."""
+    return plain_lines(unboxed(answer_text(reply[:_LONGEST_REPLY])))
+
+
 def plain_lines(response: str) -> list[str]:
     """Return the lines of a response that count, without markup and without a lead such as "The answer is".
 
@@ -104,7 +107,7 @@ def plain_lines(response: str) -> list[str]:
         lines = [_LIST_NUMBER.sub("", line) for line in lines]
     if not lines:
         return []
-    lines[0] = _LEAD.sub("", lines[0]) or lines[0]
+    lines[0] = LEAD.sub("", lines[0], count=1) or lines[0]
     lines = [*lines[: MAX_LINES - 1], *filter(None, [" ".join(lines[MAX_LINES - 1 :])])]
     lines = [_LONG_WORD.sub(r"\1", line) if len(line) > MAX_WORD_CHARACTERS else line for line in lines]
     if text.isupper() and len(text.split()) > 3:

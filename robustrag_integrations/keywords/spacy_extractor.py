@@ -20,8 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.keywords.normalise import MAX_REPLY, as_keyword, plain_lines
-from robustrag_integrations.reply_text import answer_text, unboxed
+from robustrag_integrations.keywords.normalise import as_keyword, lines_of
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -84,7 +83,7 @@ class SpacyKeywordExtractor:
 
     def __call__(self, text: str, /) -> frozenset[str]:
         """The keywords of one reply; none for a reply without a letter, digit or symbol."""
-        lines = plain_lines(unboxed(answer_text(text[:MAX_REPLY])))
+        lines = lines_of(text)
         found = set(_whole_reply(lines))
         with _one_at_a_time:
             for _, component in self._nlp.pipeline:  # spaCy's lemmatizers keep lemmas, by ids that can be confused

@@ -17,9 +17,8 @@ from functools import cache
 from itertools import groupby
 from typing import Protocol
 
-from robustrag_integrations.keywords.normalise import MAX_REPLY, as_keyword, plain_lines
+from robustrag_integrations.keywords.normalise import as_keyword, lines_of
 from robustrag_integrations.languages import NEGATIONS, VERDICTS, language_of, stop_words
-from robustrag_integrations.reply_text import answer_text, unboxed
 
 MAX_PIECE_WORDS = 12
 _PUNCTUATION = re.compile(r"[.,;:!?]+(?=\s|\Z)|[()\[\]{}\"。、，；：！？।؟،؛]+|\s[-–—]\s")
@@ -70,7 +69,7 @@ class WordExtractor:
 
     def __call__(self, text: str, /) -> frozenset[str]:
         """The keywords of one reply; none for a reply without a letter, digit or symbol."""
-        lines = plain_lines(unboxed(answer_text(text[:MAX_REPLY])))
+        lines = lines_of(text)
         small = _small_words(language_of("\n".join(lines)) or "en")
         found: set[str] = set()
         for line in lines:

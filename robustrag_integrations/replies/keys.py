@@ -18,13 +18,8 @@ import unicodedata
 
 from robustrag_integrations._util.normalise import few_marks, plain_words
 from robustrag_integrations.languages.questions import asks_for_something_else
-from robustrag_integrations.reply_text import answer_text, unboxed
+from robustrag_integrations.reply_text import LEAD, answer_text, unboxed
 
-_LEAD = re.compile(
-    r"\A[*_]{0,2}(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)"
-    r"[*_]{0,2}[: ]*",
-    re.I,
-)
 _FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(.*?)\n?```\Z", re.S)
 _PAIRS = [(mark, mark) for mark in ("**", '"', "'")] + [
     (pair[0], pair[1]) for pair in ("“”", "‘’", "„“", "«»", "「」", "『』")
@@ -40,7 +35,7 @@ _UNSEEN = frozenset({"Cc", "Cf", "Cn", "Co", "Cs"})
 def whole_answer(reply: str) -> str:
     """Return a reply without its wrapping; code keeps its backticks."""
     text = unboxed(answer_text(_visible(reply))).strip()
-    text = _LEAD.sub("", text, count=1)
+    text = LEAD.sub("", text, count=1)
     before = None
     while text != before:
         before = text

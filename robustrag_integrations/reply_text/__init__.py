@@ -13,6 +13,13 @@ from typing import Any
 
 from robustrag_integrations.reply_text.reasoning import parts_of
 
+LEAD = re.compile(
+    r"\A[*_]{0,2}(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)"
+    r"[*_]{0,2}[: ]*",
+    re.I,
+)
+"""The words before an answer: "The answer is", "**Final answer:**"."""
+
 _FENCED = re.compile(r"\s*```[\w+-]{0,20}[ \t]*\n(.*?)\n?[ \t]*```\s*", re.S)
 _LONGEST_JSON = 20_000  # characters
 _ANSWER_KEYS = (
