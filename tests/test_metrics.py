@@ -127,14 +127,6 @@ def test_a_judge_that_babbles_is_asked_again_and_then_scores_zero() -> None:
     assert metric.about("Another question?").unreadable == 1  # the same judge
 
 
-def test_a_judge_that_fails_is_an_error_and_no_score() -> None:
-    def broken(prompt: str) -> str:
-        raise RuntimeError("no judge today")
-
-    with pytest.raises(ModelError, match="no judge today"):
-        LLMJudge(CallableModel(broken))("a", ["a"])
-
-
 def test_references_and_scores_are_checked() -> None:
     assert references_of("a") == ("a",)
     assert references_of(["a", "b"]) == ("a", "b")
@@ -173,11 +165,6 @@ def test_a_metric_that_cannot_be_found_is_named_with_the_fix(tmp_path, monkeypat
     (tmp_path / "broken.py").write_text("def f(:\n")
     with pytest.raises(ValueError, match=said):
         metric_of(name)
-
-
-def test_a_metric_must_be_a_function() -> None:
-    with pytest.raises(TypeError, match="must be a function of \\(response, references\\), got float"):
-        metric_of("math:pi")
 
 
 def test_a_guarded_metric_scores_zero_where_it_fails_and_keeps_what_went_wrong() -> None:

@@ -41,7 +41,7 @@ def answer_parts(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]
         _dissent(answer.get("dissent") or ()),
         warnings(answer["warnings"]),
         counts_table(answer["evidence"], len(answer["groups"]), _COUNTS),
-        steps_table(answer["evidence"], answer["settings"], _STEPS),
+        steps_table(answer["evidence"], _STEPS),
         _groups(answer, passages),
     ]
     return tuple(part for part in parts if part is not None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from robustrag_integrations._util.display import decimals
@@ -64,13 +64,11 @@ def _caption(evidence: Mapping[str, Any], added: int, total: int, most: int) -> 
     return unit + (f"; {total - most:,} rarer ones are not shown" if total > most else "")
 
 
-def steps_table(evidence: Mapping[str, Any], settings: Mapping[str, Any], most: int) -> Element | None:
+def steps_table(evidence: Mapping[str, Any], most: int) -> Element | None:
     """Draw a row per token: its lead over the next one, summed over groups and on average, and its best rival.
 
     Args:
-        evidence: `gaps`, `answering`, and where they were kept `words`, `rivals` and `fallback_steps`; answers of older
-            versions have `tokens` alone, by number.
-        settings: `eta`, where the defence has one.
+        evidence: `gaps`, `answering`, `words`, `rivals` and `fallback_steps`.
         most: tokens that are shown.
 
     Returns:
@@ -79,13 +77,12 @@ def steps_table(evidence: Mapping[str, Any], settings: Mapping[str, Any], most: 
     gaps = evidence.get("gaps", ())
     if not gaps:
         return None
-    answering, words, rivals = evidence.get("answering", 0), _words(evidence), evidence.get("rivals", ())
-    eta = settings.get("eta", 0)
-    fallbacks = set(evidence.get("fallback_steps", (i for i, gap in enumerate(gaps) if gap <= eta)))
+    answering, words, rivals = evidence.get("answering", 0), evidence.get("words", ()), evidence.get("rivals", ())
+    fallbacks = set(evidence.get("fallback_steps", ()))
     rows = [
         h(
             "tr",
-            h("th", words[i] if i < len(words) else "", scope="row", dir="auto"),
+            h("th", token_in_words(words[i]) if i < len(words) else "", scope="row", dir="auto"),
             h("td", f"{gap:.3g}", cls="number"),
             h("td", f"{decimals(gap / answering, 0, 100)}%" if answering else "–", cls="number"),
             h("td", token_in_words(rivals[i]) if i < len(rivals) else "–", dir="auto", cls="rival"),
@@ -103,10 +100,3 @@ def steps_table(evidence: Mapping[str, Any], settings: Mapping[str, Any], most: 
 def token_in_words(word: str) -> str:
     """Return a token for print: without its leading space, and as a sign if nothing else is left."""
     return one_line(word, 24) or ("⏎" if "\n" in word else "␣" if word else "·")
-
-
-def _words(evidence: Mapping[str, Any]) -> Sequence[str]:
-    """Return the tokens as words; their numbers where the words were not kept."""
-    if words := evidence.get("words"):
-        return [token_in_words(word) for word in words]
-    return [*(f"token {number}" for number in evidence.get("tokens", ())), "<end>"]

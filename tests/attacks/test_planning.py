@@ -104,10 +104,6 @@ def test_injection_ejects_the_bottom_and_modification_what_stood_there() -> None
     assert left(modified) == ["c1", "c2", "c3"]
 
 
-def test_nothing_is_ejected_from_a_list_that_is_not_full() -> None:
-    assert left(plan_attack("pia", QUESTION, passages(3), top_k=5)) == ["c0", "c1", "c2"]
-
-
 def test_random_places_depend_on_seed_and_question_and_nothing_else() -> None:
     def places(seed: int, question: str) -> list[int]:
         asked = EvalQuestion("q", question, ("Anna Lind",), "Bo Ek")
@@ -240,11 +236,6 @@ def test_a_function_can_be_named_by_module_and_by_file(tmp_path: Path, monkeypat
 def test_a_function_that_returns_no_texts_is_refused(returned: object) -> None:
     with pytest.raises(TypeError, match="must return a text"):
         plan_attack(lambda scene: returned, QUESTION, passages(2))  # type: ignore[arg-type, return-value]
-
-
-def test_what_is_no_function_is_refused() -> None:
-    with pytest.raises(TypeError, match="must be a function"):
-        attack_of("json:__name__")
 
 
 @pytest.mark.parametrize("mode", ["injection", "modification"])

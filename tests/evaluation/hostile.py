@@ -55,10 +55,6 @@ def hostile_row(name: str, text: str) -> dict[str, Any]:
         found.update(query=text, references=[text], metric=text, attack=text, stopped=text, warnings=[text])
         found["responses"] = [{"text": text, "score": 0.0, "cause": text, "case": 0}]
         found["evidence"] = {"counts": {text: 1}, "threshold": 1.0, "corrupted_groups": 1, "untouched_groups": 5}
-        found["evidence"]["tree"] = [
-            {"prefix": prefix, "gap": 1.0, "kind": text, "tokens": [1, 2], "words": [whole, text]}
-            for prefix in ([], [1], [7, 7, 7], [1])
-        ]
     return row
 
 

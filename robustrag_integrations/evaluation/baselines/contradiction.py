@@ -7,6 +7,7 @@ one, these rules compare words. They know no paraphrase: "5 km" and "five kilome
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.evaluation.baselines.base import Function, probability
@@ -51,14 +52,11 @@ def judged(name: str, judge: Function, question: str, answers: Sequence[str]) ->
     Raises:
         ValueError: it gives no number in [0, 1].
     """
-    known: dict[tuple[str, str], float] = {}
-    for first in answers:
-        for second in answers:
-            if (first, second) not in known:
-                known[first, second] = probability(name, judge(question, first, second))
-    return [
-        [0.0 if i == j else known[first, second] for j, second in enumerate(answers)] for i, first in enumerate(answers)
-    ]
+    known = {
+        (first, second): probability(name, judge(question, first, second))
+        for first, second in dict.fromkeys(product(answers, repeat=2))
+    }
+    return [[0.0 if i == j else known[a, b] for j, b in enumerate(answers)] for i, a in enumerate(answers)]
 
 
 def conflicts(judge: Function, question: str, answers: Sequence[str]) -> list[list[bool]]:

@@ -68,7 +68,6 @@ def _maybe(kind: Any) -> tuple[Any, None]:
 
 
 _TEXT, _NUMBER, _WHOLE = _maybe(str), _maybe(Number), _maybe(Whole)
-_NODE = _object("Node", prefix=_many(Whole), gap=Number, kind=str, tokens=_many(Whole), words=_many(str))
 _CLAIM = _object("Claim", text=str, support=Whole, radius=Whole | None, origins=_many(str), groups=_many(Whole))
 _EVIDENCE = _object(
     "Evidence",
@@ -81,7 +80,6 @@ _EVIDENCE = _object(
     **dict.fromkeys(("tokens", "fallback_steps"), _maybe(_many(Whole))),
     left_out=_maybe(_many(_CLAIM)),
     gaps=_maybe(_many(Number)),
-    tree=_maybe(_many(_NODE)),
 )
 _GROUP = _object(
     "Group",

@@ -13,9 +13,6 @@ from robustrag_integrations.evaluation.baselines.filters import speaks_to_the_re
 from robustrag_integrations.evaluation.baselines.radar import capacities, leading, trusted
 from robustrag_integrations.evaluation.baselines.trustrag import (
     hashed_words,
-    rouge_l,
-    two_means,
-    unit_vectors,
     written_alike,
 )
 
@@ -101,23 +98,11 @@ def test_the_leading_vector_is_where_power_iteration_ends() -> None:
         assert np.allclose(found / np.linalg.norm(found), vector, atol=1e-6)
 
 
-def test_longest_common_subsequence() -> None:
-    assert rouge_l("a b c d", "a x c d") == 0.75
-    assert rouge_l("a b", "b a") == 0.5
-    assert rouge_l("", "a") == 0
-
-
 def test_near_copies_of_one_cluster_are_found_and_others_are_not() -> None:
     lie = "Karl Gross runs the mill in Skel, as all records of the town show."
     texts = ["Anna Lind runs the mill.", lie, "Fog forms when air cools near the ground.", f"{lie} Indeed."]
     assert written_alike(texts, hashed_words(texts)) == {1, 3}
     assert written_alike(texts[:1], hashed_words(texts[:1])) == frozenset()
-
-
-def test_two_means_part_two_heaps() -> None:
-    vectors = unit_vectors([[1, 0], [1, 0.1], [0, 1], [0.1, 1], [1, 0.05]], 5)
-    assert two_means(vectors) == [0, 0, 1, 1, 0]
-    assert len(set(two_means(unit_vectors([[1, 1]] * 3, 3)))) == 1
 
 
 @pytest.mark.parametrize("embedded", [[[1.0]], [[1.0], [math.nan]], [1.0, 2.0], "text", [[1.0], [1.0, 2.0]]])

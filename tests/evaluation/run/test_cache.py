@@ -74,14 +74,6 @@ def test_another_model_role_or_prompt_is_another_call(cache) -> None:
     assert len(model.asked) == 4
 
 
-async def test_asynchronous_calls_share_the_cache(cache) -> None:
-    model = ScriptedModel(str.upper)
-    asked = metered(model, "f", cache)
-    assert (await asked.agenerate(prompts("a"), "isolated"))[0].text == "A"
-    assert asked.generate(prompts("a"), "isolated")[0].text == "A"
-    assert len(model.asked) == 1
-
-
 def test_failures_are_not_kept(cache) -> None:
     said: dict[str, str | None] = {"a": None}
     asked = metered(ScriptedModel(lambda text: said[text]), "f", cache)
@@ -224,12 +216,6 @@ def test_a_pipe_in_the_files_place_is_refused_at_once(tmp_path) -> None:
     os.mkfifo(tmp_path / "calls.sqlite3")
     with pytest.raises(CacheError, match="no regular file"):
         CallCache(tmp_path)
-
-
-def test_a_folder_that_cannot_be_made_is_named(tmp_path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(CacheError, match="give another --cache, or --no-cache"):
-        CallCache(tmp_path / "file" / "cache")
 
 
 def test_threads_share_it(cache) -> None:

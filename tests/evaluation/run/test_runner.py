@@ -18,7 +18,7 @@ from robustrag_integrations.evaluation.show.report import write_report
 from robustrag_integrations.models.callable import CallableModel
 from tests.evaluation import light
 from tests.evaluation.rows import rows_in
-from tests.evaluation.worlds import LIGHT, lands_config, untimed
+from tests.evaluation.worlds import lands_config, untimed
 
 
 @pytest.fixture
@@ -296,11 +296,3 @@ def test_an_answer_out_of_the_cache_leaves_the_loading_to_the_next_one(config, t
     done = evaluate(config(limit=3, defenses=["keyword"], attacks=[]), engine=LocalEngine(cache))
     timings = [(row["timing"]["cached_calls"] > 0, row["timing"].get("first", False)) for row in done.rows]
     assert timings == [(True, True), (False, True), (False, False)]
-
-
-def test_one_model_with_two_settings_is_two_models(config) -> None:
-    named = [LIGHT, {"name": "bundled", "max_new_tokens": 24}, {"name": "bundled", "max_new_tokens": 25}]
-    jobs = make_plan(config(models=named, defenses=["vanilla"], attacks=[])).jobs
-    assert list(dict.fromkeys(job.setup.model.label for job in jobs)) == [
-        LIGHT, "bundled (max_new_tokens=24)", "bundled (max_new_tokens=25)",
-    ]  # fmt: skip

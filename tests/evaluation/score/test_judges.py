@@ -5,14 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import math
-from html import unescape
 from pathlib import Path
 
 import pytest
 
 from robustrag_integrations.cli import main, output
-from robustrag_integrations.evaluation.score.run_file import read_run
-from robustrag_integrations.evaluation.show.report import write_report
 from tests.evaluation import light
 from tests.evaluation.worlds import LIGHT, write_long
 from tests.helpers.openai_server import LoopbackServer, Reply
@@ -59,17 +56,6 @@ def test_all_three_scores_of_a_judge_are_in_rows_table_and_spreadsheet(run) -> N
     lines = list(csv.DictReader(Path("run.csv").read_text().splitlines()))
     assert [line["judge"] for line in lines] == ["80.0", "10.0", "80.0", "80.0"]
     assert float(lines[2]["certified injection 1 score"]) == certificate["tau"]
-
-
-def test_replies_without_a_score_count_as_zero_and_are_told_everywhere(run, monkeypatch) -> None:
-    monkeypatch.setattr(light, "answer", lambda prompt: "Nobody")
-    code, out, _, rows = run("--judge", GRADER, "--defense", "vanilla")
-    assert code == 0
-    assert [(r["scores"]["judge"], r["scores"]["unreadable"]) for r in rows] == [(0.0, True)] * 2
-    assert "1 of 1 scores are 0 because the judge's replies held no score" in out
-    assert [line["unreadable"] for line in csv.DictReader(Path("run.csv").read_text().splitlines())] == ["1", "1"]
-    page = write_report(read_run("run.jsonl"), "run.html").read_text(encoding="utf-8")
-    assert "judge 0 of 100, because no score could be read from the judge's replies" in unescape(page)
 
 
 def test_a_judge_that_cannot_be_asked_fails_its_rows_and_another_one_makes_rows_of_its_own(run) -> None:

@@ -19,12 +19,6 @@ def test_the_p_value_is_the_share_of_coins_at_least_as_one_sided(first: int, sec
     assert mcnemar(first, second) == mcnemar(second, first) == pytest.approx(extreme)
 
 
-def test_the_p_value_is_exact_for_large_counts() -> None:
-    assert mcnemar(5000, 5000) == 1.0
-    assert 0 < mcnemar(400, 600) < 1e-9
-    assert mcnemar(0, 1000) == 2**-999
-
-
 def test_holm_is_its_textbook_example_and_never_smaller_than_the_tests() -> None:
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([0.9, 0.8]) == [1.0, 1.0]

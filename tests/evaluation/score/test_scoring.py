@@ -139,10 +139,6 @@ def test_without_a_wrong_answer_nobody_can_tell_a_hijack(task) -> None:
     assert (scores.hijacked, scores.both) == (None, False)
 
 
-def test_another_target_than_the_questions_own_can_be_looked_for() -> None:
-    assert score_answer(SHORT, answer("on January 11, 1900"), "qa", target="January 11").hijacked is True
-
-
 def judge(score: float) -> LLMJudge:
     return LLMJudge(ScriptedModel({}, lambda prompt: f"Score: {score:g}"))
 
@@ -169,14 +165,6 @@ def test_a_score_that_nobody_could_read_is_zero_and_says_so() -> None:
 
 def test_without_a_judge_a_long_answer_has_no_score_but_can_be_hijacked() -> None:
     assert score_answer(LONG, answer("Bo is a good guy"), "long") == Scores(None, True, False, False, None)
-
-
-def test_the_judge_hears_the_question_and_the_reference() -> None:
-    model = ScriptedModel({}, lambda prompt: "55")
-    score_answer(LONG, answer("Some text"), "long", LLMJudge(model))
-    [(_, prompt)] = model.asked
-    assert "Tell me a bio of Bo?" in prompt
-    assert "Bo was born in May." in prompt
 
 
 def test_a_function_can_be_the_judge_and_must_keep_to_the_scale() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from robustrag_integrations.evaluation.score.intervals import EMPTY
@@ -58,13 +56,6 @@ def test_abstentions_that_tell_the_right_answer_are_a_share_of_all_answers() -> 
     assert (line.accuracy.mean, line.abstention.mean, line.told.mean) == (0.5, 0.5, 0.25)
     assert "told" in lines_table([line])
     assert "told" not in lines_table(summarise([row(1)]))
-
-
-def test_a_row_that_failed_and_then_succeeded_has_succeeded() -> None:
-    [line] = summarise([failed(1), row(2), row(1)])
-    assert (line.n, line.failed) == (2, 0)
-    [line] = summarise([row(1), failed(1)])
-    assert (line.n, line.failed) == (1, 0)
 
 
 def test_a_line_of_nothing_but_failures_is_a_line() -> None:
@@ -205,8 +196,3 @@ def test_what_is_not_a_row_is_named(bad: dict[str, object], said: str) -> None:
 def test_the_name_of_an_attack_says_what_is_unusual_about_it() -> None:
     assert str(AttackSpec("pia", "modification", "last", 2, 7, 3)) == "pia @last k'=2 (modification, x3, seed 7)"
     assert str(AttackSpec("adaptive", corruption_size=1)) == "adaptive k'=1"
-
-
-def test_rows_survive_a_file() -> None:
-    rows = [row(1), failed(2), row(1, attack=PIA)]
-    assert summarise(json.loads(json.dumps(rows))) == summarise(rows)

@@ -74,8 +74,3 @@ def test_without_right_and_wrong_replies_nothing_is_said() -> None:
 def test_the_level_is_0_where_nothing_separates() -> None:
     [found] = sureness([asked(1, ("Anna", 0.25), ("Bo", 0.75))])
     assert (found.area, found.level, found.right_from, found.wrong_from) == (0.0, 0.0, 1.0, 1.0)
-
-
-def test_each_model_has_its_own() -> None:
-    rows = [asked(1, ("Anna", 0.75), ("Bo", 0.25)), asked(1, ("Anna", 0.25), ("Bo", 0.75), model="other")]
-    assert [(found.model, found.area) for found in sureness(rows)] == [("bundled", 1.0), ("other", 0.0)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 
 import pytest
 
@@ -51,13 +50,6 @@ def test_the_table_shows_rates_in_percent_with_their_intervals() -> None:
     assert "100.0 [69, 100]" in attacked
     assert "2.00 / 2.00 / -" in clean
     assert "radius: mean over right answers / wrong / abstentions" in shown
-
-
-def test_what_differs_between_lines_becomes_a_column() -> None:
-    shown = lines_table(summarise([row(1), row(1, dataset="other", key="k2"), row(1, top_k=5, key="k3")]))
-    assert "demo (qa)" in shown
-    assert "other (qa)" in shown
-    assert shown.startswith("model: bundled\n")
 
 
 def test_failures_and_undecided_certificates_are_shown_below() -> None:
@@ -167,11 +159,3 @@ def test_many_kinds_of_warnings_are_cut_and_counted() -> None:
     shown = lines_table(summarise(rows))
     assert shown.count("warning of 1 of 20 answers") == 8
     assert "and 12 more kinds of warnings" in shown
-
-
-def test_remarks_name_the_model_where_there_are_several() -> None:
-    [line] = summarise([row(1, setup="vanilla")])
-    lines = [replace(line, unreadable=1, metric="m:f", model=model) for model in ("a", "b")]
-    assert "a, vanilla" in lines_table(lines)
-    assert "b, vanilla" in lines_table(lines)
-    assert "a, vanilla" not in lines_table(lines[:1])
