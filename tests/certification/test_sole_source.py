@@ -190,7 +190,7 @@ def test_a_certificate_that_forgets_the_only_source_heard_is_caught(monkeypatch:
 
 
 def test_a_certificate_that_forgets_the_runoff_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(certificate, "possible_winners", lambda *_: (set(), True, False))
+    monkeypatch.setattr(certificate, "possible", lambda *_: {None})
     world = Worlds(ConsensusSettings.of(prompts=BARE, quorum=0.0), "runoff")
     world.moves = [Move("Xylo"), Move("Xylo"), Move("Yew", favours="yew"), Move("Yew", favours="yew"), Move("Zulu")]
     world.groups = [_group(number) for number in range(5)]

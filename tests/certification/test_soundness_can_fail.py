@@ -115,12 +115,12 @@ def items_are_never_contested(monkeypatch) -> None:
 
 def a_consensus_form_is_never_contested(monkeypatch) -> None:
     real = consensus._forms
-    monkeypatch.setattr(consensus, "_forms", lambda key, outcome, m: {min(real(key, outcome, 0))})
+    monkeypatch.setattr(consensus, "_forms", lambda votes, key, m: {min(real(votes, key, 0))})
 
 
 def a_corrupted_vote_less(monkeypatch) -> None:
-    real = consensus.possible_winners
-    monkeypatch.setattr(consensus, "possible_winners", lambda keys, rule, m: real(keys, rule, m - 1))
+    real = consensus.possible
+    monkeypatch.setattr(consensus, "possible", lambda votes, m, rule: real(votes, m - 1, rule))
 
 
 def nobody_is_heard_alone(monkeypatch) -> None:

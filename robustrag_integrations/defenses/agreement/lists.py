@@ -25,8 +25,8 @@ import numpy as np
 from robustrag_integrations._util.json_values import plain
 from robustrag_integrations.abstention import Abstains, abstention_of
 from robustrag_integrations.answers.answer import Claim
+from robustrag_integrations.core import commonest
 from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Row, Votes, largest_radius
-from robustrag_integrations.defenses.agreement.plurality import commonest_wording
 from robustrag_integrations.defenses.agreement.rules import Disagreement
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords import extractor_fingerprint
@@ -179,7 +179,7 @@ class CountedList(Counted):
 
     def wording(self, key: str) -> str:
         """Return the wording of an item that most votes write; among equals the shortest, then the smallest one."""
-        return commonest_wording(self.wordings(key))
+        return commonest(self.wordings(key))
 
     def wordings(self, key: str) -> dict[str, int]:
         """Return the votes of each wording of an item."""

@@ -212,8 +212,3 @@ def possible_winners(
 
     winners = {key for key in {*count.votes, *known} if can_win(count.votes.get(key, 0))}
     return winners, True, can_win(0)
-
-
-def commonest_wording(votes: Mapping[str, int]) -> str:
-    """Return the wording that most votes write; among equals the shortest, then the smallest one."""
-    return min(votes, key=lambda form: (-votes[form], len(form), form))

@@ -7,16 +7,15 @@ it is written, or be the only source that is heard, they can cause any text.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
+from robustrag_integrations.core import possible, wordings
 from robustrag_integrations.defenses.agreement.linear_forms import Votes
-from robustrag_integrations.defenses.agreement.plurality import possible_winners
 from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.consensus.reading import Said
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
@@ -76,28 +75,29 @@ def possible_texts(readings: Sequence[Reading[Said]], corrupted: int, settings: 
     outcome, rule = Outcome.of([reading.found for reading in readings], settings.rule), settings.rule
     if outcome.count.winner is not None and outcome.holding(Votes(outcome.weights), 0, corrupted, verbatim=True)[0]:
         return {outcome.text}
+    votes = [own if own is not None and own.counts else None for own in outcome.said]
     if corrupted == 0:
         texts = {outcome.text or ABSTENTION}
-        winners = set(outcome.count.tied) if settings.runoff else set()
+        winners: Iterable[str | None] = outcome.count.tied if settings.runoff else ()
     else:
-        winners, _, any_key = possible_winners(outcome.count.keys, rule, corrupted)
-        if any_key:
+        keys = possible(votes, corrupted, rule)
+        if keys is None:
             raise Unbounded(ANY_KEY)
         if max(outcome.count.votes.values(), default=0) < rule.min_support:
             raise Unbounded(ANY_SOLE)
-        texts = {ABSTENTION}
+        texts, winners = {ABSTENTION}, keys - {None}
     for key in winners:
-        texts |= _forms(key, outcome, corrupted)
+        texts |= _forms(votes, key, corrupted)
     return texts
 
 
-def _forms(key: str, outcome: Outcome, corrupted: int) -> set[str]:
+def _forms(votes: Sequence[Said | None], key: str | None, corrupted: int) -> set[str]:
     """Return the wordings in which a key can be shown when corrupted groups write it as they like.
 
     Raises:
         Unbounded: one that no untouched group writes is among them.
     """
-    written = Counter(own.text for own in outcome.said if own is not None and own.vote == key)
+    written = wordings(votes, key, [1] * len(votes))
     most = max(written.values(), default=0)
     if corrupted and corrupted >= most:
         raise Unbounded(ANY_FORM)

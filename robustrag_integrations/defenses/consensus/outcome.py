@@ -17,9 +17,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from robustrag_integrations import core
 from robustrag_integrations.answers.links import without_links
 from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Votes
-from robustrag_integrations.defenses.agreement.plurality import Count, Rule, Scores, commonest_wording
+from robustrag_integrations.defenses.agreement.plurality import Count, Rule, Scores
 from robustrag_integrations.defenses.consensus.reading import Said
 
 _MOST_COUNTS = 200  # of answers in the evidence; a hostile set of groups may give many
@@ -45,7 +46,7 @@ class Outcome(Counted):
     def of(cls, found: Sequence[Said | None], rule: Rule, weights: Sequence[int] | None = None) -> Outcome:
         """Count what groups say with their votes (None: one each)."""
         said, votes = tuple(found), tuple(weights) if weights is not None else (1,) * len(found)
-        return cls(said, votes, Count(tuple(None if own is None else own.vote for own in said), votes, rule))
+        return cls(said, votes, core.count(map(_counting, said), rule, votes))
 
     def scored(self, scores: Scores[str]) -> Outcome:
         """Return the outcome once some keys were scored by all groups."""
@@ -55,7 +56,7 @@ class Outcome(Counted):
     def text(self) -> str:
         """The answer; empty if there is none."""
         if self.count.winner is not None:
-            return commonest_wording(self._wordings)
+            return core.commonest(self._wordings)
         if self.sole is None:
             return ""
         whole = without_links(self.sole.text[:_LONGEST_SOLE])
@@ -80,11 +81,7 @@ class Outcome(Counted):
     @property
     def _wordings(self) -> Counter[str]:
         """The votes of each wording of the winner."""
-        votes: Counter[str] = Counter()
-        for own, weight in zip(self.said, self.weights, strict=True):
-            if own is not None and own.vote == self.count.winner:
-                votes[own.text] += weight
-        return votes
+        return core.wordings(map(_counting, self.said), self.count.winner, self.weights)
 
     def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
         """Tell for each r up to `most`, or each budget of the votes, whether the answer, or its letters, stay.
@@ -94,7 +91,7 @@ class Outcome(Counted):
         """
         holds = self.count.holding(votes, most, pending)
         if verbatim and self.count.winner is not None:
-            written = [own.text if own and own.vote == self.count.winner else None for own in self.said]
+            written = [own.text if own and own.key == self.count.winner else None for own in map(_counting, self.said)]
             shown = np.array([form == self.text for form in written], np.int64)
             others = [form for form in self._wordings if form != self.text]
             rows = [shown - np.array([form == other for form in written], np.int64) for other in others]
@@ -122,3 +119,8 @@ class Outcome(Counted):
         if self.said and all(own is None or own.confidence is None for own in self.said):
             found["confidence"] = "unknown"
         return found
+
+
+def _counting(own: Said | None) -> Said | None:
+    """Return what a group says if it has a vote."""
+    return own if own is not None and own.counts else None

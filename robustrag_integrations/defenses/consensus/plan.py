@@ -118,7 +118,7 @@ def _said_of(inputs: PlanInput, outcome: Outcome) -> Any:
     most = outcome.count.votes.get(outcome.key, 0) if outcome.key is not None else 0
 
     def said(own: Said) -> dict[str, Any]:
-        if own.vote is not None and own.vote == outcome.key:
+        if own.counts and own.key == outcome.key:
             status = "supports"
         elif own.is_sure and own.counts:
             status = "variant" if own.key in variants else "differs"

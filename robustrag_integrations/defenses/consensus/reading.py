@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from robustrag_integrations.abstention import abstention_of, is_abstention
+from robustrag_integrations.core import Vote, vote
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keywords.words import extractor_fingerprint
 from robustrag_integrations.languages.questions import is_literal
@@ -14,32 +15,22 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.confidence import LEVELS, confidence
-from robustrag_integrations.replies.keys import is_echo, key_of, whole_answer
 from robustrag_integrations.replies.reading import CutReplies
 
 
 @dataclass(frozen=True)
-class Said:
+class Said(Vote):
     """What a reply says.
 
     Attributes:
-        key: the key of its whole answer.
-        text: that answer as the reply writes it; for eyes.
         counts: False for an answer of which the model is too unsure to have a vote.
         is_sure: False if the model is unsure of it. It counts for nothing where `counts` is True.
         confidence: how sure it is, from 0 to 1; None where that is not known.
     """
 
-    key: str
-    text: str = field(compare=False)
     counts: bool = True
     is_sure: bool = field(default=True, compare=False)
     confidence: float | None = field(default=None, compare=False)
-
-    @property
-    def vote(self) -> str | None:
-        """The key that it votes for, if it counts."""
-        return self.key if self.counts else None
 
 
 @dataclass(frozen=True)
@@ -89,14 +80,12 @@ class AnswerReader:
         def said_in(text: str) -> Said | None:
             if self.says_nothing(text):
                 return None
-            answer = whole_answer(text)
-            key = key_of(answer)
-            if key is None or is_echo(answer, self.question):
+            if (found := vote(text, self.question)) is None:
                 return None
             level = confidence(response.logprobs)
             share = None if level is None else level / LEVELS
             is_sure = share is None or share >= self.sure_from
-            return Said(key, answer, is_sure or self.unsure_counts, is_sure, share)
+            return Said(found.key, found.text, is_sure or self.unsure_counts, is_sure, share)
 
         return read_response(response, said_in, self.cut_replies)
 

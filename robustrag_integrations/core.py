@@ -1,0 +1,138 @@
+"""Isolate, vote, radius, on one page: read this first.
+
+The defence in its smallest form, run by `python -m robustrag_integrations.core`. These are the functions that consensus
+aggregation itself runs (`defenses/consensus`); what it adds is asking, weights, runoffs, reports and warnings.
+
+The attacker writes some of the retrieved texts, as they like, and knows everything: the model, the prompts, the other
+texts. They cannot touch the other texts, nor what the model makes of these. So:
+
+1. *Isolate.* Each source is asked about in a prompt of its own. Whatever a text says, it changes one reply.
+2. *Vote.* A reply's whole answer is one vote. The answer with most votes wins, if enough sources give it.
+3. *Radius.* How many replies can be anything at all, and the same answer wins still.
+
+A certificate asks more: not about the texts that came, but about all texts that can take their place (`possible`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from robustrag_integrations.defenses.agreement.plurality import Count, Rule, possible_winners
+from robustrag_integrations.replies.keys import is_echo, key_of, whole_answer
+
+ABSTAINS = None  # in place of a vote
+
+
+@dataclass(frozen=True)
+class Vote:
+    """What one source says.
+
+    Attributes:
+        key: what is compared. Two meanings never share a key (`replies/keys.py`).
+        text: its answer as it writes it, which is shown and not compared.
+    """
+
+    key: str
+    text: str = field(compare=False)
+
+
+def isolate(question: str, sources: Mapping[str, str]) -> list[str]:
+    """Return one prompt per source, with that source's text and nothing of the others.
+
+    Theorem: a prompt is a function of the question and of one text. So replacing r texts changes at most r prompts, and
+    with a model that gives equal replies to equal prompts at most r replies.
+    """
+    return [f"{text}\n\nQuestion: {question}\nAnswer:" for text in sources.values()]
+
+
+def vote(reply: str, question: str = "") -> Vote | None:
+    """Return the vote of a reply that answers; None where it says nothing, or only repeats the question.
+
+    Theorem: a vote is a function of one reply. So r replies change at most r votes.
+    """
+    text = whole_answer(reply)
+    key = key_of(text)
+    return ABSTAINS if key is None or is_echo(text, question) else Vote(key, text)
+
+
+def count(votes: Iterable[Vote | None], rule: Rule, weights: Sequence[int] | None = None) -> Count[str]:
+    """Count votes: the key that most sources give wins, with `rule.min_support` of them and its share of the answers.
+
+    A tie is no answer. Abstentions and failures are for nothing and against nothing.
+    """
+    keys = tuple(None if one is ABSTAINS else one.key for one in votes)
+    return Count(keys, (1,) * len(keys) if weights is None else tuple(weights), rule)
+
+
+def wordings(votes: Iterable[Vote | None], key: str | None, weights: Iterable[int]) -> Counter[str]:
+    """Return the votes of each wording of a key."""
+    written: Counter[str] = Counter()
+    for one, weight in zip(votes, weights, strict=True):
+        if one is not ABSTAINS and one.key == key:
+            written[one.text] += weight
+    return written
+
+
+def commonest(written: Mapping[str, int]) -> str:
+    """Return the wording that most sources write; of equals the shortest, then the smallest one."""
+    return min(written, key=lambda text: (-written[text], len(text), text))
+
+
+def radius(counted: Count[str]) -> int:
+    """Return the largest r such that the same key wins, whatever any r of the sources say instead.
+
+    Theorem: let the winner have a votes and another key b, or 0 for one that nobody gives. A replaced source takes a
+    vote from the winner and gives one to the other key at worst: the lead a - b falls by 2 if that source was for the
+    winner, by 1 if it was for neither, by 0 if it was for the other. So the r sources with the largest fall are the
+    worst ones, and the winner stays as long as every lead stays above 0, a - r reaches `min_support`, and so on for the
+    share: all are sums over the sources, and none asks which sets of sources there are (`agreement/linear_forms.py`).
+
+    0 without a winner: who disagrees can be brought to agree.
+    """
+    return counted.radius()
+
+
+def possible(votes: Sequence[Vote | None], corrupted: int, rule: Rule) -> set[str | None] | None:
+    """Return the keys that can win beside so many corrupted sources; None among them for no answer.
+
+    Theorem: of the untouched sources the votes are known, and the corrupted ones say anything. A key that has c of the
+    known votes has at most c + m' in all, and can have them; it wins at best if that reaches every other key's known
+    votes, `min_support`, and the share. If m' votes alone do, any text at all can win, and the result is None.
+    """
+    keys = [None if one is ABSTAINS else one.key for one in votes]
+    winners, no_answer, anything = possible_winners(keys, rule, corrupted)
+    return None if anything else {*winners, *([None] if no_answer else [])}
+
+
+def answer(
+    question: str, sources: Mapping[str, str], model: Callable[[str], str], rule: Rule
+) -> tuple[str | None, int]:
+    """Ask about every source alone; return the agreed answer, None for none, and its radius."""
+    votes = [vote(model(prompt), question) for prompt in isolate(question, sources)]
+    counted = count(votes, rule)
+    text = None if counted.winner is None else commonest(wordings(votes, counted.winner, counted.weights))
+    return text, radius(counted)
+
+
+def main() -> None:
+    """Ask a model that believes what it reads about eight pages, of which more and more are planted."""
+    question, honest = "Who runs the mill?", ["Anna Lind runs the mill.", "The mill is run by Anna Lind."] * 4
+
+    def model(prompt: str) -> str:
+        return "Eve Moor" if "Eve Moor" in prompt else "Anna Lind" if "Anna Lind" in prompt else ""
+
+    rule = Rule(min_support=2, one_in=4)
+    for planted in range(6):
+        texts = ["Eve Moor runs the mill."] * planted + honest[planted:]
+        found, holds = answer(question, {f"page {i}": text for i, text in enumerate(texts)}, model, rule)
+        print(f"{planted} of {len(texts)} pages planted: {found}, whatever any {holds} of them say")
+    votes = [vote(model(text), question) for text in honest]
+    for corrupted in (1, len(votes) - 1, len(votes)):
+        keys = possible(votes, corrupted, rule)
+        print(f"beside {corrupted} corrupted pages, {'anything' if keys is None else keys} can be answered")
+
+
+if __name__ == "__main__":
+    main()
