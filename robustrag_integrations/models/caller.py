@@ -9,7 +9,7 @@
 costs its own group alone; calls that are no longer needed are given up. All of it is asynchronous: synchronous
 functions run in threads (`CallLimits.in_thread`), and synchronous callers use a loop in the background (`event_loops`).
 
-A model's function that exits has failed like any other (`exits`).
+A model's function that exits has failed like any other (`threads`).
 """
 
 from __future__ import annotations
@@ -28,9 +28,8 @@ from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response, Until, not_asked
 from robustrag_integrations.models.client_errors import failure_message, is_busy, pause_before_retry
-from robustrag_integrations.models.exits import acalled, called
 from robustrag_integrations.models.limits import END, CallLimits
-from robustrag_integrations.models.thread_pool import in_thread
+from robustrag_integrations.models.threads import acalled, called, in_thread
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")

@@ -65,6 +65,7 @@ class LoopThread:
         try:
             result, interrupt = future.result()
         except CancelledError:
+            coroutine.close()  # it may never have begun
             raise ModelClosedError from None
         except BaseException:
             future.cancel()

@@ -21,8 +21,7 @@ from typing import Any, TypeVar
 
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.models.event_loops import PerLoop
-from robustrag_integrations.models.exits import called
-from robustrag_integrations.models.thread_pool import POOL, Task
+from robustrag_integrations.models.threads import POOL, Task, called
 
 if sys.version_info >= (3, 11):
     cancelled_after = asyncio.timeout

@@ -22,10 +22,9 @@ from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.run.cache import CallCache, MeteredModel, metered
 from robustrag_integrations.metrics import holds_answer
 from robustrag_integrations.models.base import DecodingModel, TextModel
-from robustrag_integrations.models.exits import called
 from robustrag_integrations.models.providers import NamedModel
-from robustrag_integrations.models.thread_pool import POOL
-from robustrag_integrations.models.thread_pool import Task as Load
+from robustrag_integrations.models.threads import POOL, called
+from robustrag_integrations.models.threads import Task as Load
 from robustrag_integrations.playground.state import LONGEST_PASSAGE, MOST_PASSAGES, Row, State, StateError, state_of
 from robustrag_integrations.prompts import Task
 

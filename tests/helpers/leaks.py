@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.models.event_loops import BACKGROUND
-from robustrag_integrations.models.thread_pool import POOL
+from robustrag_integrations.models.threads import POOL
 
 _PATIENCE = 20  # seconds, on a machine with better things to do
 

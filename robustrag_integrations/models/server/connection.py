@@ -33,7 +33,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.client_errors import is_busy, retry_after
 from robustrag_integrations.models.event_loops import PerLoop
 from robustrag_integrations.models.server.replies import Events, parsed, said_by_server
-from robustrag_integrations.models.thread_pool import in_thread
+from robustrag_integrations.models.threads import in_thread
 
 Result = TypeVar("Result")
 

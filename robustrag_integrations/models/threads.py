@@ -1,7 +1,11 @@
-"""A pool of reusable daemon threads.
+"""Calling a model's function: in a daemon thread, and what it means when the function exits.
 
 `concurrent.futures` and anyio wait for their threads when the interpreter ends, so that one call that hangs would keep
-the process alive for ever. These are daemons; there are as many as there are tasks at a time.
+the process alive for ever. These are daemons; there are as many as there are calls at a time, and they are used again.
+
+SystemExit (`sys.exit` in a client) and GeneratorExit become a ModelError where the function is called: its call has
+failed, and the program and the other calls go on. Further out they mean something else: the program is told to stop, or
+a stream is closed. KeyboardInterrupt and cancellations pass.
 """
 
 from __future__ import annotations
@@ -10,13 +14,17 @@ import asyncio
 import os
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from contextvars import Context, copy_context
 from typing import Any, TypeAlias, TypeVar
 
+from robustrag_integrations._util.redaction import in_one_line
+from robustrag_integrations.errors import ModelError
+
 Result = TypeVar("Result")
 
+_EXITS = (SystemExit, GeneratorExit)
 _IDLE = 10.0  # seconds after which a thread without a task ends
 
 
@@ -94,11 +102,44 @@ class ThreadPool:
 POOL = ThreadPool()
 """The pool of this process; it holds nothing of a single model or answer."""
 
+if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
+    os.register_at_fork(after_in_child=POOL.forget)
+
 
 async def in_thread(fn: Callable[..., Result], *args: Any) -> Result:
     """Call a function in a thread of the pool, without blocking the event loop."""
     return await asyncio.wrap_future(POOL.submit(fn, *args))
 
 
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(after_in_child=POOL.forget)
+def called(fn: Callable[..., Result], *args: Any) -> Result:
+    """Call a model's function.
+
+    Raises:
+        ModelError: it raised SystemExit or GeneratorExit.
+    """
+    try:
+        return fn(*args)
+    except _EXITS as error:
+        raise _failure(error) from error
+
+
+async def acalled(reply: Awaitable[Result]) -> Result:
+    """`called` for what a coroutine function returns."""
+    task = _current_task()
+    try:
+        return await reply
+    except _EXITS as error:
+        if isinstance(error, GeneratorExit) and _current_task() is not task:
+            raise  # this coroutine is closed: its event loop is gone
+        raise _failure(error) from error
+
+
+def _failure(error: BaseException) -> ModelError:
+    return ModelError(f"the model's function raised {in_one_line(error)}")
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no event loop runs here
+        return None
