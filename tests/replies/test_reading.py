@@ -188,22 +188,25 @@ def test_a_final_answer_that_was_cut_is_no_answer(way: str, defense: Any, finish
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_final_answer_that_was_refused_is_an_abstention(way: str) -> None:
-    answer, shown = ask(
-        KeywordAggregation(model("Karl Gross", final=Response("", refusal="No way.")), final="always"), way
-    )
+@pytest.mark.parametrize(
+    ("final", "told"),
+    [
+        (Response("", refusal="No way."), "refused: No way."),
+        ("<think>zsecret</think>", "there is reasoning and no answer after it"),
+        ("", "the reply is empty"),
+    ],
+)
+def test_a_final_reply_without_an_answer_is_an_abstention(way: str, final: str | Response, told: str) -> None:
+    answer, shown = ask(KeywordAggregation(model("Karl Gross", final=final), final="always"), way)
     assert answer.abstained
-    assert shown == answer.text
-    assert any("refused: No way." in w for w in answer.warnings)
+    assert answer.text == shown == ABSTENTION
+    assert any(told in w for w in answer.warnings)
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_a_final_answer_of_reasoning_alone_never_shows_it(way: str) -> None:
+def test_a_final_reply_whose_reasoning_never_ends_is_an_error(way: str) -> None:
     with pytest.raises(ModelError, match="its reasoning never ended"):
         ask(KeywordAggregation(model("Karl Gross", final="<think>zsecret"), final="always"), way)
-    answer, shown = ask(KeywordAggregation(model("Karl Gross", final="<think>zsecret</think>"), final="always"), way)
-    assert answer.abstained
-    assert "zsecret" not in shown
 
 
 def test_a_stream_of_a_model_that_thinks_aloud_waits_where_the_opening_mark_is_missing() -> None:
@@ -322,13 +325,6 @@ def test_empty_replies_are_told(way: str) -> None:
     [told] = [warning for warning in answer.warnings if "empty" in warning]
     count = len(answer.groups)
     assert f"the replies of {count} of {count} groups are empty; these abstain" in told
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_an_empty_final_answer_is_told(way: str) -> None:
-    answer, _ = ask(KeywordAggregation(model("Minjee Lee", final=""), final="always"), way)
-    assert answer.text == ABSTENTION
-    assert "the final call: the reply is empty" in answer.warnings
 
 
 def test_of_tool_calls_nothing_is_advised_that_cannot_help() -> None:
