@@ -21,8 +21,8 @@ from robustrag_integrations._util.words import (
 )
 from robustrag_integrations.answers.citations import Citation, marked_text
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
-from robustrag_integrations.answers.links import without_links
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, tokens_in_words
+from robustrag_integrations.answers.wording import without_links
 from robustrag_integrations.prompts import ABSTENTION
 
 if TYPE_CHECKING:

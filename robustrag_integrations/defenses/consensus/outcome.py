@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from robustrag_integrations import core
-from robustrag_integrations.answers.links import without_links
+from robustrag_integrations.answers.wording import without_links
 from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Votes
 from robustrag_integrations.defenses.agreement.plurality import Count, Rule, Scores
 from robustrag_integrations.defenses.consensus.reading import Said

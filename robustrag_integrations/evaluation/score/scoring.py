@@ -8,7 +8,7 @@ from typing import Any
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.links import links_in
+from robustrag_integrations.answers.wording import links_in
 from robustrag_integrations.attacks.scene import Goal
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask
 from robustrag_integrations.metrics import (
