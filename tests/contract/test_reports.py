@@ -1,0 +1,89 @@
+"""What comes back with an answer: sources that support it, marks in its text, a report that can be stored and read."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import CallableModel, RobustAnswer
+from tests.contract.drivers import STYLES, Driver
+from tests.contract.script import QUESTION, Script, planted, truthful
+
+POISONED = [truthful()[0], planted(), *truthful()[1:]]
+HONEST = [p.text for p in truthful()]
+METHODS = pytest.mark.parametrize(
+    "method", [{}, {"aggregation": "keyword", "final": "always"}], ids=["counted", "final"]
+)
+
+
+@METHODS
+@pytest.mark.parametrize("supporting_only", [False, True])
+@pytest.mark.parametrize("style", STYLES)
+async def test_citations_are_places_among_the_sources_that_come_back(
+    framework: Driver, style: str, supporting_only: bool, method: Any
+) -> None:
+    said = await framework.engine(Script(), POISONED, supporting_only=supporting_only, **method).asked(style)
+    assert said.passages == (HONEST if supporting_only else [p.text for p in POISONED])
+    assert [said.passages[at] for c in said.answer.citations for at in c.positions] == HONEST
+    assert [c.origins for c in said.answer.citations] == [(p.source,) for p in truthful()]
+    assert said.answer.groups[1].status == "differs"
+
+
+@METHODS
+@pytest.mark.parametrize("style", STYLES)
+async def test_markers_are_the_same_in_every_way_of_asking(framework: Driver, style: str, method: Any) -> None:
+    said = await framework.engine(Script(), POISONED, citation_markers=True, **method).asked(style)
+    assert said.text == said.answer.marked_text
+    assert said.text.startswith("It is Paris [1]" if method else "Paris [1][2][3]")
+    assert said.answer.text == ("It is Paris indeed" if method else "Paris")
+
+
+def supporting(framework: Driver, report: Any, items: Any) -> list[str]:
+    if framework.name == "langchain":
+        from langchain_robustrag import supporting_documents
+
+        return [d.page_content for d in supporting_documents(report, items)]
+    from llamaindex_robustrag import supporting_nodes
+
+    return [n.node.text for n in supporting_nodes(report, items)]
+
+
+def test_supporting_sources_leave_out_what_was_outvoted(framework: Driver) -> None:
+    engine = framework.engine(Script(), POISONED)
+    answer = engine.ask().answer
+    items = engine.made.retriever.invoke("q") if framework.name == "langchain" else engine.made.retriever.retrieve("q")
+    assert supporting(framework, answer, items) == supporting(framework, answer.to_dict(), items) == HONEST
+    with pytest.raises(ValueError, match="give all of them"):
+        supporting(framework, answer, items[:2])
+    with pytest.raises(ValueError, match="not a report"):
+        supporting(framework, {"text": "x"}, items)
+
+
+def test_a_report_can_be_stored_and_shown_in_a_line(framework: Driver) -> None:
+    answer = framework.engine(Script(), POISONED).ask().answer
+    assert RobustAnswer.from_dict(json.loads(json.dumps(answer.to_dict()))) == answer
+    assert (answer.query, answer.defense) == (QUESTION, "consensus")
+    assert repr(answer).startswith("RobustAnswer('Paris', radius=1 of 6 groups, citations=5")
+    assert "\x1b" not in repr(RobustAnswer("a\x1b[2J\u202eb", 0, False, "q", "mine"))
+
+
+def test_a_model_of_the_core_says_itself_whether_it_samples(framework: Driver) -> None:
+    model = CallableModel(lambda prompt: "Paris", samples=False, name="m")
+    assert framework.engine(model, truthful()).ask().answer.determinism.scope == "every_run"
+    model.probe = {"model": "m", "compared": 40, "differed": 2, "load": 8}
+    probed = framework.engine(model, truthful()).ask().answer.determinism
+    assert (probed.model, probed.probe["differed"]) == ("samples", 2)  # type: ignore[index]
+
+
+@pytest.mark.parametrize("name", ["model", "final_llm"])
+def test_what_is_no_model_is_refused(framework: Driver, name: str) -> None:
+    given: dict[str, Any] = {"model": Script(), "aggregation": "keyword", "final": "always", name: 5}
+    with pytest.raises(TypeError, match=r"llm must be a .*5"):
+        framework.engine(given.pop("model"), [], **given)
+
+
+def test_an_abstention_of_a_warned_kind_has_its_warning_in_every_report(framework: Driver) -> None:
+    few = framework.engine(Script(), truthful(3)).ask().answer
+    assert any("DiverseRetriever(retriever, sources=10)" in warning for warning in few.warnings)

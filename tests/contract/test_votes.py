@@ -1,0 +1,264 @@
+"""Who has a vote: an author has one, whatever its chunks, names, copies and metadata; what too few votes lead to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from robustrag_integrations import (
+    CallableModel,
+    Passage,
+    RobustAnswer,
+    TooFewVotesError,
+    VoteRules,
+    from_settings,
+    load_settings,
+)
+from tests.contract.drivers import STYLES, Driver
+from tests.contract.script import (
+    ABSTENTION,
+    EVIL,
+    QUESTION,
+    TRUE,
+    Script,
+    passages,
+    planted,
+    quoted,
+    read,
+    replies,
+    truthful,
+)
+from tests.helpers.hostile_keys import HOSTILE_KEYS
+
+
+def answer(framework: Driver, found: list[Passage], **settings: Any) -> RobustAnswer:
+    return framework.engine(Script(), found, **settings).ask().answer
+
+
+def sizes(found: RobustAnswer) -> list[int]:
+    return [len(g.passage_ids) for g in found.groups]
+
+
+def chunks(count: int, **metadata: Any) -> list[Passage]:
+    """Pieces of what somebody planted."""
+    return [Passage(f"{EVIL} {n}", id=f"chunk-{n}", metadata={"page": n, **metadata}) for n in range(count)]
+
+
+def warned(found: RobustAnswer, words: str) -> bool:
+    return any(words in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("key", ["source", "file_path", "url", "URL", "link", "file_name"])
+def test_chunks_of_one_planted_file_have_one_vote(framework: Driver, key: str) -> None:
+    found = answer(framework, [*chunks(10, **{key: "planted.pdf"}), *truthful(4)])
+    assert (found.text, sizes(found)) == ("Paris", [10, 1, 1, 1, 1])
+
+
+def test_chunks_that_name_no_file_share_a_vote_beside_others_and_are_told_where_nobody_does(framework: Driver) -> None:
+    found = answer(framework, [*chunks(10), *truthful(4)])
+    assert (found.text, sizes(found)) == ("Paris", [10, 1, 1, 1, 1])
+    assert "10 of 14 passages have no origin; they share one group" in found.warnings
+    assert warned(answer(framework, chunks(10)), "names its origin")
+
+
+def test_one_source_that_fills_the_retrieval_is_said_to_decide_alone(framework: Driver) -> None:
+    flood = chunks(10, source="long.pdf")
+    found = answer(framework, flood)
+    assert found.radius == 0
+    assert warned(found, "all 10 passages are from one group (long.pdf), which decides alone")
+    withheld = answer(framework, flood, votes=VoteRules(min_groups=3))
+    assert (withheld.abstained, withheld.model_calls) == (True, 0)
+    with pytest.raises(TooFewVotesError):
+        answer(framework, flood, votes=VoteRules(min_groups=3, below="raise"))
+
+
+def test_an_author_chooses_no_weight_beside_the_readers_own_entry(framework: Driver) -> None:
+    own, other = ("source", "file_path") if framework.name == "langchain" else ("file_path", "source")
+    entries = {other: "https://0.example/", "url": "https://0.example/", own: "/uploads/evil.pdf"}
+    evil = Passage(EVIL, id="evil", metadata=entries)
+    found = answer(framework, [evil, *truthful(3)], votes=VoteRules(weights={"https://0.example": 20}))
+    assert sorted(g.votes for g in found.groups) == [1, 1, 1, 20]
+    assert found.text == "Paris"
+    assert any("/uploads/evil.pdf" in w and "name different origins" in w for w in found.warnings)
+
+
+def test_spellings_of_one_address_have_one_vote_or_are_warned_of(framework: Driver) -> None:
+    urls = ["x.com/a?u=1", "x.com/a#2", "http://x.com/a"]
+    found = answer(framework, [*(Passage(f"{EVIL} {u}", id=u, metadata={"url": u}) for u in urls), *truthful(3)])
+    assert sizes(found) == [1, 2, 1, 1, 1]
+    assert warned(found, "are the page x.com/a with other queries")
+
+
+def test_copies_under_several_names_are_warned_of_and_may_have_one_vote(framework: Driver) -> None:
+    flood = [Passage(EVIL, id=f"m{n}", source=f"mirror{n}.example") for n in range(6)]
+    assert warned(answer(framework, [*flood, *truthful(3)]), "hold the same text")
+    once = answer(framework, [*flood, *truthful(3)], votes=VoteRules(copies="one_vote"))
+    assert (once.text, [g.status for g in once.groups].count("copy")) == ("Paris", 5)
+
+
+def test_weights_by_source_decide_and_count(framework: Driver) -> None:
+    found = answer(framework, [*truthful(2), planted()], votes=VoteRules(weights={"https://evil.example/": 0}))
+    assert (found.text, len(found.groups), found.radius_unit) == ("Paris", 2, "votes")
+
+
+def test_old_sources_do_not_beat_the_newest_one(framework: Driver) -> None:
+    days = ("2019-03-01", "2020-03-01", "2021-03-01")
+    found = [Passage(f"{EVIL} {day}", id=day, source=f"{day}.md", metadata={"date": day}) for day in days]
+    found.append(Passage(TRUE, id="new", source="new.md", metadata={"date": "2024-06-01"}))
+    tiers = {"new.md": "in force"}
+    assert answer(framework, found).text == "London"
+    newest = answer(framework, found, votes=VoteRules(weights="newest", tiers=tiers, min_radius={"other": 3}))
+    assert (newest.text, newest.radius_by_tier) == ("Paris", {"in force": 0, "other": 3})
+    assert [d.superseded_by for d in newest.dissent] == ["2024-06-01"]
+    assert answer(framework, found, votes=VoteRules(tiers=tiers, min_radius={"other": 3})).abstained
+
+
+def key_of(item: Any) -> Any:
+    """The author that an item of the framework's names."""
+    return item.metadata["author"]
+
+
+def test_a_function_groups_and_what_it_fails_on_shares_a_group(framework: Driver) -> None:
+    found = [Passage(p.text, id=p.id, metadata={"author": n % 2}) for n, p in enumerate(truthful(4))]
+    assert sizes(answer(framework, found, group_by=key_of)) == [2, 2]
+    found[2:] = [Passage("2", id="a"), Passage("3", id="b", metadata={"author": ["unhashable"]})]
+    failed = answer(framework, found, group_by=key_of)
+    assert sizes(failed) == [1, 1, 2]
+    assert "2 of 4 passages have no group_by key (1 KeyError, 1 TypeError); they share one group" in failed.warnings
+    assert sizes(answer(framework, found[:2], group_by="author")) == [1, 1]
+
+
+@pytest.mark.parametrize("make", HOSTILE_KEYS.values(), ids=HOSTILE_KEYS)
+def test_keys_made_to_be_unequal_win_no_votes(framework: Driver, make: Any) -> None:
+    keys = {p.text: p.source for p in truthful(4)}
+
+    def key(item: Any) -> Any:
+        return keys.get(item.text) or make()
+
+    evil = [Passage(EVIL, id=f"evil-{n}") for n in range(5)]
+    found = answer(framework, [*truthful(4), *evil], group_by=key)
+    assert (found.text, sizes(found)) == ("Paris", [1, 1, 1, 1, 5])
+    assert warned(found, "5 of 9 passages have no group_by key")
+
+
+@pytest.mark.parametrize("wrong", [3, ["author"]])
+def test_grouping_by_anything_else_is_refused(framework: Driver, wrong: Any) -> None:
+    with pytest.raises(ValueError, match="the name of a metadata entry"):
+        framework.engine(Script(), [], group_by=wrong)
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_too_small_a_radius_is_an_abstention_and_nothing_is_shown_before(kind: Driver, style: str) -> None:
+    for settings in ({}, {"aggregation": "keyword", "final": "always"}):
+        engine = kind.engine(Script(), truthful(), votes=VoteRules(min_radius=9), **settings)
+        said = await engine.asked(style)
+        assert said.pieces == [ABSTENTION]
+        assert (said.answer.abstained, said.answer.radius) == (True, 0)
+        assert "below min_radius=9" in said.answer.warnings[-1]
+    said = await kind.engine(Script(), truthful(), min_radius=2).asked(style)
+    assert (said.pieces, said.answer.radius) == (["Paris"], 2)
+
+
+@pytest.mark.parametrize("least", [-1, 0.5, True, "2"])
+def test_a_radius_that_is_none_is_refused_at_once(framework: Driver, least: Any) -> None:
+    with pytest.raises(ValueError, match=r"min_radius=.* must be a whole number of at least 0"):
+        framework.engine(Script(), [], votes=VoteRules(min_radius=least))
+    with pytest.raises(ValueError, match=r"min_radius=2 and votes\.min_radius=1"):
+        framework.engine(Script(), [], min_radius=2, votes=VoteRules(min_radius=1))
+
+
+# --- who reads
+
+TIE, SOLE = replies("30 days", "30 days", "14 days", "14 days"), replies("30 days", ABSTENTION, ABSTENTION)
+TOLD = "Sources disagree: 30 days (a.pdf, b.pdf); 14 days (c.pdf, d.pdf)"
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(("found", "told"), [(TIE, TOLD), (SOLE, "30 days")], ids=["tie", "sole source"])
+async def test_people_are_told_what_models_are_not(kind: Driver, found: Any, told: str, style: str) -> None:
+    for reader, shown in (("people", told), ("model", ABSTENTION)):
+        said = await kind.engine(Script(quoted), found, reader=reader).asked(style)
+        assert (said.pieces, said.answer.text, said.answer.radius) == ([shown], shown, 0)
+        assert said.answer.abstained is (found is TIE or reader == "model")
+        if found is TIE:
+            assert [(d.text, d.origins) for d in said.answer.dissent] == [
+                ("30 days", ("a.pdf", "b.pdf")),
+                ("14 days", ("c.pdf", "d.pdf")),
+            ]
+        elif reader == "people":
+            assert said.answer.sole_source == "a.pdf"
+        else:
+            assert "allow_sole_source=True" in said.answer.warnings[-1]
+
+
+def test_a_sole_source_may_be_allowed_and_a_tie_kept_from_people(framework: Driver) -> None:
+    allowed = framework.engine(Script(quoted), SOLE, reader="model", votes=VoteRules(allow_sole_source=True))
+    assert allowed.ask().text == "30 days"
+    assert framework.engine(Script(quoted), TIE, disagreement="abstain").ask().text == ABSTENTION
+    keyword = framework.engine(Script(), [truthful()[0], *passages("Rain.", "Snow.")], aggregation="keyword")
+    assert (keyword.ask().text, keyword.ask().answer.sole_source) == ("It is Paris indeed", "https://0.example/")
+    with pytest.raises(ValueError, match="reader='agent' must be 'people' or 'model'"):
+        framework.engine(Script(), [], reader="agent")
+
+
+# --- settings from a file
+
+FILE = "aggregation: keyword\nsettings: {alpha: 0.4, beta: 2}\nvotes: {group_by: passage}\nretrieval: {top_k: 6}\n"
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Path:
+    path = tmp_path / "settings.yaml"
+    path.write_text(FILE)
+    return path
+
+
+def test_an_engine_from_a_file_answers_as_the_core_does(framework: Driver, settings: Path) -> None:
+    found = [*truthful(5), planted()]
+    wanted = from_settings(CallableModel(read), settings).answer(QUESTION, found)
+    for given in (settings, str(settings), load_settings(settings)):
+        said = answer(framework, found, settings=given)
+        assert (said.text, said.radius, said.settings, said.evidence) == (
+            wanted.text,
+            wanted.radius,
+            wanted.settings,
+            wanted.evidence,
+        )
+
+
+def test_what_is_given_wins_over_the_file(framework: Driver, settings: Path) -> None:
+    found = answer(framework, chunks(3, source="one.pdf"), settings=load_settings(settings), beta=5, group_by="origin")
+    assert (found.settings["alpha"], found.settings["beta"], sizes(found)) == ("2/5", 5, [3])
+    assert answer(framework, truthful(), settings=settings, min_radius=9).abstained
+    with pytest.raises(ValueError, match="these settings are for 'keyword'"):
+        framework.engine(Script(), [], settings=settings, aggregation="voting")
+
+
+def test_rules_go_with_rules_of_the_file(framework: Driver, settings: Path) -> None:
+    settings.write_text("aggregation: consensus\nvotes: {tiers: {wiki: internal}}\n")
+    assert answer(framework, truthful(), settings=settings, votes=VoteRules(min_radius={"other": 9})).abstained
+    with pytest.raises(ValueError, match="no tier is called 'web'"):
+        framework.engine(Script(), [], settings=settings, votes=VoteRules(min_radius={"web": 9}))
+    settings.write_text("aggregation: consensus\nvotes: {stop_when_decided: true}\n")
+    assert answer(framework, truthful(9), settings=settings, votes=VoteRules(wave_size=5)).model_calls < 9
+    settings.write_text("aggregation: consensus\n")
+    with pytest.raises(ValueError, match="wave_size=2 requires stop_when_decided=True"):
+        framework.engine(Script(), [], settings=settings, votes=VoteRules(wave_size=2))
+
+
+def test_a_wrong_file_is_named_and_the_nearest_argument(framework: Driver, settings: Path) -> None:
+    settings.write_text("aggregation: keyword\nsettings: {aplha: 1}")
+    with pytest.raises(ValueError, match=r"settings\.yaml: settings\.aplha: .*did you mean 'alpha'"):
+        framework.engine(Script(), [], settings=settings)
+    for typed, meant in (("alhpa", "alpha"), ("aggregaton", "aggregation")):
+        with pytest.raises(TypeError, match=f"unknown arguments {typed}; did you mean {meant}"):
+            framework.engine(Script(), [], **{"aggregation": "keyword", typed: 1})
+    with pytest.raises(ValueError, match="aggregation='sum' is unknown"):
+        framework.engine(Script(), [], aggregation="sum")
+    with pytest.raises(ValueError, match="alpha=2 must lie in"):
+        framework.engine(Script(), [], aggregation="keyword", alpha=2)
+    for flag in ("supporting_only", "citation_markers"):
+        with pytest.raises(TypeError, match=f"{flag}='no' must be True or False"):
+            framework.engine(Script(), [], **{flag: "no"})
