@@ -42,7 +42,6 @@ class Chat(BaseChatModel):
 
     script: Any
     temperature: float | None = 0.0
-    max_retries: int | None = None
 
     @property
     def _llm_type(self) -> str:
@@ -75,6 +74,12 @@ class Chat(BaseChatModel):
     ) -> AsyncIterator[ChatGenerationChunk]:
         for chunk in self._chunks(await self.script.areply(shown(messages))):
             yield chunk
+
+
+class Patient(Chat):
+    """Tries again by itself, as it says."""
+
+    max_retries: int = 2
 
 
 class Text(BaseLLM):
@@ -128,7 +133,7 @@ class LangChain(Driver):
     name = "langchain"
 
     def model(self, script: Script, **fields: Any) -> Any:
-        return Chat(script=script, **fields)
+        return (Patient if "max_retries" in fields else Chat)(script=script, **fields)
 
     def served(self, url: str, **fields: Any) -> Any:
         from langchain_openai import ChatOpenAI

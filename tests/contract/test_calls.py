@@ -69,11 +69,12 @@ async def test_a_final_call_that_fails_is_an_error(kind: Driver, style: str) -> 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit()], ids=repr)
 async def test_a_model_that_exits_costs_its_group_alone(kind: Driver, error: BaseException, style: str) -> None:
-    if isinstance(error, SystemExit) and style.startswith("a") and kind.name == "langchain":
+    if isinstance(error, SystemExit) and style in ("aask", "astream") and kind.name == "langchain":
         pytest.skip("SystemExit in a task of LangChain's own stops the event loop before anybody can catch it")
     said = await kind.engine(failing(error), truthful()).asked(style)
     assert said.text == "Paris"
-    assert said.answer.groups[2].error == f"ModelError: the model's function raised {type(error).__name__}"
+    assert [g.status for g in said.answer.groups] == ["supports", "supports", "failed", "supports", "supports"]
+    assert type(error).__name__ in (said.answer.groups[2].error or "")
 
 
 @pytest.mark.parametrize("style", ["ask", "stream"])
@@ -147,7 +148,7 @@ async def test_a_call_without_an_answer_in_time_is_a_failed_group(kind: Driver, 
             over.wait(60)
         return read(prompt)
 
-    if style.startswith("a") and not kind.blocking:
+    if style in ("aask", "astream") and not kind.blocking:
         script = Script()
         script.areply = slow(script)  # type: ignore[method-assign]
     else:

@@ -15,7 +15,7 @@ from tests.contract.script import ABSTENTION, AGREED, Script, quoted, replies, t
 ASKED = "How long can a badge be returned?"
 OWN = [
     ("system", "You are a helper of Halden. {context}"),
-    ("human", "Hello {{x}}"),
+    ("human", "Hello."),
     ("ai", "Hi."),
     ("human", "{question}"),
 ]
@@ -46,7 +46,7 @@ def test_every_group_is_asked_all_messages_with_a_request_at_the_end_and_the_agr
 ) -> None:
     script = wording(SENTENCE)
     said = kind.engine(script, DAYS, OWN).ask(ASKED)
-    talk = ["Hello {x}", "Hi.", ASKED]
+    talk = ["Hello.", "Hi.", ASKED]
     assert sorted(map(lines, script.prompts[:4])) == sorted(
         [f"You are a helper of Halden. {p.text}", *talk, SHORT_REQUEST] for p in DAYS
     )
@@ -130,10 +130,9 @@ async def test_another_model_may_write_the_end(kind: Driver, style: str) -> None
 
 
 def test_what_has_no_final_call_is_told_so(framework: Driver) -> None:
-    for options in ({"final_llm": Script()}, {"second": [("human", "{keywords} {question}")]}):
-        for method in ({}, {"aggregation": "voting", "choices": ["a", "b"]}, {"task": "list"}):
-            with pytest.raises(ValueError, match=r"final_llm|final prompt|keyword_prompt"):
-                framework.engine(Script(), [], **options, **method)
+    for method in ({}, {"aggregation": "voting", "choices": ["a", "b"]}, {"task": "list"}):
+        with pytest.raises(ValueError, match="final_llm"):
+            framework.engine(Script(), [], final_llm=Script(), **method)
 
 
 def test_wording_by_the_source_saves_the_call(kind: Driver) -> None:
