@@ -82,8 +82,3 @@ def test_what_is_no_model_is_refused(framework: Driver, name: str) -> None:
     given: dict[str, Any] = {"model": Script(), "aggregation": "keyword", "final": "always", name: 5}
     with pytest.raises(TypeError, match=r"llm must be a .*5"):
         framework.engine(given.pop("model"), [], **given)
-
-
-def test_an_abstention_of_a_warned_kind_has_its_warning_in_every_report(framework: Driver) -> None:
-    few = framework.engine(Script(), truthful(3)).ask().answer
-    assert any("DiverseRetriever(retriever, sources=10)" in warning for warning in few.warnings)

@@ -1,0 +1,552 @@
+"""What only a chain has: prompts and parsers of LangChain's, models in runnables, factories, documents as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given as drawn
+from hypothesis import settings
+from hypothesis import strategies as st
+from langchain_core.documents import Document
+from langchain_core.exceptions import OutputParserException
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.output_parsers import (
+    BaseOutputParser,
+    BaseTransformOutputParser,
+    JsonOutputParser,
+    PydanticOutputParser,
+    StrOutputParser,
+)
+from langchain_core.prompts import (
+    ChatPromptTemplate,
+    FewShotPromptTemplate,
+    MessagesPlaceholder,
+    PromptTemplate,
+)
+from langchain_core.rate_limiters import BaseRateLimiter
+from langchain_core.runnables import ConfigurableField, RunnableLambda
+from pydantic import BaseModel, ValidationError
+
+from langchain_robustrag import (
+    Abstained,
+    CallOptions,
+    RobustDocuments,
+    VoteRules,
+    create_robust_documents_chain,
+    create_robust_node,
+    create_robust_retrieval_chain,
+    create_robust_retriever_tool,
+)
+from robustrag_integrations.prompts import SHORT_REQUEST
+from tests.contract.langchain import Chat
+from tests.contract.script import Script, TooMany, Words
+from tests.contract.script import read as scripted_read
+from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, read, truthful
+
+STYLES = ["invoke", "ainvoke", "stream", "astream"]
+FINAL: dict[str, Any] = {"aggregation": "keyword", "final": "always"}
+
+
+def given(*more: Document, count: int = 5) -> dict[str, Any]:
+    return {"input": QUESTION, "context": [*truthful(count), *more]}
+
+
+async def called(chain: Any, style: str, config: Any = None, asked: Any = None) -> Any:
+    """Call a chain of text in one of four ways."""
+    asked = given() if asked is None else asked
+    match style:
+        case "invoke":
+            return chain.invoke(asked, config)
+        case "ainvoke":
+            return await chain.ainvoke(asked, config)
+        case "stream":
+            return "".join(chain.stream(asked, config))
+        case _:
+            return "".join([piece async for piece in chain.astream(asked, config)])
+
+
+# --- prompts
+
+
+AGREED = "Several sources were asked. These are the keywords on which their answers agree.\nKeywords: paris"
+
+
+def final_prompt(prompt: Any, asked: dict[str, Any], **options: Any) -> str:
+    reader = Reader()
+    chain = create_robust_documents_chain(reader, prompt, **FINAL, **options)
+    chain.invoke({**asked, options.get("document_variable_name", "context"): [*truthful(), planted()]})
+    assert len(reader.prompts) == 7
+    return reader.prompts[-1]
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        PromptTemplate.from_template("A {context} Q: {input}"),
+        PromptTemplate.from_template("A {{ context }} Q: {{ input }}", template_format="mustache"),
+        PromptTemplate.from_template("A {context} Q: {input}{end}").partial(end=""),
+        FewShotPromptTemplate(
+            examples=[],
+            example_prompt=PromptTemplate.from_template("{x}"),
+            suffix="{context} Q: {input}",
+            prefix="A",
+            example_separator=" ",
+            input_variables=["context", "input"],
+        ),
+    ],
+    ids=["f-string", "mustache", "partial", "few shots"],
+)
+def test_templates_of_all_kinds(prompt: Any) -> None:
+    assert final_prompt(prompt, {"input": QUESTION}) == f"A {AGREED} Q: {QUESTION}"
+
+
+def test_documents_under_another_name_history_and_an_input_called_keywords() -> None:
+    prompt = ChatPromptTemplate.from_messages(
+        [
+            ("system", "{tone} {docs} {keywords}"),
+            MessagesPlaceholder("chat_history"),
+            ("human", "{input}"),
+        ]
+    )
+    talk = [HumanMessage("Tell me about {France}."), AIMessage("It is in Europe.")]
+    asked = {"input": QUESTION, "keywords": "mine", "tone": "Soyez {bref}.", "chat_history": talk}
+    assert final_prompt(prompt, asked, document_variable_name="docs") == (
+        f"Soyez {{bref}}. {AGREED} mine\nTell me about {{France}}.\nIt is in Europe.\n{QUESTION}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("messages", "expected"),
+    [
+        (
+            [HumanMessage([{"type": "text", "text": "Q"}, {"type": "image_url", "image_url": {"url": "data:,"}}])],
+            [[{"type": "text", "text": "Q"}, {"type": "image_url", "image_url": {"url": "data:,"}}, "request"]],
+        ),
+        (
+            [
+                HumanMessage("Q"),
+                AIMessage("", tool_calls=[{"name": "f", "args": {}, "id": "1"}]),
+                ToolMessage("found", tool_call_id="1"),
+            ],
+            [f"Q\n\n{SHORT_REQUEST}", "", "found"],
+        ),
+        ([AIMessage("Hi")], ["Hi", SHORT_REQUEST]),
+    ],
+    ids=["blocks", "tools", "no message of the user's"],
+)
+def test_where_the_request_stands(messages: list[Any], expected: list[Any]) -> None:
+    seen: list[Any] = []
+
+    def model(value: Any) -> str:
+        seen.append([m.content for m in value.to_messages()])
+        return "Paris"
+
+    prompt = ChatPromptTemplate.from_messages([("system", "{context}"), MessagesPlaceholder("said")])
+    chain = create_robust_documents_chain(RunnableLambda(model), prompt, question=lambda inputs: QUESTION)
+    chain.invoke({"context": truthful(2), "said": messages})
+    want = [[{"type": "text", "text": SHORT_REQUEST} if b == "request" else b for b in c] if isinstance(c, list) else c
+            for c in expected]  # fmt: skip
+    assert seen[0][1:] == want
+    assert messages[0].content != want[0] or len(want) > len(messages)  # the user's own are left as they are
+
+
+def test_a_question_is_found_in_the_usual_places_named_or_computed() -> None:
+    many = ChatPromptTemplate.from_template("{context} {topic} {style}")
+    talk = [HumanMessage("first"), AIMessage("reply"), HumanMessage([{"type": "text", "text": "last"}])]
+    more = {"topic": "tea", "style": "short", "context": truthful(2)}
+
+    def query(inputs: dict[str, Any], **options: Any) -> str:
+        chain = create_robust_documents_chain(Reader(), many, return_robustness=True, **options)
+        return str(chain.invoke({**more, **inputs})["robustness"].query)
+
+    for inputs, expected in (
+        ({"input": "a", "question": "b"}, "a"),
+        ({"question": "b", "query": "c"}, "b"),
+        ({"query": "c"}, "c"),
+        ({"messages": talk}, "last"),
+        ({"input": talk}, "last"),
+        ({"input": HumanMessage("one")}, "one"),
+        ({"input": {"not": "text"}, "question": "b"}, "b"),
+    ):
+        assert query(inputs) == expected
+    assert query({"input": "other"}, question="topic") == "tea"
+    assert query({}, question=lambda i: f"{i['topic']}, {i['style']}") == "tea, short"
+    with pytest.raises(ValueError, match=r"\['style', 'topic'\]; name it: question="):
+        query({})
+    with pytest.raises(ValueError, match="empty"):
+        query({"input": " "})
+    with pytest.raises(TypeError, match="question='topic'"):
+        query({"topic": 3}, question="topic")
+    with pytest.raises(ValueError, match=r"where 'input' is no text but int; name it"):
+        query({"input": 3})
+
+
+def test_options_of_the_call_come_first_and_the_prompt_may_show_them() -> None:
+    prompt = ChatPromptTemplate.from_template("{context}\n{input}\n{choices}")
+    voting: dict[str, Any] = {"aggregation": "voting", "choices": ["London", "Paris", "Rome"]}
+    reader = Reader()
+    chain = create_robust_documents_chain(reader, prompt, **voting)
+    assert chain.invoke({**given(planted()), "choices": ["Paris", "Oslo"]}) == "Paris"
+    shown = reader.prompts[0].splitlines()[-3:]
+    assert (sorted(shown[:2]), shown[2]) == (["- Oslo", "- Paris"], "- No information found")
+    reader = Reader()
+    create_robust_documents_chain(reader, prompt, options="letters", **voting).invoke(given())
+    assert reader.prompts[0].endswith("A. London\nB. Paris\nC. Rome\nD. No information found")
+
+
+# --- parsers
+
+
+class City(BaseModel):
+    name: str
+    country: str
+
+
+def speaking_json(prompt: str) -> str:
+    """A model that keeps to format instructions where there are some."""
+    said = read(prompt)
+    if "JSON" not in prompt:
+        return said
+    name = said.removeprefix("It is ").removesuffix(" indeed").removesuffix(" France")
+    return json.dumps({"name": name, "country": "France"})
+
+
+def test_a_pydantic_parser_that_worked_with_stuff_works_after_the_swap() -> None:
+    stuff = pytest.importorskip("langchain_classic.chains.combine_documents").create_stuff_documents_chain
+    parser = PydanticOutputParser(pydantic_object=City)
+    prompt = ChatPromptTemplate.from_messages(
+        [("system", "Answer from {context}\n{format_instructions}"), ("human", "{input}")]
+    ).partial(format_instructions=parser.get_format_instructions())
+    reader, expected = Reader(answer=speaking_json), City(name="Paris", country="France")
+    assert stuff(reader, prompt, output_parser=parser).invoke(given()) == expected
+    assert create_robust_documents_chain(reader, prompt, output_parser=parser).invoke(given(planted())) == expected
+    assert (create_robust_documents_chain(reader, prompt) | parser).invoke(given(planted())) == expected
+
+
+class Strict(BaseOutputParser[str]):
+    def parse(self, text: str) -> str:
+        raise OutputParserException(f"no JSON in {text}")
+
+
+class Hasty(BaseTransformOutputParser[str]):
+    def parse(self, text: str) -> str:
+        raise OutputParserException("stops at the first piece")
+
+
+@pytest.mark.parametrize("parser", [Strict(), Hasty()], ids=["strict", "hasty"])
+@pytest.mark.parametrize("style", STYLES)
+async def test_a_parser_that_fails_leaves_the_report(style: str, parser: Any) -> None:
+    recorder = Recorder()
+    chain = create_robust_documents_chain(Reader(), PROMPT, output_parser=parser, **FINAL)
+    with pytest.raises(OutputParserException) as caught:
+        await called(chain, style, {"callbacks": [recorder]})
+    assert caught.value.robustness.text == "It is Paris indeed"  # type: ignore[attr-defined]
+    [(_, data)] = recorder.events
+    assert data["text"] == "It is Paris indeed"
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda llm: llm | StrOutputParser(),
+        lambda llm: llm | RunnableLambda(lambda message: {"winner": message.text}),
+        lambda llm: (llm | StrOutputParser()).with_retry(),
+        lambda llm: llm | RunnableLambda(lambda message: [message.text]),
+    ],
+    ids=["text", "dict", "with_retry", "list"],
+)
+async def test_what_a_parser_behind_the_model_makes_is_what_counts(wrap: Any, style: str) -> None:
+    trace = "If absent, reply I don't know. London."
+    llm = wrap(Chat(script=Script(lambda prompt: Words(scripted_read(prompt), trace))))
+    said = await called(create_robust_documents_chain(llm, PROMPT), style, asked=given(planted()))
+    assert "Paris" in said
+    assert "London" not in said
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_a_parser_of_json_streams_one_whole_object(style: str) -> None:
+    llm = Reader(answer=lambda prompt: f'{{"answer": "{read(prompt)}"}}') | JsonOutputParser()
+    said = await called(create_robust_documents_chain(llm, PROMPT, **FINAL), style, asked=given(planted()))
+    assert json.loads(said)["answer"].endswith("Paris indeed")
+
+
+@pytest.mark.parametrize("style", ["invoke", "ainvoke"])
+async def test_how_a_reply_ended_is_known_behind_a_parser(style: str) -> None:
+    def cut(prompt: str) -> Words:
+        return Words(scripted_read(prompt), finish="length" if "Guide 1" in prompt else "stop")
+
+    chain = create_robust_documents_chain(Chat(script=Script(cut)) | StrOutputParser(), PROMPT, return_robustness=True)
+    found = chain.invoke(given()) if style == "invoke" else await chain.ainvoke(given())
+    assert [g.note for g in found["robustness"].groups][:2] == [None, "cut at its limit of tokens"]
+
+
+# --- models in runnables
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda m: m.bind(stop=["x"]),
+        lambda m: m.with_retry(),
+        lambda m: m.with_fallbacks([Reader()]),
+        lambda m: m.with_config(tags=["t"]),
+        lambda m: m.with_retry().bind(stop=["x"]).with_fallbacks([Reader()]).with_config(tags=["t"]),
+        lambda m: m | RunnableLambda(lambda message: message),
+        lambda m: lambda value: m.invoke(value),
+    ],
+    ids=["bind", "retry", "fallbacks", "config", "all", "sequence", "function"],
+)
+async def test_wrapped_models_work(wrap: Any) -> None:
+    chain = create_robust_documents_chain(wrap(Reader()), PROMPT, **FINAL)
+    for style in STYLES:
+        assert await called(chain, style, asked=given(planted())) == "It is Paris indeed"
+
+
+def test_retries_of_the_model_happen_per_group_and_are_not_multiplied() -> None:
+    def answering(error: type[Exception], times: int) -> tuple[Any, list[str]]:
+        tries: list[str] = []
+
+        def answer(prompt: str) -> str:
+            tries.append(prompt)
+            if "Guide 1" in prompt and sum("Guide 1" in t for t in tries) <= times:
+                raise error("down")
+            return read(prompt)
+
+        model = Reader(answer=answer).with_retry(wait_exponential_jitter=False, stop_after_attempt=2)
+        found = create_robust_documents_chain(model, PROMPT, return_robustness=True).invoke(given())["robustness"]
+        return found, tries
+
+    found, tries = answering(ConnectionError, 1)
+    assert ({g.status for g in found.groups}, len(tries)) == ({"supports"}, 7)
+    found, tries = answering(TooMany, 99)
+    assert ([g.status for g in found.groups].count("failed"), len(tries)) == (1, 7)
+
+
+def test_retrying_the_whole_chain_is_possible() -> None:
+    tries: list[str] = []
+
+    def answer(prompt: str) -> str:
+        tries.append(prompt)
+        if len(tries) <= 5:
+            raise ConnectionError("down")
+        return read(prompt)
+
+    chain = create_robust_documents_chain(Reader(answer=answer), PROMPT)
+    assert chain.with_retry(wait_exponential_jitter=False, stop_after_attempt=2).invoke(given()) == "Paris"
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_graph_interrupts_pass_through(style: str) -> None:
+    errors = pytest.importorskip("langgraph.errors")
+
+    def answer(prompt: str) -> str:
+        raise errors.GraphInterrupt(())
+
+    with pytest.raises(errors.GraphBubbleUp):
+        await called(create_robust_documents_chain(Reader(answer=answer), PROMPT), style)
+
+
+@pytest.mark.parametrize("cap", [1, 2])
+async def test_max_concurrency_in_the_config_is_never_exceeded(cap: int) -> None:
+    reader, areader = Reader(delay=0.01), Reader(delay=0.01)
+    create_robust_documents_chain(reader, PROMPT).batch([given()] * 3, {"max_concurrency": cap})
+    await create_robust_documents_chain(areader, PROMPT).abatch([given()] * 3, {"max_concurrency": cap})
+    assert (reader.peak, areader.peak) == (cap, cap)
+    reader = Reader(delay=0.01)
+    create_robust_documents_chain(reader, PROMPT, calls=CallOptions(max_concurrency=3)).batch([given()] * 4)
+    assert reader.peak == 3
+
+
+class Counting(BaseRateLimiter):
+    """Lets everybody through and counts them."""
+
+    def __init__(self) -> None:
+        self.passed = 0
+
+    def acquire(self, *, blocking: bool = True) -> bool:
+        self.passed += 1
+        return True
+
+    async def aacquire(self, *, blocking: bool = True) -> bool:
+        self.passed += 1
+        return True
+
+
+async def test_every_isolated_call_and_the_final_one_pass_the_models_rate_limiter() -> None:
+    limiter = Counting()
+    chain = create_robust_documents_chain(Reader(rate_limiter=limiter), PROMPT, **FINAL)
+    answer = chain.invoke(given())
+    assert limiter.passed == 6
+    assert await chain.ainvoke(given()) == answer
+    assert limiter.passed == 12
+
+
+def test_no_tokenizer_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> int:
+        raise AssertionError("a tokenizer was asked for")
+
+    monkeypatch.setattr(Reader, "get_num_tokens", refuse)
+    monkeypatch.setattr(Reader, "get_token_ids", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    assert create_robust_documents_chain(Reader(), PROMPT).invoke(given()) == "Paris"
+
+
+# --- factories
+
+
+def test_settings_are_checked_when_the_chain_is_made() -> None:
+    with pytest.raises(ValueError, match="'keyword' has no gamma"):
+        create_robust_documents_chain(Reader(), PROMPT, gamma=0.5, aggregation="keyword")
+    with pytest.raises(ValueError, match="exclude each other"):
+        create_robust_documents_chain(Reader(), PROMPT, group_by="source", votes=VoteRules(group_size=2))
+    with pytest.raises(TypeError, match="prompt template"):
+        create_robust_documents_chain(Reader(), "{context}")  # type: ignore[arg-type]
+    chain = create_robust_documents_chain(Reader(), PROMPT)
+    fields = {name: getattr(chain, name) for name in RobustDocuments.model_fields}
+    with pytest.raises(ValidationError, match="grup_size"):
+        RobustDocuments(**fields, grup_size=3)  # type: ignore[call-arg]
+
+
+def test_introspection_sees_configurable_fields() -> None:
+    reader = Reader().configurable_fields(delay=ConfigurableField(id="delay"))
+    chain = create_robust_documents_chain(reader, PROMPT)
+    assert [spec.id for spec in chain.config_specs] == ["delay"]
+    assert chain.invoke(given(), {"configurable": {"delay": 0.001}}) == "Paris"
+    assert chain.get_name() == "robust_documents_chain"
+
+
+def test_every_factory_takes_all_options(tmp_path: Path) -> None:
+    from langchain_robustrag.middleware import RobustRetrievalMiddleware
+
+    path, retriever = tmp_path / "settings.yaml", ListRetriever(documents=truthful())
+    path.write_text("aggregation: consensus\nsettings: {min_support: 3}\n")
+    options: dict[str, Any] = {"settings": path, "min_radius": 9, "calls": CallOptions(accept_sampling=True)}
+    tool = create_robust_retriever_tool(retriever, Reader(), "notes", "Looks things up.", **options)
+    artifact = tool.invoke({"type": "tool_call", "id": "1", "name": "notes", "args": {"query": QUESTION}}).artifact
+    node = create_robust_node(Reader(), **options).invoke(given())
+    rag = create_robust_retrieval_chain(retriever, Reader(), **options).invoke({"input": QUESTION})
+    for report in (artifact["robustness"], node["robustness"], rag["robustness"].to_dict()):
+        assert (report["abstained"], report["settings"]["min_support"]) == (True, 3)
+        assert report["determinism"]["acknowledged"]
+    assert "RobustDocuments(Reader" in repr(RobustRetrievalMiddleware(Reader(), tools=["notes"], **options))
+
+
+# --- one source, and who reads
+
+ALONE = [
+    Document("The capital of France is Paris.", metadata={"source": "atlas.pdf"}),
+    *(Document(f"Rain on day {n}.", metadata={"source": f"diary{n}.txt"}) for n in range(4)),
+]
+TIED = [
+    Document(f"The capital of France is {c}.", metadata={"source": f"{n}"}) for n, c in enumerate(["Paris", "Rome"] * 2)
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"aggregation": "keyword"}], ids=["consensus", "keyword"])
+def test_a_tool_withholds_what_one_source_says_unless_it_may(options: dict[str, Any]) -> None:
+    def asked(documents: list[Document], **more: Any) -> Any:
+        retriever = ListRetriever(documents=documents)
+        made = create_robust_retriever_tool(retriever, Reader(), "search", "d", prompt=PROMPT, **options, **more)
+        return made.invoke({"type": "tool_call", "id": "1", "name": "search", "args": {"query": QUESTION}})
+
+    message = asked(ALONE)
+    assert message.status == "error"
+    assert message.content.startswith("The answer was withheld: too few sources say it")
+    report = message.artifact["robustness"]
+    assert (report["abstained"], report["radius"]) == (True, 0)
+    assert "allow_sole_source=True" in report["warnings"][-1]
+    assert "Paris" in asked(ALONE, votes=VoteRules(allow_sole_source=True)).content
+    differing = [ALONE[0], Document("The capital of France is Berlin.", metadata={"source": "evil"})]
+    assert "withheld" in asked(differing).content or asked(differing).content == "I don't know"
+
+
+def test_messages_of_a_graph_withhold_it_and_other_keys_show_it() -> None:
+    state = {"messages": [HumanMessage(QUESTION)], "context": ALONE, "input": QUESTION}
+    shown = create_robust_node(Reader(), PROMPT).invoke(state)
+    assert (shown["answer"], shown["robustness"]["sole_source"]) == ("Paris", "atlas.pdf")
+    told = create_robust_node(Reader(), PROMPT, answer_key="messages").invoke(state)
+    assert (told["messages"][0].content, told["robustness"]["abstained"]) == ("I don't know", True)
+    allowed = VoteRules(allow_sole_source=True)
+    said = create_robust_node(Reader(), PROMPT, answer_key="messages", votes=allowed).invoke(state)
+    assert said["messages"][0].content == "Paris"
+    tie = {**state, "context": TIED}
+    assert create_robust_node(Reader(), PROMPT).invoke(tie)["answer"].startswith("Sources disagree: ")
+    assert create_robust_node(Reader(), PROMPT, reader="model").invoke(tie)["answer"] == "I don't know"
+    assert create_robust_node(Reader(), answer_key="messages").invoke(tie)["messages"][0].content == "I don't know"
+    for make in (
+        lambda: create_robust_node(Reader(), answer_key="messages", reader="people"),
+        lambda: create_robust_retriever_tool(ListRetriever(documents=[]), Reader(), "s", "S.", reader="people"),
+    ):
+        with pytest.raises(ValueError, match="reader='people': a model reads these answers"):
+            make()
+
+
+# --- documents
+
+
+VALUES: Any = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20) | st.binary(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+METADATA: Any = st.dictionaries(
+    st.sampled_from(["source", "author", "page_content", "score", "id", "{", "query"]) | st.text(max_size=5), VALUES
+)
+TEXTS: Any = st.text(max_size=40) | st.sampled_from(["{context}", "", " ", "a\n\nb", "\x00\ud800"])
+
+
+@settings(max_examples=60, deadline=None)
+@drawn(
+    hostile=st.lists(st.builds(Document, page_content=TEXTS, metadata=METADATA), max_size=2),
+    by=st.sampled_from([None, "source", lambda d: d.metadata["author"]]),
+)
+def test_no_metadata_and_no_text_breaks_the_call(hostile: list[Document], by: Any) -> None:
+    shown = PromptTemplate.from_template("{source} {score:.2f} {page_content}")
+    chain = create_robust_documents_chain(Reader(), PROMPT, group_by=by, document_prompt=shown)
+    honest = [
+        d.model_copy(update={"metadata": {**d.metadata, "score": 1, "author": i}}) for i, d in enumerate(truthful())
+    ]
+    before = [d.model_copy(deep=True) for d in hostile]
+    assert chain.invoke({"input": QUESTION, "context": [*honest, *hostile]}) == "Paris"
+    assert repr(hostile) == repr(before)
+
+
+@pytest.mark.parametrize("nothing", [None, "", [], {}, ["a"], float("nan"), True, b"bytes"])
+def test_whoever_leaves_the_source_out_gains_no_votes(nothing: Any) -> None:
+    bare = [Document(str(i), metadata={"source": nothing}) for i in range(3)]
+    chain = create_robust_documents_chain(Reader(), PROMPT, group_by="source", return_robustness=True)
+    found = chain.invoke({"input": QUESTION, "context": [*bare, Document("3")]})["robustness"]
+    assert [len(g.passage_ids) for g in found.groups] == [4]
+
+
+def test_adjacent_documents_may_share_a_group_with_a_warning() -> None:
+    chain = create_robust_documents_chain(Reader(), PROMPT, group_size=2, return_robustness=True)
+    found = chain.invoke(given(count=6))["robustness"]
+    assert any(w.startswith("groups of 2 adjacent passages") for w in found.warnings)
+
+
+def test_text_is_never_split() -> None:
+    with pytest.raises(TypeError, match="text is never split"):
+        create_robust_documents_chain(Reader(), PROMPT).invoke({"input": QUESTION, "context": "a\n\nb"})
+
+
+def test_a_stream_that_is_left_when_its_loop_ends_is_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:
+    chain = create_robust_documents_chain(Reader(), PROMPT, **FINAL)
+
+    async def leave() -> None:
+        async for _ in chain.astream(given()):
+            break
+
+    for _ in range(20):
+        asyncio.run(leave())
+    assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
+
+
+def test_an_abstention_in_place_of_an_object_has_words() -> None:
+    assert str(Abstained(text="I don't know")) == "{}".format(Abstained(text="I don't know")) == "I don't know"
