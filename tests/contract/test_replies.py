@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import CallableModel, ModelError, Response, Usage
+from robustrag_integrations.prompts import SHORT_REQUEST
 from tests.contract.drivers import STYLES, Driver, driver
 from tests.contract.script import AGREED, Script, Words, passages, quoted, replies
 from tests.helpers.openai_server import LoopbackServer, Reply
@@ -389,4 +390,7 @@ async def test_a_model_of_the_core_that_scores_settles_a_tie(framework: Driver, 
     assert any("a tie, settled by" in warning for warning in answer.warnings)
     assert set(model.scored) <= set(asked)  # as they were asked
     assert any("a week" in prompt for prompt in model.scored)
+    assert [prompt.endswith(SHORT_REQUEST) for prompt in asked] == [template is not None] * 5 + [False] * (
+        len(asked) - 5
+    )
     assert answer.determinism.model != "samples"

@@ -54,7 +54,7 @@ class Search:
         if self.chain:
             from langchain_core.vectorstores import InMemoryVectorStore
 
-            from tests.langchain.test_diverse import Letters
+            from tests.contract.langchain import Letters
 
             made = InMemoryVectorStore(Letters())
             made.add_documents(items)

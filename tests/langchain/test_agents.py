@@ -22,6 +22,7 @@ from langchain_robustrag import (
     create_robust_retrieval_chain,
     create_robust_retriever_tool,
 )
+from robustrag_integrations import RobustAnswer
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, truthful
 
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
@@ -318,3 +319,11 @@ def test_a_key_that_the_state_lacks_is_named(web: ListRetriever) -> None:
         graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke({"input": QUESTION})
     state = graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke(given)
     assert state["answer"] == "Paris"
+
+
+@pytest.mark.parametrize("supporting_only", [False, True])
+def test_citations_of_an_artifact_are_places_in_its_documents(web: ListRetriever, supporting_only: bool) -> None:
+    search = create_robust_retriever_tool(web, Reader(), "search", "S.", supporting_only=supporting_only)
+    artifact = search.invoke({"name": "search", "args": {"query": QUESTION}, "id": "1", "type": "tool_call"}).artifact
+    for citation in RobustAnswer.from_dict(artifact["robustness"]).citations:
+        assert [artifact["documents"][at].metadata["source"] for at in citation.positions] == list(citation.origins)

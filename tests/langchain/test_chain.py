@@ -33,7 +33,6 @@ from langchain_core.runnables import ConfigurableField, RunnableLambda
 from pydantic import BaseModel, ValidationError
 
 from langchain_robustrag import (
-    Abstained,
     CallOptions,
     RobustDocuments,
     VoteRules,
@@ -546,7 +545,3 @@ def test_a_stream_that_is_left_when_its_loop_ends_is_closed_without_a_word(caplo
     for _ in range(20):
         asyncio.run(leave())
     assert [record.getMessage() for record in caplog.records if record.name == "asyncio"] == []
-
-
-def test_an_abstention_in_place_of_an_object_has_words() -> None:
-    assert str(Abstained(text="I don't know")) == "{}".format(Abstained(text="I don't know")) == "I don't know"

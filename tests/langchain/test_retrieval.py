@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
 import re
 from operator import itemgetter
 from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.language_models import FakeListChatModel
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableLambda
@@ -116,15 +113,6 @@ def test_a_part_cannot_be_exchanged_behind_its_back(poisoned: ListRetriever, nam
         setattr(rag, name, getattr(rag, name))
 
 
-def test_it_can_be_copied_and_sent_to_another_process(poisoned: ListRetriever) -> None:
-    rag = create_robust_retrieval_chain(
-        poisoned, FakeListChatModel(responses=["Paris"]), supporting_only=True, aggregation="keyword", final="always"
-    )
-    for other in (pickle.loads(pickle.dumps(rag)), copy.deepcopy(rag)):
-        assert other.invoke(INPUT)["answer"] == "Paris"
-        assert other.supporting_only
-
-
 def test_its_input_schema_names_the_question_and_what_the_prompt_shows(poisoned: ListRetriever) -> None:
     def inputs(prompt: Any = None, **options: Any) -> list[str]:
         return list(
@@ -198,16 +186,6 @@ def test_earlier_answers_and_results_of_tools_in_what_the_prompt_shows_are_warne
     for said in ([], [("human", "Hi"), called], "a text"):
         unmoved = chain.invoke({**INPUT, "said": said if isinstance(said, list) else [], "unshown": said})
         assert not any("part of every prompt" in w for w in unmoved["robustness"].warnings)
-
-
-def test_it_is_one_tree(poisoned: ListRetriever) -> None:
-    recorder = Recorder()
-    create_robust_retrieval_chain(poisoned, Reader(), PROMPT, aggregation="keyword", final="always").invoke(
-        INPUT, {"callbacks": [recorder]}
-    )
-    assert [run["name"] for run in recorder.roots()] == ["robust_retrieval_chain"]
-    assert len(recorder.named("group:")) == 6
-    assert len(recorder.named("retriever")) == 1
 
 
 @pytest.mark.parametrize("key", ["input", "question", "query"])

@@ -22,7 +22,7 @@ from langchain_robustrag import (
     create_robust_retriever_tool,
 )
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, read, truthful
-from tests.langchain.test_traps import called
+from tests.langchain.test_chain import called
 
 GIVEN = {"input": QUESTION, "context": [*truthful(), planted()]}
 STYLES = ["invoke", "ainvoke", "stream", "astream"]
@@ -218,14 +218,6 @@ def test_arguments_that_do_not_go_together_are_refused() -> None:
     for extra in ({"output_schema": City}, {"final_llm": Reader()}):
         with pytest.raises(ValueError, match="'voting' has no"):
             create_robust_documents_chain(Reader(), PROMPT, aggregation="voting", **extra)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("style", STYLES)
-async def test_another_model_writes_the_final_answer(style: str) -> None:
-    reader, writer = Reader(), Reader(answer=lambda _: "Paris it is")
-    chain = create_robust_documents_chain(reader, PROMPT, final_llm=writer, aggregation="keyword", final="always")
-    assert await called(chain, style) == "Paris it is"
-    assert (len(reader.prompts), len(writer.prompts)) == (5, 1)
 
 
 def test_another_model_with_a_schema_in_node_and_tool() -> None:

@@ -1,65 +1,273 @@
-"""What an answer costs besides its calls, and that nothing is missing in its trace."""
+"""What callbacks, event streams and graphs learn of an answer: each call once, in its place, and no group's words."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
+import uuid
 from collections import Counter
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
+from langchain_core.language_models import FakeListLLM
+from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+from langchain_core.runnables import Runnable, RunnableLambda
+from langchain_core.runnables.config import ensure_config
+from langchain_core.tracers.context import collect_runs
+from pydantic import PrivateAttr
 
-from langchain_robustrag import create_robust_documents_chain
-from robustrag_integrations.answers.answer import RobustAnswer
-from tests.langchain.fakes import PROMPT, QUESTION, Reader, Recorder, truthful
+from langchain_robustrag import (
+    VoteRules,
+    create_robust_documents_chain,
+    create_robust_node,
+    create_robust_retrieval_chain,
+)
+from robustrag_integrations import QuorumError, RobustAnswer
+from tests.contract.script import ABSTENTION
+from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, truthful
+from tests.langchain.test_chain import FINAL, STYLES, called, given
+
+ASKED = given()
+SYNC = pytest.mark.parametrize("style", ["invoke", "ainvoke"])
 
 
-def _asked(style: str, chain: Any, config: Any = None) -> Any:
-    asked = {"input": QUESTION, "context": truthful()}
-    return chain.invoke(asked, config) if style == "sync" else asyncio.run(chain.ainvoke(asked, config))
+def chain_of(model: Any = None, prompt: Any = PROMPT, **options: Any) -> Any:
+    return create_robust_documents_chain(model or Reader(), prompt, **{**FINAL, **options})
 
 
-def _tree(recorder: Recorder) -> Counter[tuple[str, ...]]:
-    return Counter((str(run["name"]), *recorder.ancestors(run)) for run in recorder.runs.values())
+# --- runs
 
 
-@pytest.mark.parametrize("style", ["sync", "async"])
-def test_the_trace_has_every_call_with_its_prompt_and_model(style: str) -> None:
-    recorder = Recorder()
-    _asked(
-        style,
-        create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always"),
-        {"callbacks": [recorder], "run_name": "mine"},
-    )
-    calls = [*(f"group:{i}" for i in range(5)), "final"]
+@pytest.mark.parametrize("style", STYLES)
+async def test_there_is_one_tree_with_every_call_its_prompt_and_its_model(style: str) -> None:
+    recorder, run_id = Recorder(), uuid.uuid4()
+    config = {"callbacks": [recorder], "tags": ["mine"], "metadata": {"user": 7}, "run_name": "mine", "run_id": run_id}
+    await called(chain_of(), style, config)
     expected = [("mine",), ("StrOutputParser", "mine")]
-    for call in calls:
+    for call in (*(f"group:{i}" for i in range(5)), "final"):
         expected += [(call, "mine"), ("ChatPromptTemplate", call, "mine"), ("model", call, "mine")]
-    assert _tree(recorder) == Counter(expected)
+    found = Counter((str(run["name"]), *recorder.ancestors(run)) for run in recorder.runs.values())
+    assert found == Counter(expected)
+    assert [run["id"] for run in recorder.roots()] == [run_id]
+    assert {run["metadata"]["robustrag_group"] for run in recorder.named("group:")} == set(range(5))
+    assert all("mine" in run["tags"] and run["metadata"]["user"] == 7 for run in recorder.runs.values())
     assert recorder.errors == []
 
 
-@pytest.mark.parametrize("style", ["sync", "async"])
-def test_a_report_is_written_for_those_who_listen_alone(style: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    written: list[None] = []
-    to_dict = RobustAnswer.to_dict
-    monkeypatch.setattr(RobustAnswer, "to_dict", lambda answer: written.append(None) or to_dict(answer))
-    chain, recorder = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always"), Recorder()
-    _asked(style, chain)
-    assert not written
-    _asked(style, chain, {"callbacks": [recorder]})
-    assert len(written) == 1
-    assert [name for name, _ in recorder.events] == ["robustrag_report"]
+@pytest.mark.parametrize("supporting_only", [False, True])
+@pytest.mark.parametrize("style", STYLES)
+async def test_a_retrieval_chain_is_one_tree_without_private_names(
+    poisoned: ListRetriever, style: str, supporting_only: bool
+) -> None:
+    recorder = Recorder()
+    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, supporting_only=supporting_only, **FINAL)
+    made = getattr(rag, style)({"input": QUESTION}, {"callbacks": [recorder]})
+    if style == "ainvoke":
+        await made
+    elif style == "stream":
+        keys = [next(iter(chunk)) for chunk in made]
+        assert (keys[-1], keys.count("context")) == ("context" if supporting_only else "robustness", 1)
+    elif style == "astream":
+        [chunk async for chunk in made]
+    names = {*(f"group:{i}" for i in range(6)), "robust_retrieval_chain", "robust_documents_chain", "final"}
+    assert {run["name"] for run in recorder.runs.values()} == (
+        names | {"retriever", "ChatPromptTemplate", "model", "StrOutputParser"}
+    )
+    assert [run["name"] for run in recorder.roots()] == ["robust_retrieval_chain"]
+    assert recorder.errors == []
 
 
-def test_questions_do_not_start_a_thread_per_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[None] = []
-    start = threading.Thread.start
-    monkeypatch.setattr(threading.Thread, "start", lambda thread: (started.append(None), start(thread))[1])
-    chain = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always")
-    for _ in range(20):
-        _asked("sync", chain)
-    assert len(started) <= 10  # of 100 calls
+def test_runs_and_tags_are_those_of_a_prompt_without_a_request() -> None:
+    def runs(**options: Any) -> set[tuple[Any, ...]]:
+        recorder = Recorder()
+        create_robust_documents_chain(Reader(), PROMPT, **options).invoke(ASKED, {"callbacks": [recorder]})
+        return {(r["name"], *r["tags"], *recorder.ancestors(r)) for r in recorder.runs.values()}
+
+    assert runs(wording="source") == {r for r in runs(**FINAL) if "final" not in r}
+
+
+# --- the same calls, whether anybody learns of them
+
+
+class Inside(Reader):
+    """Notes the config that runs inside of it would inherit."""
+
+    _configs: list[Any] = PrivateAttr(default_factory=list)
+
+    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        self._note()
+        return super()._generate(messages, *args, **kwargs)
+
+    async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
+        self._note()
+        return await super()._agenerate(messages, *args, **kwargs)
+
+    def _note(self) -> None:
+        config = ensure_config()
+        self._configs.append((sorted(config["tags"]), sorted(config["metadata"].items()), config.get("run_name")))
+
+    @property
+    def noted(self) -> Counter[str]:
+        return Counter(map(repr, self._configs))
+
+
+@SYNC
+async def test_the_model_is_asked_the_same_whether_anybody_learns_of_it(style: str) -> None:
+    unheard, heard = Inside(), Inside()
+    said = await called(chain_of(unheard), style, {"tags": ["mine"]})
+    assert said == await called(chain_of(heard), style, {"tags": ["mine"], "callbacks": [Recorder()]})
+    assert sorted(unheard.prompts) == sorted(heard.prompts)
+    assert unheard.noted == heard.noted
+    assert unheard.noted.total() == len(unheard.prompts)
+
+
+@SYNC
+async def test_callbacks_of_the_model_itself_see_the_calls_within_their_runs(style: str) -> None:
+    recorder, own = Recorder(), Recorder()
+    await called(chain_of(), style, {"callbacks": [recorder]})
+    await called(chain_of(Reader(callbacks=[own])), style)
+    assert Counter(str(sorted(run["tags"])) for run in own.runs.values()) == Counter(
+        str(sorted(run["tags"])) for run in recorder.named("model")
+    )
+    assert len({run["parent_run_id"] for run in own.runs.values()}) == 6
+
+
+@SYNC
+def test_listeners_in_the_context_see_every_run(style: str) -> None:
+    with collect_runs() as seen:
+        asyncio.run(called(chain_of(), style))
+    [root] = seen.traced_runs
+    groups = [run for run in root.child_runs if run.name.startswith("group:")]
+    assert [[run.run_type for run in group.child_runs] for group in groups] == [["prompt", "llm"]] * 5
+
+
+@SYNC
+async def test_a_prompt_that_does_more_than_to_be_filled_in_is_invoked(style: str) -> None:
+    class Shouted(ChatPromptTemplate):
+        def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+            return super().invoke({**input, "input": input["input"].upper()}, config, **kwargs)
+
+        async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
+            return await super().ainvoke({**input, "input": input["input"].upper()}, config, **kwargs)
+
+    model = Reader()
+    await called(chain_of(model, Shouted(PROMPT.messages)), style)
+    assert all(QUESTION.upper() in prompt for prompt in model.prompts)
+
+
+# --- completion models
+
+
+class Listening(BaseCallbackHandler):
+    """What a tracer sees: which models' runs began, and which ended."""
+
+    def __init__(self) -> None:
+        self.begun: list[uuid.UUID] = []
+        self.ended: list[uuid.UUID] = []
+
+    def on_llm_start(self, serialized: Any, prompts: Any, *, run_id: uuid.UUID, **kwargs: Any) -> None:
+        self.begun.append(run_id)
+
+    def on_llm_end(self, response: Any, *, run_id: uuid.UUID, **kwargs: Any) -> None:
+        self.ended.append(run_id)
+
+
+class ListeningInLoop(AsyncCallbackHandler):
+    """The same with coroutines."""
+
+    def __init__(self) -> None:
+        self.seen = Listening()
+        self.begun, self.ended = self.seen.begun, self.seen.ended
+
+    async def on_llm_start(self, *args: Any, **kwargs: Any) -> None:
+        self.seen.on_llm_start(*args, **kwargs)
+
+    async def on_llm_end(self, *args: Any, **kwargs: Any) -> None:
+        self.seen.on_llm_end(*args, **kwargs)
+
+
+@pytest.mark.parametrize("way", ["chain", "node", "retriever"])
+@pytest.mark.parametrize("kind", [Listening, ListeningInLoop])
+async def test_a_handler_learns_of_the_start_and_the_end_of_each_run(kind: type[Any], way: str) -> None:
+    heard, llm = kind(), FakeListLLM(responses=["Paris"])
+    config = {"callbacks": [heard]}
+    if way == "chain":
+        assert await chain_of(llm).ainvoke(ASKED, config) == "Paris"
+    elif way == "node":
+        pytest.importorskip("langgraph")
+        assert (await create_robust_node(llm, PROMPT, **FINAL).ainvoke(ASKED, config))["answer"] == "Paris"
+    else:
+        rewritten: Runnable[Any, Any] = PromptTemplate.from_template("{input}") | llm
+        rewritten = rewritten | RunnableLambda(lambda question: truthful())
+        await create_robust_retrieval_chain(rewritten, llm, PROMPT, **FINAL).ainvoke({"input": QUESTION}, config)
+    assert len(heard.begun) == 6 + (way == "retriever")
+    assert sorted(heard.begun) == sorted(heard.ended)
+
+
+async def test_events_of_models_come_from_their_start_on(caplog: pytest.LogCaptureFixture) -> None:
+    chain = chain_of(FakeListLLM(responses=["Paris"]))
+    kinds = Counter([event["event"] async for event in chain.astream_events(ASKED, version="v2")])
+    assert kinds["on_llm_start"] == kinds["on_llm_end"] == 6
+    assert not caplog.records
+
+
+# --- nothing of a group is shown
+
+
+def final_tags(chain: Any, style: str = "invoke") -> tuple[list[Any], list[Any]]:
+    """The tags of the models' isolated runs, and of the others."""
+    recorder = Recorder()
+    asyncio.run(called(chain, style, {"callbacks": [recorder]}))
+    models = recorder.named("model")
+    isolated = [run for run in models if any(str(n).startswith("group:") for n in recorder.ancestors(run))]
+    return [run["tags"] for run in isolated], [run["tags"] for run in models if run not in isolated]
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_isolated_calls_and_final_ones_that_may_be_withheld_are_hidden_from_streams(style: str) -> None:
+    isolated, [final] = final_tags(chain_of(), style)
+    assert len(isolated) == 5
+    assert all("nostream" in tags for tags in isolated)
+    assert "nostream" not in final
+    for chain in (chain_of(votes=VoteRules(min_radius=1)), create_robust_documents_chain(Reader(), PROMPT)):
+        _, [withheld] = final_tags(chain, style)
+        assert "nostream" in withheld
+
+
+@pytest.mark.parametrize(
+    ("options", "wording", "shown"),
+    [
+        (FINAL, "It is Paris indeed", "It is Paris indeed"),
+        ({}, "The capital of France is Paris.", "The capital of France is Paris."),
+        ({}, "It is London.", "Paris"),
+        ({"votes": VoteRules(min_radius=9)}, "Paris", ABSTENTION),
+    ],
+    ids=["final", "worded", "not worded", "withheld"],
+)
+async def test_graphs_and_event_streams_show_the_aggregated_answer_alone(
+    options: dict[str, Any], wording: str, shown: str
+) -> None:
+    graph = pytest.importorskip("langgraph.graph")
+
+    def say(prompt: str) -> str:
+        final = "Keywords:" in prompt or "agree on this answer" in prompt
+        return wording if final else "London" if "London" in prompt else "Paris"
+
+    asked = given(planted())
+    builder = graph.StateGraph(dict)
+    builder.add_node("generate", create_robust_node(Reader(answer=say), PROMPT, **options))
+    builder.add_edge(graph.START, "generate")
+    builder.add_edge("generate", graph.END)
+    messages = [message.content async for message, _ in builder.compile().astream(asked, stream_mode="messages")]
+    assert "".join(messages) == (shown if options is FINAL else "")
+    chain = create_robust_documents_chain(Reader(answer=say), PROMPT, **options)
+    events = [e async for e in chain.astream_events(asked, version="v2")]
+    told = [e["data"]["chunk"] for e in events if e["event"] == "on_chain_stream" and not e["parent_ids"]]
+    assert "".join(told) == "".join(chain.stream(asked)) == shown
+    assert (len(told) > 1) is (options is FINAL)
+    # ... and behind another runnable
+    assert "".join((RunnableLambda(lambda x: x) | chain).stream(asked)) == shown
 
 
 async def test_a_model_that_can_be_awaited_is_asked_in_the_event_loop_alone() -> None:
@@ -70,6 +278,48 @@ async def test_a_model_that_can_be_awaited_is_asked_in_the_event_loop_alone() ->
             threads.append(threading.get_ident())
             return self._generate(messages)
 
-    chain = create_robust_documents_chain(Awaited(), PROMPT, aggregation="keyword", final="always")
-    await chain.ainvoke({"input": QUESTION, "context": truthful()})
+    await chain_of(Awaited()).ainvoke(ASKED)
     assert threads == [threading.get_ident()] * 6
+
+
+# --- the report
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_the_report_is_an_event_for_those_who_listen(style: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[None] = []
+    to_dict = RobustAnswer.to_dict
+    monkeypatch.setattr(RobustAnswer, "to_dict", lambda answer: written.append(None) or to_dict(answer))
+    chain, recorder = create_robust_documents_chain(Reader(), PROMPT), Recorder()
+    answer = await called(chain, style)
+    assert (answer, written) == ("Paris", [])
+    await called(chain, style, {"callbacks": [recorder]})
+    [(name, data)] = recorder.events
+    assert (name, data["text"], data["radius"], len(written)) == ("robustrag_report", answer, 2, 1)
+    events = [event async for event in chain.astream_events(ASKED, version="v2")]
+    [report] = [event for event in events if event["event"] == "on_custom_event"]
+    assert report["data"] == data
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_a_missed_quorum_is_reported_too(style: str) -> None:
+    def down(prompt: str) -> str:
+        raise ConnectionError("down")
+
+    recorder = Recorder()
+    with pytest.raises(QuorumError) as caught:
+        await called(chain_of(Reader(answer=down)), style, {"callbacks": [recorder]})
+    assert recorder.events == [("robustrag_report", caught.value.robustness.to_dict())]
+
+
+@pytest.mark.parametrize("style", STYLES)
+async def test_that_nobody_gets_warnings_is_logged_once(style: str, caplog: pytest.LogCaptureFixture) -> None:
+    asked = {"input": QUESTION, "context": truthful()[:1]}
+    chain = chain_of()
+    await called(chain, style, {"callbacks": [Recorder()]}, asked)
+    chain_of(return_robustness=True).invoke(asked)
+    assert not caplog.records
+    for _ in range(2):
+        await called(chain, style, asked=asked)
+    [logged] = [r.getMessage() for r in caplog.records if r.name.startswith("langchain_robustrag")]
+    assert "radius 0 and 2 warnings, but nothing receives the report. Set return_robustness=True" in logged

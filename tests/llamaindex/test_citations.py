@@ -12,47 +12,12 @@ from llamaindex_robustrag import (
     RobustCondensePlusContextChatEngine,
     RobustContextChatEngine,
     RobustRAGSynthesizer,
-    supporting_nodes,
 )
 from tests.llamaindex.fakes import QUESTION, FactReader, index_of, nodes_of, truthful
 
 
 def poisoned_nodes() -> list[NodeWithScore]:
     return nodes_of(["The capital of France is Rome.", *truthful()])
-
-
-async def in_every_way(llm: FactReader, nodes: list[NodeWithScore], **settings: Any) -> list[tuple[list[str], Any]]:
-    """The pieces and the response of each way of asking."""
-    whole, streaming = (RobustRAGSynthesizer(llm=llm, streaming=s, **settings) for s in (False, True))
-    at_once = [whole.synthesize(QUESTION, nodes), await whole.asynthesize(QUESTION, nodes)]
-    found: list[tuple[list[str], Any]] = [([str(response)], response) for response in at_once]
-    response = streaming.synthesize(QUESTION, nodes)
-    found.append((list(response.response_gen), response))
-    response = await streaming.asynthesize(QUESTION, nodes)
-    found.append(([piece async for piece in response.async_response_gen()], response))
-    return found
-
-
-async def test_supporting_nodes_leave_out_what_was_outvoted(llm: FactReader) -> None:
-    nodes = poisoned_nodes()
-    for _, response in await in_every_way(llm, nodes):
-        assert response.source_nodes == nodes
-        assert supporting_nodes(response.metadata["robustrag"], response.source_nodes) == nodes[1:]
-    for _, response in await in_every_way(llm, nodes, supporting_only=True):
-        assert response.source_nodes == nodes[1:]
-        assert nodes[0].node.node_id not in response.metadata
-
-
-@pytest.mark.parametrize("supporting_only", [False, True])
-async def test_positions_are_places_in_the_source_nodes(llm: FactReader, supporting_only: bool) -> None:
-    nodes = poisoned_nodes()
-    for page, node in enumerate(nodes):
-        node.node.metadata["page"] = page
-    for _, response in await in_every_way(llm, nodes, supporting_only=supporting_only):
-        answer = response.metadata.robust_answer
-        cited = [response.source_nodes[at].metadata["page"] for c in answer.citations for at in c.positions]
-        assert cited == list(range(1, len(nodes)))
-        assert supporting_nodes(answer, response.source_nodes) == nodes[1:]
 
 
 def test_a_stream_shows_no_node_before_its_answer_is_complete(llm: FactReader) -> None:
@@ -82,13 +47,6 @@ async def test_chat_engines_show_supporting_nodes_alone(engine_class: Any, llm: 
         [retrieved, _] = reply.sources
         assert retrieved.raw_output == reply.source_nodes
         assert "Rome" not in retrieved.content
-
-
-async def test_markers_are_the_same_in_every_way_of_asking(llm: FactReader) -> None:
-    numbers = "".join(f"[{n}]" for n in range(1, len(poisoned_nodes())))
-    for pieces, response in await in_every_way(llm, poisoned_nodes(), citation_markers=True):
-        assert "".join(pieces) == f"Paris {numbers}"
-        assert response.metadata["robustrag"]["text"] == "Paris"
 
 
 def test_markers_and_structure_exclude_each_other(llm: FactReader) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.retrievers import (
     QueryFusionRetriever,
 )
-from llama_index.core.schema import NodeRelationship, NodeWithScore, QueryBundle, RelatedNodeInfo, TextNode
+from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
 from llama_index.core.utils import globals_helper
 
 from llamaindex_robustrag import DiverseRetriever, RobustRAGQueryEngine, assert_defended
@@ -80,19 +78,6 @@ async def test_every_retriever_is_asked_until_ten_sources_are_there(make: Any, m
     assert sources(await diverse.aretrieve(QUERY)) == sources(found)
 
 
-def test_scores_and_the_order_of_the_wrapped_retriever_are_kept() -> None:
-    ranked = index().as_retriever(similarity_top_k=42).retrieve(QUERY)
-    found = DiverseRetriever(index().as_retriever(), per_origin=1).retrieve(QUERY)
-    scores = {n.node.node_id: n.score for n in ranked}
-    assert all(n.score == pytest.approx(scores[n.node.node_id]) for n in found)
-    places = [list(scores).index(n.node.node_id) for n in found]
-    assert places == sorted(places)
-
-
-def test_a_flood_beyond_the_first_rounds_is_outlasted() -> None:
-    check(DiverseRetriever(index(corpus(flood=200)).as_retriever(), sources=5).retrieve(QUERY), 5)
-
-
 def test_wrappers_take_diverse_retrievers_inside() -> None:
     def fused(inner: BaseRetriever) -> QueryFusionRetriever:
         return QueryFusionRetriever([inner], num_queries=1, similarity_top_k=20, use_async=False, llm=FactReader())
@@ -100,53 +85,6 @@ def test_wrappers_take_diverse_retrievers_inside() -> None:
     check(fused(DiverseRetriever(index().as_retriever())).retrieve(QUERY))
     with pytest.raises(UnknownRetrieverError, match="DiverseRetriever around each retriever inside"):
         DiverseRetriever(fused(index().as_retriever()))
-
-
-def test_growth_is_bounded_and_a_shortage_is_said(caplog: pytest.LogCaptureFixture) -> None:
-    asked: list[int] = []
-
-    def fetch(query: QueryBundle, k: int) -> list[NodeWithScore]:
-        asked.append(k)
-        return [NodeWithScore(node=node("one", f"{query.query_str} {i}", f"{i}"), score=1.0) for i in range(k)]
-
-    with caplog.at_level(logging.WARNING):
-        found = DiverseRetriever(fetch=fetch, sources=3, max_passages=100).retrieve(QUERY)
-    assert asked == [12, 48, 100]
-    assert len(found) == 2
-    assert "found 1 of the 3 sources wanted" in caplog.text
-
-
-class Fixed(BaseRetriever):
-    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return [NodeWithScore(node=n, score=1.0) for n in corpus()]
-
-
-def test_a_retriever_without_a_number_is_refused_with_what_to_set() -> None:
-    with pytest.raises(UnknownRetrieverError, match=r"Fixed.*pass fetch="):
-        DiverseRetriever(Fixed())
-    check(DiverseRetriever(Fixed(), fetch=lambda query, k: Fixed().retrieve(query)[:k]).retrieve(QUERY))
-
-
-@pytest.mark.parametrize("wrong", [{"sources": 0}, {"per_origin": 0}, {"max_passages": 5}, {"group_by": ""}])
-def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        DiverseRetriever(index().as_retriever(), **wrong)
-
-
-async def test_fetch_functions_may_be_asynchronous() -> None:
-    async def afetch(query: QueryBundle, k: int) -> list[NodeWithScore]:
-        return [NodeWithScore(node=n, score=1.0) for n in corpus()[:k]]
-
-    check(await DiverseRetriever(afetch=afetch).aretrieve(QUERY))
-    with pytest.raises(ValueError, match="afetch= alone"):
-        DiverseRetriever(afetch=afetch).retrieve(QUERY)
-
-
-def test_threads_share_one_retriever() -> None:
-    retriever = DiverseRetriever(index().as_retriever())
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: sources(retriever.retrieve(QUERY)), range(16)))
-    assert all(each == found[0] for each in found)
 
 
 def test_events_of_both_retrievers_are_seen() -> None:

@@ -94,6 +94,8 @@ def test_from_args_passes_settings_on_and_refuses_what_excludes_each_other(
             response_synthesizer=RobustRAGSynthesizer(llm=llm),
             alpha=0.5,
         )
+    with pytest.raises(TypeError, match="settings: pass these to the RobustRAGSynthesizer"):
+        RobustRAGQueryEngine.from_args(retriever, response_synthesizer=RobustRAGSynthesizer(llm=llm), settings="a.yaml")
     other = FactReader()
     with pytest.raises(TypeError, match="llm: pass these to the RobustRAGSynthesizer"):
         RobustRAGQueryEngine.from_args(

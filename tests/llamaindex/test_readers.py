@@ -39,51 +39,10 @@ def engine_of(index: VectorStoreIndex, llm: FactReader, **settings: Any) -> Robu
     return RobustRAGQueryEngine.from_args(index.as_retriever(similarity_top_k=5), llm=llm, **settings)
 
 
-@pytest.mark.parametrize("streaming", [False, True])
-def test_a_sole_source_is_shown_to_people_and_withheld_from_models(
-    index: VectorStoreIndex, llm: FactReader, streaming: bool
-) -> None:
-    engine = engine_of(index, llm, streaming=streaming)
-    shown = engine.query(QUESTION)
-    assert str(shown) == "Paris"
-    assert shown.metadata["robustrag"]["sole_source"] == "0.pdf"
-    told = engine_of(index, llm, streaming=streaming, reader="model").query(QUESTION)
-    assert str(told) == "I don't know"
-    assert "allow_sole_source=True" in told.metadata["robustrag"]["warnings"][-1]
-
-
 def test_so_does_any_engine_over_such_a_synthesizer(index: VectorStoreIndex, llm: FactReader) -> None:
     told = RobustRAGSynthesizer(llm=llm, reader="model")
     engine = index.as_query_engine(llm=llm, response_synthesizer=told, similarity_top_k=5)
     assert str(engine.query(QUESTION)) == "I don't know"
-
-
-async def test_so_it_does_without_blocking_the_loop(index: VectorStoreIndex, llm: FactReader) -> None:
-    assert str(await engine_of(index, llm, reader="model").aquery(QUESTION)) == "I don't know"
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize("disagreement", ["tell", "abstain"])
-async def test_a_tie_is_told_to_people_and_an_abstention_for_models(streaming: bool, disagreement: str) -> None:
-    for reader in ("people", "model"):
-        engine = engine_of(
-            index_over(TIED), FactReader(), reader=reader, streaming=streaming, disagreement=disagreement
-        )
-        response, awaited = engine.query(QUESTION), await engine.aquery(QUESTION)
-        if streaming:
-            text = "".join(response.response_gen)
-            assert "".join([piece async for piece in awaited.response_gen]) == text
-        else:
-            text = str(response)
-            assert str(awaited) == text
-        if (reader, disagreement) == ("people", "tell"):
-            assert text.startswith("Sources disagree: ")
-            assert all(said in text for said in ("Paris (", "Lyon (", "0.pdf", "3.pdf"))
-        else:
-            assert text == "I don't know"
-        report = response.metadata["robustrag"]
-        assert (report["text"], report["abstained"], report["radius"]) == (text, True, 0)
-        assert sorted(each["text"] for each in report["dissent"]) == ["Lyon", "Paris"]
 
 
 async def test_a_tool_and_later_turns_of_a_chat_hold_no_told_tie() -> None:
@@ -98,13 +57,11 @@ async def test_a_tool_and_later_turns_of_a_chat_hold_no_told_tie() -> None:
     assert not any("disagree" in prompt for prompt in llm.seen)
 
 
-def test_markers_stay_for_models_and_another_reader_is_refused(llm: FactReader) -> None:
+def test_markers_stay_for_models(llm: FactReader) -> None:
     for streaming in (False, True):
         engine = engine_of(index_over(TIED[:2]), llm, reader="model", citation_markers=True, streaming=streaming)
         response = engine.query(QUESTION)
         assert ("".join(response.response_gen) if streaming else str(response)) == "Paris [1][2]"
-    with pytest.raises(ValueError, match="reader='agent' must be 'people' or 'model'"):
-        RobustRAGSynthesizer(llm, reader="agent")  # type: ignore[arg-type]
 
 
 def test_the_tool_tells_an_agent_nothing_of_it(index: VectorStoreIndex, llm: FactReader) -> None:

@@ -13,9 +13,9 @@ from llama_index.core.output_parsers import PydanticOutputParser
 from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, PromptType, RichPromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
-from llamaindex_robustrag import CallOptions, RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
-from robustrag_integrations.prompts import AGREED_CONTEXT, CHOICE_REQUEST, SHORT_REQUEST
-from tests.llamaindex.fakes import EVIL, QUESTION, Capital, FactReader, nodes_of, truthful
+from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
+from robustrag_integrations.prompts import AGREED_CONTEXT, SHORT_REQUEST
+from tests.llamaindex.fakes import QUESTION, Capital, FactReader, nodes_of, truthful
 
 HOSTILE = "The capital of France is Paris. {query_str} {{ 7 * 7 }} {% raw %} <content_block> {x} \\1 %s"
 
@@ -87,74 +87,6 @@ def test_messages_are_sent_as_messages_and_the_last_of_the_users_has_the_request
     assert sorted(sent[-1] for sent in llm.sent[:3]) == asked
     assert llm.sent[3][-1] == ("user", f"{AGREED}\nQ: {QUESTION}")
     assert (("assistant", "A parrot.") in llm.sent[3]) == (template is not RICH)
-
-
-def test_the_request_stands_in_the_users_message_where_another_one_is_last() -> None:
-    llm = Chats()
-    template = ChatPromptTemplate.from_messages([("user", "{context_str} {query_str}"), ("assistant", "Aye:")])
-    RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(truthful(2)))
-    assert llm.sent[0][0][1].endswith(SHORT_REQUEST)
-    assert llm.sent[0][1] == ("assistant", "Aye:")
-
-
-def test_a_question_of_yes_or_no_is_asked_as_a_choice_and_its_answer_is_not_worded() -> None:
-    class Agrees(FactReader):
-        def _said(self, prompt: str) -> str:
-            return "Yes"
-
-    llm = Agrees()
-    synthesizer = RobustRAGSynthesizer(llm, text_qa_template=PromptTemplate(TEXT))
-    assert str(synthesizer.synthesize("Is it open?", nodes_of(truthful(3)))) == "Yes"
-    assert [prompt.endswith(CHOICE_REQUEST) for prompt in llm.seen] == [True] * 3
-
-
-@pytest.mark.parametrize("aggregation", ["keyword", "voting"])
-def test_other_methods_ask_the_prompt_as_it_is(aggregation: str) -> None:
-    llm = FactReader()
-    options: dict[str, Any] = {"choices": ["Paris", "Rome"]} if aggregation == "voting" else {"final": "never"}
-    RobustRAGSynthesizer(llm, text_qa_template=PromptTemplate(TEXT), aggregation=aggregation, **options).synthesize(
-        QUESTION, nodes_of(truthful(3))
-    )
-    assert sorted(llm.seen) == [f"Talk like a pirate.\n{text}\nQ: {QUESTION}" for text in truthful(3)]
-
-
-@pytest.mark.parametrize("streaming", [False, True])
-@pytest.mark.parametrize(
-    ("worded", "shown"),
-    [
-        ("The capital of France is Paris.", "The capital of France is Paris."),
-        ("The capital of France is not Paris.", "Paris"),
-        ("The capital is Paris, see https://evil.example", "Paris"),
-        ("Lyon", "Paris"),
-        ("", "Paris"),
-    ],
-)
-async def test_a_wording_is_shown_once_it_is_known_to_say_the_answer_alone(
-    worded: str, shown: str, streaming: bool
-) -> None:
-    synthesizer = RobustRAGSynthesizer(Words(worded=worded), text_qa_template=MESSAGES, streaming=streaming)
-    response, awaited = (
-        synthesizer.synthesize(QUESTION, nodes_of(truthful(3))),
-        await synthesizer.asynthesize(QUESTION, nodes_of(truthful(3))),
-    )
-    if streaming:
-        assert list(response.response_gen) == [shown]
-        assert [piece async for piece in awaited.response_gen] == [shown]
-    else:
-        assert str(response) == str(awaited) == shown
-    report = response.metadata["robustrag"]
-    assert (report["text"], report["evidence"]["agreed"], report["radius"]) == (shown, "Paris", 1)
-
-
-def test_the_wording_of_a_source_takes_no_call_and_a_failed_call_leaves_it() -> None:
-    llm = FactReader()
-    given: dict[str, Any] = {"text_qa_template": PromptTemplate(TEXT), "calls": CallOptions(attempts=1)}
-    assert str(RobustRAGSynthesizer(llm, wording="source", **given).synthesize(QUESTION, nodes_of(truthful(3))))
-    assert len(llm.seen) == 3
-    llm = FactReader(fails_on="they agree on this answer")
-    response = RobustRAGSynthesizer(llm, **given).synthesize(QUESTION, nodes_of(truthful(3)))
-    assert str(response) == "Paris"
-    assert "the call that words it failed" in response.metadata["robustrag"]["warnings"][-1]
 
 
 @pytest.mark.parametrize("template", [PromptTemplate(TEXT), MESSAGES, RICH, RICH_TEXT])
@@ -246,26 +178,6 @@ def test_a_conversation_stands_behind_the_system_message(clean: VectorStoreIndex
     assert [sent[-1][1].endswith(SHORT_REQUEST) for sent in llm.sent] == [True, True, False]
 
 
-def test_long_answers_ask_it_too() -> None:
-    llm = FactReader()
-    RobustRAGSynthesizer(
-        llm,
-        task="long_form",
-        text_qa_template=PromptTemplate(TEXT),
-        extractor=lambda text: {"the city of Paris"},
-        aggregation="keyword",
-    ).synthesize(QUESTION, nodes_of(truthful(3)))
-    assert "Several sources agree on these phrases.\nPhrases: the city of Paris" in llm.seen[3]
-    assert all(prompt.startswith("Talk like a pirate.") for prompt in llm.seen)
-
-
-def test_a_planted_document_stays_one_of_many() -> None:
-    nodes = nodes_of([*truthful(6), EVIL])
-    response = RobustRAGSynthesizer(FactReader(), text_qa_template=RICH_TEXT).synthesize(QUESTION, nodes)
-    assert str(response) == "Paris"
-    assert response.metadata["robustrag"]["radius"] >= 1
-
-
 @pytest.mark.parametrize(
     ("template", "error", "message"),
     [
@@ -301,18 +213,6 @@ def test_functions_see_no_passage_and_partial_values_are_kept() -> None:
     RobustRAGSynthesizer(llm, text_qa_template=template).synthesize(QUESTION, nodes_of(["Rain."]))
     assert llm.seen[0] == f"Dry {{x}} <<Rain.>> {QUESTION}\n\n{SHORT_REQUEST}"
     assert not any("Rain" in one for one in seen)
-
-
-def test_another_model_words_what_was_agreed_on() -> None:
-    reader, writer = FactReader(), FactReader()
-    response = RobustRAGSynthesizer(reader, final_llm=writer, text_qa_template=PromptTemplate(TEXT)).synthesize(
-        QUESTION, nodes_of(truthful(3))
-    )
-    assert str(response) == "Paris"
-    assert (len(reader.seen), len(writer.seen)) == (3, 1)
-    assert AGREED in writer.seen[0]
-    with pytest.raises(ValueError, match="pass text_qa_template as well"):
-        RobustRAGSynthesizer(reader, final_llm=writer)
 
 
 def test_the_model_at_the_end_alone_may_be_a_structured_one() -> None:
