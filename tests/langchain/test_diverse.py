@@ -14,6 +14,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_robustrag import DiverseRetriever
 from langchain_robustrag.diverse import UnknownRetrieverError
+from tests.contract.langchain import Letters
 
 QUERY = "Who runs the mill?"
 
