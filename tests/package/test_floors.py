@@ -229,13 +229,3 @@ def loaded_by(module: str) -> set[str]:
 
 def test_importing_the_core_or_its_command_line_loads_nothing_but_itself() -> None:
     assert loaded_by(f"{CORE}, {CORE}.cli") == {CORE}
-
-
-@pytest.mark.parametrize(
-    ("package", "framework"), [("langchain_robustrag", "langchain_core"), ("llamaindex_robustrag", "llama_index.core")]
-)
-def test_importing_an_integration_loads_its_framework_and_no_model(package: str, framework: str) -> None:
-    pytest.importorskip(framework)
-    heavy = {"bm25s", "scipy", "openai", "pypdf", "spacy", "thinc", "torch", "transformers"}
-    framework_alone = loaded_by(framework)
-    assert not loaded_by(package) & (heavy - framework_alone)

@@ -136,6 +136,33 @@ def test_nothing_in_them_is_about_the_machine_they_were_built_on(wheel: zipfile.
             assert str(ROOT).encode() not in wheel.read(name), name
 
 
+EXPRESSION = "Apache-2.0 AND CC-BY-SA-4.0 AND MIT"
+NOTICES = {
+    "LICENSE": b"Apache License",
+    "NOTICE": b"OpenCC",
+    "robustrag_integrations/keywords/pipeline/NOTICE.md": b"CC BY-SA 4.0",
+    "robustrag_integrations/languages/stop_words/NOTICE.md": b"Permission is hereby granted",
+}
+
+
+def test_the_wheel_names_every_licence_and_holds_their_texts(wheel: zipfile.ZipFile, metadata: Any) -> None:
+    assert metadata["License-Expression"] == EXPRESSION
+    assert metadata.get_all("License-File") == list(NOTICES)
+    [folder] = {name.split("/")[0] for name in wheel.namelist() if ".dist-info/" in name}
+    for name, words in NOTICES.items():
+        assert words in wheel.read(f"{folder}/licenses/{name}")
+
+
+def test_readme_and_notices_agree_with_the_metadata() -> None:
+    assert f'license = "{EXPRESSION}"' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    [section] = re.findall(
+        r"^## Licence\n(.*?)(?:^## |\Z)", (ROOT / "README.md").read_text(encoding="utf-8"), re.M | re.S
+    )
+    assert all(named in section for named in (EXPRESSION, *list(NOTICES)[2:]))
+    for name in ("NOTICE.md", "README.md"):
+        assert "CC BY-SA 4.0" in (ROOT / "robustrag_integrations/keywords/pipeline" / name).read_text(encoding="utf-8")
+
+
 def test_the_licence_is_a_valid_spdx_expression(metadata: Any) -> None:
     licenses = pytest.importorskip("packaging.licenses")
     written = metadata["License-Expression"]
