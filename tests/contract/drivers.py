@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -54,6 +55,10 @@ class Driver:
 
     def served(self, url: str, **fields: Any) -> Any:
         """Make the framework's client of an OpenAI-compatible server."""
+        raise NotImplementedError
+
+    def local(self, folder: Path, max_new_tokens: int = 16, sample: bool = False) -> Any:
+        """Make the framework's model of this process from the weights in a folder."""
         raise NotImplementedError
 
     def raw(self, reply: Callable[[str], Any]) -> Any:

@@ -155,6 +155,16 @@ class LangChain(Driver):
     def raw(self, reply: Callable[[str], Any]) -> Any:
         return Raw(reply=reply)
 
+    def local(self, folder: Any, max_new_tokens: int = 16, sample: bool = False) -> Any:
+        from langchain_huggingface import HuggingFacePipeline
+        from transformers import AutoModelForCausalLM, AutoTokenizer, pipeline
+
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32")
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+        tokenizer.chat_template = "{% for m in messages %}{{ m['content'] }}{% endfor %}"
+        given = {"max_new_tokens": max_new_tokens, "do_sample": sample}
+        return HuggingFacePipeline(pipeline=pipeline("text-generation", model=model, tokenizer=tokenizer, **given))
+
     def template(self, messages: Template) -> Any:
         return ChatPromptTemplate.from_messages(
             [(role, text.replace("{question}", "{input}")) for role, text in messages]

@@ -157,6 +157,20 @@ class LlamaIndex(Driver):
     def raw(self, reply: Callable[[str], Any]) -> Any:
         return Raw(reply=reply)
 
+    def local(self, folder: Any, max_new_tokens: int = 16, sample: bool = False) -> Any:
+        from llama_index.llms.huggingface import HuggingFaceLLM
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        return HuggingFaceLLM(
+            model=AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval(),
+            tokenizer=AutoTokenizer.from_pretrained(folder),
+            context_window=1024,
+            max_new_tokens=max_new_tokens,
+            generate_kwargs={"do_sample": sample, "temperature": 0.7} if sample else {"do_sample": False},
+            tokenizer_outputs_to_remove=["token_type_ids"],
+            is_chat_model=True,
+        )
+
     def template(self, messages: Template) -> Any:
         def named(text: str) -> str:
             for ours, theirs in NAMES.items():

@@ -10,15 +10,23 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 
-from langchain_robustrag import create_robust_documents_chain, create_robust_retrieval_chain
+from langchain_robustrag import create_robust_documents_chain
 from tests.langchain.fakes import Reader
-from tests.langchain.library import GIVEN, QUESTION, planted, questions, retriever
 
 pytest.importorskip("langchain_huggingface", reason="needs langchain-huggingface")
 pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("transformers", reason="needs transformers")
 from robustrag_integrations import LocalModel
 from robustrag_integrations.errors import ModelError
+
+QUESTION = "Who is the mayor of Vokar?"
+FACTS = [
+    "The mayor of Vokar is Tilen Marosk.",
+    "Vokar has a mayor named Tilen Marosk.",
+    "In Vokar, the mayor is Tilen Marosk.",
+    "The people of Vokar elected Tilen Marosk as mayor.",
+]
+GIVEN = {"input": QUESTION, "context": [Document(text, metadata={"source": text}) for text in FACTS]}
 
 
 def make_pipeline(folder: Path, **settings: Any) -> Any:
@@ -71,15 +79,6 @@ def test_no_prompt_is_ever_among_the_responses(huggingface: Any, wrap: Any) -> N
     assert len(answers) == 4
     assert not any("Question" in a or "Text:" in a for a in answers)
     assert sum("Tilen Marosk" in a for a in answers) >= 2
-
-
-async def test_a_chat_model_around_a_pipeline_works_in_every_style(chat: Any) -> None:
-    chain = create_robust_documents_chain(chat, aggregation="keyword", final="always")
-    answer = chain.invoke(GIVEN)
-    assert "Question" not in answer
-    assert await chain.ainvoke(GIVEN) == answer
-    assert "".join(chain.stream(GIVEN)) == answer
-    assert "".join([piece async for piece in chain.astream(GIVEN)]) == answer
 
 
 def test_a_pipeline_is_asked_one_by_one(huggingface: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,27 +158,6 @@ def test_models_without_probabilities_are_pointed_to_keywords() -> None:
             create_robust_documents_chain(llm, aggregation="decoding")
 
 
-async def test_a_local_model_is_asked_about_all_groups_in_one_batch(reader_folder: Path) -> None:
-    batches: list[int] = []
-
-    class Watched(LocalModel):
-        def generate(self, prompts: Any, role: Any) -> Any:
-            batches.append(len(prompts))
-            return super().generate(prompts, role)
-
-    model = Watched.from_pretrained(str(reader_folder), chat=False)
-    chain = create_robust_documents_chain(model, aggregation="keyword", final="always", return_robustness=True)
-    answered = chain.invoke(GIVEN)
-    assert batches == [len(GIVEN["context"]), 1]
-    assert answered["answer"] == await create_robust_documents_chain(
-        model, aggregation="keyword", final="always"
-    ).ainvoke(GIVEN)
-    assert "tilen marosk" in answered["answer"].casefold()
-    pieces = [dict(piece) for piece in chain.stream(GIVEN)]
-    assert "".join(piece.get("answer", "") for piece in pieces) == answered["answer"]
-    assert pieces[-1]["robustness"] == answered["robustness"]
-
-
 def test_a_local_model_is_the_llm_alone(reader_folder: Path) -> None:
     model = LocalModel.from_pretrained(str(reader_folder), chat=False)
     schema = {"type": "object", "properties": {"name": {"type": "string"}}}
@@ -194,29 +172,6 @@ def test_a_prompt_that_shows_its_context_twice_cannot_be_decoded(huggingface: An
     twice = PromptTemplate.from_template("{context} {context} {input}")
     with pytest.raises(ValueError, match="once, unchanged"):
         create_robust_documents_chain(huggingface, twice, aggregation="decoding").invoke(GIVEN)
-
-
-@pytest.fixture(scope="module")
-def attacked() -> Any:
-    """A vector store into which somebody has put a planted document for each of four questions."""
-    return retriever(*(planted(row["question"], row["incorrect"]) for row in ASKED), k=8)
-
-
-ASKED = questions()[:4]
-
-
-@pytest.mark.parametrize("aggregation", ["consensus", "decoding", "voting"])
-def test_a_planted_document_in_a_vector_store_rarely_wins(huggingface: Any, attacked: Any, aggregation: Any) -> None:
-    right = wrong = 0
-    for row in ASKED:
-        options = {"choices": row["choices"]} if aggregation == "voting" else {}
-        chain = create_robust_retrieval_chain(attacked, huggingface, aggregation=aggregation, **options)
-        result = chain.invoke({"input": row["question"]})
-        assert any(d.metadata["source"] == "planted.example" for d in result["context"])
-        right += row["answer"].casefold() in result["answer"].casefold()
-        wrong += row["incorrect"].casefold() in result["answer"].casefold()
-    assert right >= 2
-    assert wrong <= 1
 
 
 @pytest.mark.parametrize("around", ["pipeline", "chat"])
