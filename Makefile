@@ -52,9 +52,9 @@ test-lowest:
 	.venv-core/bin/python -m pytest -q tests/models/server/test_openai_model.py tests/models/server/test_hostile_replies.py
 	$(INSTALL) .venv-langchain $(LOWEST) langchain-core==1.4.0 langchain==1.3.1 langchain-classic==1.0.7 \
 		langchain-tests==1.0.0 langgraph==1.2.0
-	$(call tests,.venv-langchain/bin/python,tests/langchain)
+	$(call tests,.venv-langchain/bin/python,tests/contract tests/langchain)
 	$(INSTALL) .venv-llamaindex $(LOWEST) llama-index-core==0.14.0
-	$(call tests,.venv-llamaindex/bin/python,tests/llamaindex)
+	$(call tests,.venv-llamaindex/bin/python,tests/contract tests/llamaindex)
 
 # Every snippet and every example with what its install line names, and nothing else (tests/installs).
 test-installs:

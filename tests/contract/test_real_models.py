@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+pytest.importorskip("torch", reason="needs the extra local")
+
 from robustrag_integrations import DecodingAggregation, LocalModel, QuorumError
 from tests.contract.drivers import STYLES, Driver, driver
 from tests.contract.script import ABSTENTION, passages
