@@ -20,6 +20,7 @@ from pydantic import PrivateAttr
 
 PROMPT = ChatPromptTemplate.from_messages([("system", "Context: {context}"), ("human", "{input}")])
 QUESTION = "What is the capital of France?"
+FINAL: dict[str, Any] = {"aggregation": "keyword", "final": "always"}  # what is streamed comes from a final call
 
 
 def read(prompt: str) -> str:

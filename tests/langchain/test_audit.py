@@ -18,7 +18,7 @@ from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
-from pydantic import BaseModel, PrivateAttr
+from pydantic import PrivateAttr
 
 from langchain_robustrag import (
     IsolationAudit,
@@ -30,14 +30,13 @@ from langchain_robustrag import (
     create_robust_retrieval_chain,
     create_robust_retriever_tool,
 )
-from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, truthful
+from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, truthful
 
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
 pytest.importorskip("langchain_classic", reason="needs langchain-classic")
 from langchain.agents import create_agent
-from langchain_classic.chains import RetrievalQA, create_retrieval_chain
+from langchain_classic.chains import create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
-from langgraph.func import entrypoint
 from langgraph.graph import END, START, StateGraph
 
 from langchain_robustrag.middleware import RobustRetrievalMiddleware
@@ -81,20 +80,13 @@ def graph(answer: Callable[[dict[str, Any]], Any]) -> Any:
     return steps.compile()
 
 
-@entrypoint()
-def functional(question: str) -> str:
-    return str(plain(question))
-
-
 STUFF = create_stuff_documents_chain(LLM, PROMPT)
 STOCK: dict[str, Callable[[], Any]] = {
     "retrieval chain": lambda: create_retrieval_chain(RETRIEVER, STUFF).invoke(ASKED),
     "given documents": lambda: STUFF.invoke({**ASKED, "context": DOCUMENTS}),
     "lcel": lambda: ({"context": RETRIEVER | joined, "input": RunnablePassthrough()} | PROMPT | LLM).invoke(QUESTION),
-    "classic": lambda: RetrievalQA.from_chain_type(LLM, retriever=RETRIEVER).invoke({"query": QUESTION}),
     "vector store": lambda: create_retrieval_chain(store().as_retriever(search_kwargs={"k": 6}), STUFF).invoke(ASKED),
     "function": plain,
-    "runnable function": lambda: RunnableLambda(plain).invoke(QUESTION),
     "store in a step": lambda: (
         RunnableLambda(lambda q: store().similarity_search(q, k=6)) | joined | LLM.with_retry()
     ).invoke(QUESTION),
@@ -103,20 +95,13 @@ STOCK: dict[str, Callable[[], Any]] = {
     "stream": lambda: list(create_retrieval_chain(RETRIEVER, STUFF).stream(ASKED)),
     "batch": lambda: create_retrieval_chain(RETRIEVER, STUFF).batch([ASKED, ASKED]),
     "agent": lambda: create_agent(GullibleAgent(), [SEARCH]).invoke(MESSAGES),
-    "agent, text alone": lambda: create_agent(
-        GullibleAgent(), [create_retriever_tool(RETRIEVER, "search", "Searches.")]
-    ).invoke(MESSAGES),
     "agent, JSON": lambda: create_agent(GullibleAgent(), [json_search]).invoke(MESSAGES),
     "graph": lambda: graph(lambda s: {"answer": LLM.invoke(joined(s["context"]))}).invoke(ASKED),
-    "functional": lambda: functional.invoke(QUESTION),
     "another input": lambda: create_robust_documents_chain(
-        LLM, ChatPromptTemplate.from_template("{context} {notes} {input}"), aggregation="keyword", final="always"
+        LLM, ChatPromptTemplate.from_template("{context} {notes} {input}"), **FINAL
     ).invoke({**ASKED, "context": DOCUMENTS, "notes": RETRIEVER.invoke("q")}),
     "documents in the conversation": lambda: create_robust_documents_chain(
-        LLM,
-        ChatPromptTemplate.from_messages([("placeholder", "{history}"), ("human", "{context} {input}")]),
-        aggregation="keyword",
-        final="always",
+        LLM, ChatPromptTemplate.from_messages([("placeholder", "{history}"), ("human", "{context} {input}")]), **FINAL
     ).invoke({**ASKED, "context": DOCUMENTS, "history": [AIMessage(joined(DOCUMENTS))]}),
 }
 
@@ -130,7 +115,7 @@ def test_stock_wirings_are_found(name: str) -> None:
     assert all(f.kind == "prompt" and f.path and f.fix for f in audit.findings)
 
 
-ROBUST = create_robust_documents_chain(LLM, PROMPT, aggregation="keyword", final="always")
+ROBUST = create_robust_documents_chain(LLM, PROMPT, **FINAL)
 LONG = "It is written in Guide 0: the capital of France is Paris. And in Guide 1: the capital of France is Paris."
 
 
@@ -144,12 +129,6 @@ class Quoting(ListRetriever):
         return super()._get_relevant_documents(query, run_manager=run_manager)
 
 
-class Town(BaseModel):
-    """The answer."""
-
-    town: str
-
-
 @tool
 def weather(place: str) -> str:
     """Tells the weather."""
@@ -159,40 +138,20 @@ def weather(place: str) -> str:
 ORDINARY = create_agent(GullibleAgent(), [weather])
 DEFENDED: dict[str, Callable[[], Any]] = {
     "retrieval chain": lambda: create_retrieval_chain(RETRIEVER, ROBUST).invoke(ASKED),
-    "own": lambda: create_robust_retrieval_chain(
-        Quoting(documents=DOCUMENTS), LLM, aggregation="keyword", final="always"
-    ).invoke(ASKED),
+    "own": lambda: create_robust_retrieval_chain(Quoting(documents=DOCUMENTS), LLM, **FINAL).invoke(ASKED),
     "group of several": lambda: create_robust_documents_chain(
-        LLM, PROMPT, votes=VoteRules(group_size=2), aggregation="keyword", final="always"
+        LLM, PROMPT, votes=VoteRules(group_size=2), **FINAL
     ).invoke({**ASKED, "context": DOCUMENTS}),
-    "without sources": lambda: ROBUST.invoke({**ASKED, "context": [Document(d.page_content) for d in DOCUMENTS]}),
-    "consensus": lambda: create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="consensus").invoke(ASKED),
-    "retries": lambda: create_robust_documents_chain(
-        LLM.with_retry(), PROMPT, aggregation="keyword", final="always"
-    ).invoke({**ASKED, "context": DOCUMENTS}),
-    "stream": lambda: list(
-        create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always").stream(ASKED)
-    ),
-    "batch": lambda: create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always").batch(
-        [ASKED, ASKED]
-    ),
-    "structured": lambda: create_robust_retrieval_chain(
-        RETRIEVER,
-        Reader(answer=lambda _: '{"town": "Paris"}'),
-        output_schema=Town,
-        aggregation="keyword",
-        final="always",
-    ).invoke(ASKED),
+    "stream": lambda: list(create_robust_retrieval_chain(RETRIEVER, LLM, **FINAL).stream(ASKED)),
     "agent": lambda: create_agent(
-        GullibleAgent(),
-        [create_robust_retriever_tool(RETRIEVER, LLM, "search", "Searches.", aggregation="keyword", final="always")],
+        GullibleAgent(), [create_robust_retriever_tool(RETRIEVER, LLM, "search", "Searches.", **FINAL)]
     ).invoke(MESSAGES),
     "middleware": lambda: create_agent(
         GullibleAgent(), [SEARCH], middleware=[RobustRetrievalMiddleware(LLM, PROMPT)]
     ).invoke(MESSAGES),
-    "graph": lambda: graph(create_robust_node(LLM, PROMPT, aggregation="keyword", final="always")).invoke(ASKED),
+    "graph": lambda: graph(create_robust_node(LLM, PROMPT, **FINAL)).invoke(ASKED),
     "the answer goes on": lambda: (
-        create_robust_retrieval_chain(RETRIEVER, Reader(answer=lambda _: LONG), aggregation="keyword", final="always")
+        create_robust_retrieval_chain(RETRIEVER, Reader(answer=lambda _: LONG), **FINAL)
         | (lambda found: f"Translate: {found['answer']}")
         | LLM
     ).invoke(ASKED),
@@ -220,10 +179,7 @@ async def _streamed(chain: Any) -> AsyncIterator[Any]:
 
 
 async def test_event_loops_are_audited_alike() -> None:
-    stock, robust = (
-        create_retrieval_chain(RETRIEVER, STUFF),
-        create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always"),
-    )
+    stock, robust = (create_retrieval_chain(RETRIEVER, STUFF), create_robust_retrieval_chain(RETRIEVER, LLM, **FINAL))
     with audit_isolation() as audit:
         await robust.ainvoke(ASKED)
         _ = [chunk async for chunk in _streamed(robust)]
@@ -242,11 +198,7 @@ def test_threads_of_the_programs_own_are_audited() -> None:
         thread.join()
     assert len(audit.findings) == 1
     with audit_isolation() as audit, ThreadPoolExecutor(2) as pool:
-        list(
-            pool.map(
-                create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always").invoke, [ASKED] * 4
-            )
-        )
+        list(pool.map(create_robust_retrieval_chain(RETRIEVER, LLM, **FINAL).invoke, [ASKED] * 4))
     assert audit.findings == []
     plain()
     assert audit.findings == []
@@ -273,7 +225,7 @@ def test_a_handler_that_raises_stops_the_prompt() -> None:
     assert robust.invoke(ASKED, {"callbacks": [audit]})["robustness"].radius == 1
     notes = ChatPromptTemplate.from_template("{context} {notes} {input}")
     chain = RunnablePassthrough.assign(notes=itemgetter("input") | RETRIEVER) | create_robust_retrieval_chain(
-        RETRIEVER, reader, notes, aggregation="keyword", final="always"
+        RETRIEVER, reader, notes, **FINAL
     )
     with pytest.raises(UndefendedError, match="besides what was isolated"):
         chain.invoke(ASKED, {"callbacks": [audit]})
@@ -288,8 +240,7 @@ def test_a_document_that_quotes_our_prompt_or_the_question_stops_no_answer() -> 
             ListRetriever(documents=[*DOCUMENTS, *echoing]),
             LLM,
             ChatPromptTemplate.from_template(f"{texts[0]} Context: {{context}} Question: {{input}}"),
-            aggregation="keyword",
-            final="always",
+            **FINAL,
         ).invoke({"input": question})
     assert answered["robustness"].groups
 
@@ -305,7 +256,7 @@ def test_what_no_event_shows_can_be_told() -> None:
 
 def test_nothing_is_kept_of_runs_that_ended_and_traces_stay_the_same() -> None:
     recorder, audited = Recorder(), Recorder()
-    robust = create_robust_retrieval_chain(RETRIEVER, LLM, aggregation="keyword", final="always")
+    robust = create_robust_retrieval_chain(RETRIEVER, LLM, **FINAL)
     robust.invoke(ASKED, {"callbacks": [recorder]})
     with audit_isolation() as audit:
         robust.invoke(ASKED, {"callbacks": [audited]})

@@ -22,12 +22,7 @@ from langchain_core.output_parsers import (
     PydanticOutputParser,
     StrOutputParser,
 )
-from langchain_core.prompts import (
-    ChatPromptTemplate,
-    FewShotPromptTemplate,
-    MessagesPlaceholder,
-    PromptTemplate,
-)
+from langchain_core.prompts import ChatPromptTemplate, FewShotPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.rate_limiters import BaseRateLimiter
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 from pydantic import BaseModel, ValidationError
@@ -45,10 +40,9 @@ from robustrag_integrations.prompts import SHORT_REQUEST
 from tests.contract.langchain import Chat
 from tests.contract.script import Script, TooMany, Words
 from tests.contract.script import read as scripted_read
-from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, read, truthful
+from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, read, truthful
 
 STYLES = ["invoke", "ainvoke", "stream", "astream"]
-FINAL: dict[str, Any] = {"aggregation": "keyword", "final": "always"}
 
 
 def given(*more: Document, count: int = 5) -> dict[str, Any]:
@@ -106,11 +100,7 @@ def test_templates_of_all_kinds(prompt: Any) -> None:
 
 def test_documents_under_another_name_history_and_an_input_called_keywords() -> None:
     prompt = ChatPromptTemplate.from_messages(
-        [
-            ("system", "{tone} {docs} {keywords}"),
-            MessagesPlaceholder("chat_history"),
-            ("human", "{input}"),
-        ]
+        [("system", "{tone} {docs} {keywords}"), MessagesPlaceholder("chat_history"), ("human", "{input}")]
     )
     talk = [HumanMessage("Tell me about {France}."), AIMessage("It is in Europe.")]
     asked = {"input": QUESTION, "keywords": "mine", "tone": "Soyez {bref}.", "chat_history": talk}

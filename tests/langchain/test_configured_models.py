@@ -15,7 +15,7 @@ from pydantic import PrivateAttr
 
 from langchain_robustrag import create_robust_documents_chain
 from tests.helpers.openai_server import LoopbackServer
-from tests.langchain.fakes import PROMPT, QUESTION, read, truthful
+from tests.langchain.fakes import FINAL, PROMPT, QUESTION, read, truthful
 
 GIVEN = {"input": QUESTION, "context": truthful(5)}
 IN_ONE = ChatPromptTemplate.from_messages([("human", "Context: {context}\n{input}")])  # servers read the last message
@@ -86,26 +86,18 @@ async def test_temperatures_of_the_config_are_seen() -> None:
     field = ConfigurableField(id="heat")
     cold, warm = Claude(temperature=0), Claude(temperature=0.7)
     chain = create_robust_documents_chain(
-        cold.configurable_fields(temperature=field),
-        PROMPT,
-        return_robustness=True,
-        aggregation="keyword",
-        final="always",
+        cold.configurable_fields(temperature=field), PROMPT, return_robustness=True, **FINAL
     )
     assert await _model_of(chain) != "samples"
     assert await _model_of(chain, {"configurable": {"heat": 0.9}}) == "samples"
     chain = create_robust_documents_chain(
-        warm.configurable_fields(temperature=field),
-        PROMPT,
-        return_robustness=True,
-        aggregation="keyword",
-        final="always",
+        warm.configurable_fields(temperature=field), PROMPT, return_robustness=True, **FINAL
     )
     assert await _model_of(chain) == "samples"
     assert await _model_of(chain, {"configurable": {"heat": 0.0}}) != "samples"
     assert await _model_of(chain.with_config(configurable={"heat": 0.0})) != "samples"
     preset = warm.configurable_fields(temperature=field).with_config(configurable={"heat": 0.0})
-    chain = create_robust_documents_chain(preset, PROMPT, return_robustness=True, aggregation="keyword", final="always")
+    chain = create_robust_documents_chain(preset, PROMPT, return_robustness=True, **FINAL)
     assert await _model_of(chain) != "samples"
 
 
@@ -113,32 +105,23 @@ async def test_the_alternative_that_the_config_chooses_is_looked_at() -> None:
     either = Claude(temperature=0).configurable_alternatives(
         ConfigurableField(id="llm"), default_key="cold", warm=Claude(temperature=1.0)
     )
-    chain = create_robust_documents_chain(either, PROMPT, return_robustness=True, aggregation="keyword", final="always")
+    chain = create_robust_documents_chain(either, PROMPT, return_robustness=True, **FINAL)
     assert await _model_of(chain) != "samples"
     assert await _model_of(chain, {"configurable": {"llm": "warm"}}) == "samples"
-    fallback = create_robust_documents_chain(
-        either.with_fallbacks([Claude()]), PROMPT, return_robustness=True, aggregation="keyword", final="always"
-    )
+    fallback = create_robust_documents_chain(either.with_fallbacks([Claude()]), PROMPT, return_robustness=True, **FINAL)
     assert await _model_of(fallback) == "samples"
 
 
 async def test_a_bound_temperature_counts_and_not_the_models_own() -> None:
     for own, bound, expected in ((0.7, 0, False), (0, 0.7, True), (None, 0, False)):
         llm = Claude(temperature=own).bind(temperature=bound)
-        answer = await report(
-            create_robust_documents_chain(llm, PROMPT, return_robustness=True, aggregation="keyword", final="always"),
-            "invoke",
-        )
+        answer = await report(create_robust_documents_chain(llm, PROMPT, return_robustness=True, **FINAL), "invoke")
         assert (answer.determinism.model == "samples") is expected
 
 
 def test_nothing_is_claimed_of_a_model_without_a_temperature() -> None:
     chain = create_robust_documents_chain(
-        RunnableLambda(lambda m: read(m.to_string())),
-        PROMPT,
-        return_robustness=True,
-        aggregation="keyword",
-        final="always",
+        RunnableLambda(lambda m: read(m.to_string())), PROMPT, return_robustness=True, **FINAL
     )
     assert chain.invoke(GIVEN)["robustness"].determinism.model == "unknown"
 
@@ -149,9 +132,7 @@ async def test_init_chat_model_with_the_model_in_the_config(style: str) -> None:
     chat_models = pytest.importorskip("langchain.chat_models")
     with LoopbackServer(read) as server:
         llm = chat_models.init_chat_model(temperature=0, base_url=server.url, api_key="none")
-        chain = create_robust_documents_chain(
-            llm, IN_ONE, return_robustness=True, aggregation="keyword", final="always"
-        )
+        chain = create_robust_documents_chain(llm, IN_ONE, return_robustness=True, **FINAL)
         config: RunnableConfig = {"configurable": {"model": "m", "model_provider": "openai"}}
         answer = await report(chain, style, config=config)
         assert "paris" in answer.text.casefold()
@@ -159,9 +140,7 @@ async def test_init_chat_model_with_the_model_in_the_config(style: str) -> None:
         any_field = chat_models.init_chat_model(
             temperature=0, configurable_fields="any", base_url=server.url, api_key="none"
         )
-        chain = create_robust_documents_chain(
-            any_field, IN_ONE, return_robustness=True, aggregation="keyword", final="always"
-        )
+        chain = create_robust_documents_chain(any_field, IN_ONE, return_robustness=True, **FINAL)
         warm: RunnableConfig = {"configurable": {"model": "m", "model_provider": "openai", "temperature": 0.8}}
         assert (await report(chain, style, config=warm)).determinism.model == "samples"
         assert {request["temperature"] for request in server.requests} == {0, 0.8}
@@ -169,18 +148,14 @@ async def test_init_chat_model_with_the_model_in_the_config(style: str) -> None:
 
 def test_init_chat_model_without_any_model_says_what_to_do() -> None:
     chat_models = pytest.importorskip("langchain.chat_models")
-    chain = create_robust_documents_chain(
-        chat_models.init_chat_model(temperature=0), PROMPT, aggregation="keyword", final="always"
-    )
+    chain = create_robust_documents_chain(chat_models.init_chat_model(temperature=0), PROMPT, **FINAL)
     with pytest.raises(ValueError, match="the config names none"):
         chain.invoke(GIVEN)
 
 
 def test_a_chain_whose_model_the_config_chooses_can_be_looked_at() -> None:
     chat_models = pytest.importorskip("langchain.chat_models")
-    chain = create_robust_documents_chain(
-        chat_models.init_chat_model(temperature=0), PROMPT, aggregation="keyword", final="always"
-    )
+    chain = create_robust_documents_chain(chat_models.init_chat_model(temperature=0), PROMPT, **FINAL)
     assert chain.config_specs == []
     assert chain.get_input_jsonschema()["required"] == ["context", "input"]
 

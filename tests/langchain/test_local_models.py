@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 
 from langchain_robustrag import create_robust_documents_chain
-from tests.langchain.fakes import Reader
+from tests.langchain.fakes import FINAL, Reader
 
 pytest.importorskip("langchain_huggingface", reason="needs langchain-huggingface")
 pytest.importorskip("torch", reason="needs torch")
@@ -53,9 +53,7 @@ def chat(huggingface: Any) -> Any:
 
 
 def responses(llm: Any, **options: Any) -> list[str]:
-    chain = create_robust_documents_chain(
-        llm, return_robustness=True, **{"aggregation": "keyword", "final": "always", **options}
-    )
+    chain = create_robust_documents_chain(llm, return_robustness=True, **{**FINAL, **options})
     return [str(g.response) for g in chain.invoke(GIVEN)["robustness"].groups]
 
 
@@ -96,15 +94,13 @@ def test_a_pipeline_is_asked_one_by_one(huggingface: Any, monkeypatch: pytest.Mo
                 inside[0] -= 1
 
     monkeypatch.setattr(type(huggingface), "_generate", counted)
-    create_robust_documents_chain(huggingface, aggregation="keyword", final="always").batch([GIVEN, GIVEN])
+    create_robust_documents_chain(huggingface, **FINAL).batch([GIVEN, GIVEN])
     assert most == [1]
 
 
 def test_sampling_is_warned_of(reader_folder: Path, huggingface: Any) -> None:
     def warned(llm: Any) -> bool:
-        result = create_robust_documents_chain(
-            llm, return_robustness=True, aggregation="keyword", final="always"
-        ).invoke({**GIVEN, "context": []})
+        result = create_robust_documents_chain(llm, return_robustness=True, **FINAL).invoke({**GIVEN, "context": []})
         return any("samples" in w for w in result["robustness"].warnings)
 
     assert not warned(huggingface)
@@ -191,9 +187,7 @@ async def test_a_reply_cut_at_its_limit_of_tokens_is_seen_as_cut(reader_folder: 
 
 def test_a_streamed_final_reply_that_was_cut_is_an_error(reader_folder: Path) -> None:
     writer = make_pipeline(reader_folder, max_new_tokens=1)
-    chain = create_robust_documents_chain(
-        make_pipeline(reader_folder), final_llm=writer, aggregation="keyword", final="always"
-    )
+    chain = create_robust_documents_chain(make_pipeline(reader_folder), final_llm=writer, **FINAL)
     for call in (lambda: chain.invoke(GIVEN), lambda: list(chain.stream(GIVEN))):
         with pytest.raises(ModelError, match="cut at its limit of tokens"):
             call()

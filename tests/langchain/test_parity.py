@@ -13,7 +13,7 @@ from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, Prom
 from langchain_core.runnables import ConfigurableField, RunnableLambda
 
 from langchain_robustrag import CallOptions, VoteRules, create_robust_documents_chain, create_robust_retrieval_chain
-from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truthful
+from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, truthful
 
 pytest.importorskip("langchain_classic", reason="needs langchain-classic to compare with")
 from langchain_classic.chains import create_retrieval_chain
@@ -113,8 +113,7 @@ async def test_inside_a_retrieval_chain(style: Callable[..., Any]) -> None:
     retriever = ListRetriever(documents=truthful())
     plain = create_retrieval_chain(retriever, create_stuff_documents_chain(Reader(answer=says_paris), PROMPT))
     robust = create_retrieval_chain(
-        retriever,
-        create_robust_documents_chain(Reader(answer=says_paris), PROMPT, aggregation="keyword", final="always"),
+        retriever, create_robust_documents_chain(Reader(answer=says_paris), PROMPT, **FINAL)
     )
     expected, got = await style(plain, INPUT), await style(robust, INPUT)
     assert dict(got) == dict(expected)
@@ -136,11 +135,7 @@ PROMPTS: list[tuple[Any, dict[str, Any], str]] = [
     ),
     (ChatPromptTemplate.from_messages([("system", "Name the capital:\n\n{context}")]), {}, "Name the capital:"),
     (ChatPromptTemplate.from_template("{context} Topic: {topic}"), {"topic": "capitals"}, "capitals"),
-    (
-        PromptTemplate.from_template("{{ context }} {{ input }}", template_format="mustache"),
-        INPUT,
-        QUESTION,
-    ),
+    (PromptTemplate.from_template("{{ context }} {{ input }}", template_format="mustache"), INPUT, QUESTION),
 ]
 
 
@@ -148,9 +143,9 @@ PROMPTS: list[tuple[Any, dict[str, Any], str]] = [
 def test_prompts_of_all_shapes(prompt: Any, given: dict[str, Any], question: str) -> None:
     inputs = {**given, "context": truthful()}
     plain = create_stuff_documents_chain(Reader(answer=says_paris), prompt).invoke(inputs)
-    robust = create_robust_documents_chain(
-        Reader(answer=says_paris), prompt, return_robustness=True, aggregation="keyword", final="always"
-    ).invoke(inputs)
+    robust = create_robust_documents_chain(Reader(answer=says_paris), prompt, return_robustness=True, **FINAL).invoke(
+        inputs
+    )
     assert robust["answer"] == plain
     assert robust["robustness"].query == question
 
@@ -164,9 +159,7 @@ def test_a_group_sees_exactly_what_the_plain_chain_would_show_of_it() -> None:
     }
     prompt = ChatPromptTemplate.from_messages([("system", "Docs: {docs}"), ("human", "{input}")])
     create_stuff_documents_chain(plain, prompt, **options).invoke({**INPUT, "docs": [document]})
-    create_robust_documents_chain(robust, prompt, **{"aggregation": "keyword", "final": "always", **options}).invoke(
-        {**INPUT, "docs": [document]}
-    )
+    create_robust_documents_chain(robust, prompt, **{**FINAL, **options}).invoke({**INPUT, "docs": [document]})
     assert robust.prompts[0] == plain.prompts[0]
 
 
@@ -175,12 +168,7 @@ def test_document_separator_stands_between_documents_of_one_group() -> None:
     given = {**INPUT, "context": truthful(3)}
     create_stuff_documents_chain(plain, PROMPT, document_separator="\n---\n").invoke(given)
     create_robust_documents_chain(
-        robust,
-        PROMPT,
-        document_separator="\n---\n",
-        votes=VoteRules(group_size=3),
-        aggregation="keyword",
-        final="always",
+        robust, PROMPT, document_separator="\n---\n", votes=VoteRules(group_size=3), **FINAL
     ).invoke(given)
     assert robust.prompts[0] == plain.prompts[0]
 
@@ -196,19 +184,13 @@ def test_document_separator_stands_between_documents_of_one_group() -> None:
 async def test_output_parsers(style: Callable[..., Any], parser: Any, said: str, expected: Any) -> None:
     given = {**INPUT, "context": truthful()}
     plain = create_stuff_documents_chain(Reader(answer=lambda _: said), PROMPT, output_parser=parser)
-    robust = create_robust_documents_chain(
-        Reader(answer=lambda _: said), PROMPT, output_parser=parser, aggregation="keyword", final="always"
-    )
+    robust = create_robust_documents_chain(Reader(answer=lambda _: said), PROMPT, output_parser=parser, **FINAL)
     assert await style(robust, given) == await style(plain, given) == expected
 
 
 def test_output_parsers_see_the_stream() -> None:
     robust = create_robust_documents_chain(
-        Reader(answer=lambda _: "Paris, Lyon, Nice"),
-        PROMPT,
-        output_parser=CommaSeparatedListOutputParser(),
-        aggregation="keyword",
-        final="always",
+        Reader(answer=lambda _: "Paris, Lyon, Nice"), PROMPT, output_parser=CommaSeparatedListOutputParser(), **FINAL
     )
     assert list(robust.stream({**INPUT, "context": truthful()})) == [["Paris"], ["Lyon"], ["Nice"]]
 
@@ -218,7 +200,7 @@ def test_a_prompt_without_context_is_refused_in_the_same_words() -> None:
     with pytest.raises(ValueError, match="Prompt must accept context") as plain:
         create_stuff_documents_chain(Reader(), prompt)
     with pytest.raises(ValueError, match="Prompt must accept context") as robust:
-        create_robust_documents_chain(Reader(), prompt, aggregation="keyword", final="always")
+        create_robust_documents_chain(Reader(), prompt, **FINAL)
     assert str(robust.value) == str(plain.value)
     assert type(robust.value) is ValueError
 
@@ -231,33 +213,23 @@ def test_a_missing_input_is_a_key_error() -> None:
 
 
 def test_input_schema_names_the_same_fields() -> None:
-    schema = create_robust_documents_chain(
-        Reader(), PROMPT, aggregation="keyword", final="always"
-    ).get_input_jsonschema()
+    schema = create_robust_documents_chain(Reader(), PROMPT, **FINAL).get_input_jsonschema()
     assert set(schema["properties"]) == {"context", "input"}
     assert set(schema["required"]) == {"context", "input"}
     inside = create_retrieval_chain(
-        ListRetriever(documents=[]),
-        create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always"),
+        ListRetriever(documents=[]), create_robust_documents_chain(Reader(), PROMPT, **FINAL)
     )
     assert "answer" in inside.get_output_jsonschema()["properties"]
 
 
 def test_without_documents_it_abstains() -> None:
-    assert (
-        create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always").invoke(
-            {**INPUT, "context": []}
-        )
-        == "I don't know"
-    )
+    assert create_robust_documents_chain(Reader(), PROMPT, **FINAL).invoke({**INPUT, "context": []}) == "I don't know"
 
 
 @pytest.mark.parametrize("bad", ["one text", Document(page_content="one"), ["text"], 3, None])
 def test_what_is_not_a_list_of_documents_is_refused(bad: Any) -> None:
     with pytest.raises(TypeError, match="must be a"):
-        create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always").invoke(
-            {**INPUT, "context": bad}
-        )
+        create_robust_documents_chain(Reader(), PROMPT, **FINAL).invoke({**INPUT, "context": bad})
 
 
 @pytest.mark.parametrize(
@@ -265,17 +237,13 @@ def test_what_is_not_a_list_of_documents_is_refused(bad: Any) -> None:
 )
 def test_what_is_no_document_is_refused_with_the_fix(bad: Any, fix: str) -> None:
     with pytest.raises(TypeError, match=rf"documents\[1\] must be a Document, got {type(bad).__name__}; {fix}"):
-        create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always").invoke(
-            {**INPUT, "context": [Document("a"), bad]}
-        )
+        create_robust_documents_chain(Reader(), PROMPT, **FINAL).invoke({**INPUT, "context": [Document("a"), bad]})
 
 
 async def test_arguments_that_no_model_would_be_given_are_refused() -> None:
     given = {**INPUT, "context": truthful()}
-    robust = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always")
-    rag: Any = create_robust_retrieval_chain(
-        ListRetriever(documents=truthful()), Reader(), PROMPT, aggregation="keyword", final="always"
-    )
+    robust = create_robust_documents_chain(Reader(), PROMPT, **FINAL)
+    rag: Any = create_robust_retrieval_chain(ListRetriever(documents=truthful()), Reader(), PROMPT, **FINAL)
     for chain in (robust, rag):
         with pytest.raises(TypeError, match=r"passes no arguments on, got stop; .*llm\.bind\(stop=\.\.\.\)"):
             chain.bind(stop=["."]).invoke(given)
@@ -297,6 +265,6 @@ def test_settings_of_another_method_are_refused() -> None:
 
 
 def test_the_cap_on_calls_cannot_be_changed_without_effect() -> None:
-    chain = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword", final="always")
+    chain = create_robust_documents_chain(Reader(), PROMPT, **FINAL)
     with pytest.raises(ValueError, match="frozen"):
         chain.calls = CallOptions(max_concurrency=1)

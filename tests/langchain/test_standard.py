@@ -6,7 +6,7 @@ import pytest
 from langchain_core.tools import BaseTool
 
 from langchain_robustrag import create_robust_retriever_tool
-from tests.langchain.fakes import QUESTION, ListRetriever, Reader, truthful
+from tests.langchain.fakes import FINAL, QUESTION, ListRetriever, Reader, truthful
 
 pytest.importorskip("langchain_tests", reason="needs langchain-tests")
 from langchain_tests.integration_tests import ToolsIntegrationTests
@@ -15,12 +15,7 @@ from langchain_tests.unit_tests import ToolsUnitTests
 
 def make_tool() -> BaseTool:
     return create_robust_retriever_tool(
-        ListRetriever(documents=truthful()),
-        Reader(),
-        "search",
-        "Answers questions.",
-        aggregation="keyword",
-        final="always",
+        ListRetriever(documents=truthful()), Reader(), "search", "Answers questions.", **FINAL
     )
 
 

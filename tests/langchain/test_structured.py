@@ -21,7 +21,7 @@ from langchain_robustrag import (
     create_robust_node,
     create_robust_retriever_tool,
 )
-from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, read, truthful
+from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, read, truthful
 from tests.langchain.test_chain import called
 
 GIVEN = {"input": QUESTION, "context": [*truthful(), planted()]}
@@ -132,9 +132,7 @@ NativeModel._astream = Reader.__mro__[1]._astream  # type: ignore[method-assign]
     ],
 )
 def test_wrapped_models_keep_their_own_way(wrap: Any) -> None:
-    chain = create_robust_documents_chain(
-        wrap(NativeModel()), PROMPT, output_schema=City, aggregation="keyword", final="always"
-    )
+    chain = create_robust_documents_chain(wrap(NativeModel()), PROMPT, output_schema=City, **FINAL)
     assert chain.structured is not None
     assert chain.structured.native
     assert chain.invoke(GIVEN) == PARIS
@@ -143,12 +141,7 @@ def test_wrapped_models_keep_their_own_way(wrap: Any) -> None:
 def test_text_models_are_told() -> None:
     model = FakeListLLM(responses=["Paris"] * 6 + ['{"name": "Paris"}'])
     chain = create_robust_documents_chain(
-        model,
-        PROMPT,
-        output_schema=CityDict,
-        calls=CallOptions(max_concurrency=1),
-        aggregation="keyword",
-        final="always",
+        model, PROMPT, output_schema=CityDict, calls=CallOptions(max_concurrency=1), **FINAL
     )
     assert chain.invoke(GIVEN) == {"name": "Paris"}
 
@@ -168,16 +161,11 @@ def test_the_report_holds_the_answer_as_json() -> None:
 @pytest.mark.parametrize("style", STYLES)
 async def test_an_abstention_has_a_structured_form(style: str) -> None:
     silent = Reader(answer=lambda _: "I don't know")
-    found = await answered(
-        create_robust_documents_chain(silent, PROMPT, output_schema=City, aggregation="keyword", final="always"), style
-    )
+    found = await answered(create_robust_documents_chain(silent, PROMPT, output_schema=City, **FINAL), style)
     assert isinstance(found, Abstained)
     assert not found
     assert found.text == "I don't know"
-    found = await answered(
-        create_robust_documents_chain(silent, PROMPT, output_schema=JSON_SCHEMA, aggregation="keyword", final="always"),
-        style,
-    )
+    found = await answered(create_robust_documents_chain(silent, PROMPT, output_schema=JSON_SCHEMA, **FINAL), style)
     assert (found["abstained"], found["text"]) == (True, "I don't know")
 
 
@@ -186,9 +174,7 @@ async def test_what_does_not_fit_is_an_error_with_the_report(style: str) -> None
     recorder = Recorder()
     wrong = Told(answer=lambda prompt: '{"town": "Paris"}' if "JSON schema" in prompt else read(prompt))
     for schema in (City, JSON_SCHEMA):
-        chain = create_robust_documents_chain(
-            wrong, PROMPT, output_schema=schema, aggregation="keyword", final="always"
-        )
+        chain = create_robust_documents_chain(wrong, PROMPT, output_schema=schema, **FINAL)
         with pytest.raises(OutputParserException, match="does not fit output_schema") as caught:
             await called(chain, style, {"callbacks": [recorder]})
         assert caught.value.robustness.text == '{"town": "Paris"}'  # type: ignore[attr-defined]
@@ -198,23 +184,17 @@ async def test_what_does_not_fit_is_an_error_with_the_report(style: str) -> None
 def test_a_structured_model_is_told_where_the_schema_belongs() -> None:
     for llm in (NativeModel().with_structured_output(City), Reader() | PydanticOutputParser(pydantic_object=City)):
         with pytest.raises(TypeError, match="llm gives structured output, so that every group"):
-            create_robust_documents_chain(llm, PROMPT, aggregation="keyword", final="always")
+            create_robust_documents_chain(llm, PROMPT, **FINAL)
         with pytest.raises(TypeError, match="final_llm gives structured output"):
-            create_robust_documents_chain(Reader(), PROMPT, final_llm=llm, aggregation="keyword", final="always")
-    assert "Paris" in create_robust_documents_chain(
-        Reader() | StrOutputParser(), PROMPT, aggregation="keyword", final="always"
-    ).invoke(GIVEN)
+            create_robust_documents_chain(Reader(), PROMPT, final_llm=llm, **FINAL)
+    assert "Paris" in create_robust_documents_chain(Reader() | StrOutputParser(), PROMPT, **FINAL).invoke(GIVEN)
 
 
 def test_arguments_that_do_not_go_together_are_refused() -> None:
     with pytest.raises(ValueError, match="exclude each other"):
-        create_robust_documents_chain(
-            Reader(), PROMPT, output_schema=City, output_parser=StrOutputParser(), aggregation="keyword", final="always"
-        )
+        create_robust_documents_chain(Reader(), PROMPT, output_schema=City, output_parser=StrOutputParser(), **FINAL)
     with pytest.raises(TypeError, match="output_schema must be a pydantic"):
-        create_robust_documents_chain(
-            Reader(), PROMPT, output_schema="name: str", aggregation="keyword", final="always"
-        )
+        create_robust_documents_chain(Reader(), PROMPT, output_schema="name: str", **FINAL)
     for extra in ({"output_schema": City}, {"final_llm": Reader()}):
         with pytest.raises(ValueError, match="'voting' has no"):
             create_robust_documents_chain(Reader(), PROMPT, aggregation="voting", **extra)  # type: ignore[arg-type]
@@ -222,15 +202,9 @@ def test_arguments_that_do_not_go_together_are_refused() -> None:
 
 def test_another_model_with_a_schema_in_node_and_tool() -> None:
     options: Any = {"final_llm": NativeModel(), "output_schema": City}
-    update = create_robust_node(Reader(), PROMPT, **{"aggregation": "keyword", "final": "always", **options}).invoke(
-        GIVEN
-    )
+    update = create_robust_node(Reader(), PROMPT, **{**FINAL, **options}).invoke(GIVEN)
     assert update["answer"] == PARIS
     tool = create_robust_retriever_tool(
-        ListRetriever(documents=truthful()),
-        Reader(),
-        "search",
-        "S.",
-        **{"aggregation": "keyword", "final": "always", **options},
+        ListRetriever(documents=truthful()), Reader(), "search", "S.", **{**FINAL, **options}
     )
     assert json.loads(tool.invoke("Capital of France?"))["cityName"] == "Paris"

@@ -25,8 +25,8 @@ from langchain_robustrag import (
 )
 from robustrag_integrations import QuorumError, RobustAnswer
 from tests.contract.script import ABSTENTION
-from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, truthful
-from tests.langchain.test_chain import FINAL, STYLES, called, given
+from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, truthful
+from tests.langchain.test_chain import STYLES, called, given
 
 ASKED = given()
 SYNC = pytest.mark.parametrize("style", ["invoke", "ainvoke"])

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.agent.workflow import ReActAgent
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, ChatResponseAsyncGen
+from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.callbacks import CallbackManager
-from llama_index.core.llms.callbacks import llm_chat_callback
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
-from llama_index.core.tools import FunctionTool, QueryEngineTool, RetrieverTool
-from llama_index.core.workflow import Context, Event, StartEvent, StopEvent, Workflow, step
 
 from llamaindex_robustrag import (
     IsolationAudit,
@@ -44,68 +39,12 @@ class Mine(BaseRetriever):
         return nodes_of([*truthful(), EVIL])
 
 
-class Searching(AsyncFactReader):
-    """An agent that searches first, and then says what it found."""
-
-    chat_model: bool = True
-
-    def _said(self, prompt: str) -> str:
-        if "Observation:" in prompt.split("Current Conversation")[-1]:
-            return "Thought: I can answer.\nAnswer: Paris"
-        return f"Thought: I search.\nAction: search\nAction Input: {json.dumps({'input': QUESTION})}"
-
-    @llm_chat_callback()
-    async def astream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponseAsyncGen:
-        text = self.answer("\n".join(str(m.content) for m in messages[1:]), kwargs)
-
-        async def pieces() -> ChatResponseAsyncGen:
-            yield ChatResponse(message=ChatMessage(role="assistant", content=text), delta=text)
-
-        return pieces()
-
-
 def joined(nodes: Sequence[NodeWithScore]) -> str:
     return "\n\n".join(n.get_content() for n in nodes)
 
 
 def plain(question: str = QUESTION) -> Any:
     return LLM.complete(f"{joined(Mine().retrieve(question))}\n{question}").text
-
-
-def agent(*tools: Any) -> Any:
-    async def run() -> Any:
-        return await ReActAgent(name="a", description="d", tools=list(tools), llm=Searching()).run(QUESTION)
-
-    return asyncio.run(run())
-
-
-class Found(Event):
-    nodes: list[Any]
-
-
-class Answering(Workflow):
-    """Retrieves in one step and answers in another."""
-
-    def __init__(self, synthesizer: Any) -> None:
-        super().__init__()
-        self._synthesizer = synthesizer
-
-    @step
-    async def retrieve(self, context: Context, event: StartEvent) -> Found:
-        return Found(nodes=await Mine().aretrieve(event.query))
-
-    @step
-    async def answer(self, context: Context, event: Found) -> StopEvent:
-        if self._synthesizer is None:
-            return StopEvent(result=(await CHAT.acomplete(joined(event.nodes))).text)
-        return StopEvent(result=str(await self._synthesizer.asynthesize(QUESTION, nodes=event.nodes)))
-
-
-def flow(synthesizer: Any) -> Any:
-    async def run() -> Any:
-        return await Answering(synthesizer).run(query=QUESTION)
-
-    return asyncio.run(run())
 
 
 def streamed(engine: Any) -> str:
@@ -126,11 +65,6 @@ STOCK: dict[str, Callable[[], Any]] = {
     "condensing": lambda: INDEX.as_chat_engine(chat_mode="condense_plus_context", llm=CHAT, **K).chat(QUESTION),
     "synthesizer alone": lambda: get_response_synthesizer(llm=LLM).synthesize(QUESTION, nodes=nodes_of(truthful())),
     "function": plain,
-    "agent": lambda: agent(RetrieverTool.from_defaults(INDEX.as_retriever(**K), name="search")),
-    "agent with a function": lambda: agent(
-        FunctionTool.from_defaults(fn=lambda input: joined(Mine().retrieve(input)), name="search", description="d")
-    ),
-    "workflow": lambda: flow(None),
     "documents in the conversation": lambda: RobustContextChatEngine.from_defaults(
         retriever=INDEX.as_retriever(**K), llm=CHAT
     ).chat(QUESTION, chat_history=[ChatMessage(content=joined(nodes_of(truthful())))]),
@@ -178,8 +112,6 @@ DEFENDED: dict[str, Callable[[], Any]] = {
     "texts": lambda: RobustRAGSynthesizer(llm=LLM).get_response(QUESTION, truthful()),
     "chat engine": lambda: chatting(RobustContextChatEngine),
     "condensing": lambda: chatting(RobustCondensePlusContextChatEngine),
-    "agent": lambda: agent(QueryEngineTool.from_defaults(ROBUST, name="search", description="d")),
-    "workflow": lambda: flow(RobustRAGSynthesizer(llm=CHAT)),
     "one source": lambda: LLM.complete(joined(nodes_of(truthful(), ["one"] * 6))),
     "the answer goes on": quoting,
     "no documents": lambda: LLM.complete(QUESTION),

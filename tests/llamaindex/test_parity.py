@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
-from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer, get_response_synthesizer
-from llama_index.core.schema import NodeWithScore, TextNode
 
 from llamaindex_robustrag import RobustRAGSynthesizer
-from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, MajorityVoting, Passage
 from tests.llamaindex.fakes import QUESTION, AsyncFactReader, FactReader
 
 STYLES = ["query", "aquery", "stream", "astream"]
@@ -95,71 +90,3 @@ async def test_the_swap_of_one_argument_works_through_the_index(
         assert list(response.response_gen) == ["Paris"]
     else:
         assert str(response) == "Paris"
-
-
-async def test_all_call_styles_report_the_same(poisoned: VectorStoreIndex) -> None:
-    reports = []
-    for style in STYLES:
-        synthesizer = RobustRAGSynthesizer(llm=AsyncFactReader(), streaming="stream" in style)
-        reports.append((await ask(poisoned, synthesizer, style))[1].metadata["robustrag"])
-    assert all(report == reports[0] for report in reports)
-
-
-TEXTS = [
-    *(f"Guide {i}: the capital of France is Paris." for i in range(6)),
-    "The capital of France is Lyon.",
-    "Nothing here.",
-]
-
-
-@pytest.mark.parametrize("aggregation", ["keyword", "consensus", "voting"])
-def test_core_langchain_and_llamaindex_answer_alike(aggregation: str) -> None:
-    pytest.importorskip("langchain_core", reason="needs langchain-core")
-    from langchain_core.documents import Document
-    from langchain_core.runnables import RunnableLambda
-
-    import langchain_robustrag as langchain
-
-    prompts: list[str] = []
-
-    def say(prompt: object) -> str:
-        text = prompt if isinstance(prompt, str) else prompt.to_string()  # type: ignore[attr-defined]
-        prompts.append(text)
-        said = "Lyon" if "Lyon" in text else "I don't know" if "Nothing" in text else "Paris, on the Seine"
-        return said if aggregation != "voting" else "B" if "is Lyon" in text else "A"
-
-    options: dict[str, Any] = {"choices": ["Paris", "Lyon"]} if aggregation == "voting" else {}
-    method = {"keyword": KeywordAggregation, "consensus": ConsensusAggregation, "voting": MajorityVoting}[aggregation]
-    passages = [Passage(text, source=f"s{i}") for i, text in enumerate(TEXTS)]
-    core = method(CallableModel(say)).answer(QUESTION, passages, **options)
-    documents = [Document(text, metadata={"source": f"s{i}"}) for i, text in enumerate(TEXTS)]
-    chain = langchain.create_robust_documents_chain(
-        RunnableLambda(say), aggregation=aggregation, return_robustness=True, **options
-    )
-    chained = chain.invoke({"input": QUESTION, "context": documents})["robustness"]
-    nodes = [
-        NodeWithScore(node=TextNode(text=t, metadata={"source": f"s{i}"}, excluded_llm_metadata_keys=["source"]))
-        for i, t in enumerate(TEXTS)
-    ]
-    synthesizer = RobustRAGSynthesizer(llm=SayingLLM(say=say), aggregation=aggregation, **options)
-    indexed = synthesizer.synthesize(QUESTION, nodes).metadata["robustrag"]
-    found = [(a.text, a.radius, a.model_calls, [g.status for g in a.groups]) for a in (core, chained)]
-    found.append((*(indexed[k] for k in ("text", "radius", "model_calls")), [g["status"] for g in indexed["groups"]]))
-    assert found[0] == found[1] == found[2]
-    assert len(prompts) == 3 * core.model_calls
-
-
-class SayingLLM(CustomLLM):
-    """Answers with a function of the prompt."""
-
-    say: Any
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata()
-
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> CompletionResponse:
-        return CompletionResponse(text=self.say(prompt))
-
-    def stream_complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        raise NotImplementedError

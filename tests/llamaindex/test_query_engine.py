@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
-from llama_index.core.agent.workflow import AgentWorkflow, ReActAgent
 from llama_index.core.base.base_selector import BaseSelector, SelectorResult, SingleSelection
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
@@ -18,7 +16,6 @@ from llama_index.core.query_engine import RetrieverQueryEngine, RouterQueryEngin
 from llama_index.core.question_gen.types import BaseQuestionGenerator, SubQuestion
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.tools import QueryEngineTool
-from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
 from llamaindex_robustrag import (
     RobustCondensePlusContextChatEngine,
@@ -152,19 +149,6 @@ def test_with_retriever_keeps_the_defence(engine: RobustRAGQueryEngine, clean: V
 
 
 @pytest.mark.parametrize("style", ["sync", "async"])
-async def test_a_router_that_chooses_one_engine_keeps_the_report(tool: QueryEngineTool, style: str) -> None:
-    router = RouterQueryEngine(Chosen(0), [tool, tool], llm=FactReader())
-    response = router.query(QUESTION) if style == "sync" else await router.aquery(QUESTION)
-    assert str(response) == "Paris"
-    assert response.metadata["robustrag"]["text"] == "Paris"
-
-
-def test_trap_a_router_that_chooses_several_drops_the_report(tool: QueryEngineTool) -> None:
-    response = RouterQueryEngine(Chosen(0, 1), [tool, tool], llm=FactReader()).query(QUESTION)
-    assert "robustrag" not in response.metadata
-
-
-@pytest.mark.parametrize("style", ["sync", "async"])
 async def test_a_robust_summarizer_isolates_what_a_router_merges(tool: QueryEngineTool, style: str) -> None:
     llm = FactReader()
     router = RouterQueryEngine(
@@ -199,40 +183,6 @@ def test_trap_a_robust_outer_synthesizer_has_only_answers_that_nobody_shares(too
     outer = RobustRAGSynthesizer(llm=Unique(), group_by="passage")
     engine = SubQuestionQueryEngine(Three(), outer, [tool], verbose=False, use_async=False)
     assert str(engine.query(QUESTION)).startswith("No two sources agree: Oslo (")
-
-
-@pytest.mark.parametrize("style", ["call", "acall"])
-async def test_a_tool_gives_the_answer_and_keeps_the_report(tool: QueryEngineTool, style: str) -> None:
-    output = tool.call(input=QUESTION) if style == "call" else await tool.acall(input=QUESTION)
-    assert output.content == "Paris"
-    assert output.raw_output.metadata["robustrag"]["radius"] >= 1
-
-
-async def test_an_agent_reads_the_robust_answer_alone(tool: QueryEngineTool) -> None:
-    class Agent(FactReader):
-        def _said(self, prompt: str) -> str:
-            _, observed, said = prompt.split("## Current Conversation")[-1].rpartition("Observation: ")
-            if observed:
-                return f"Thought: I know.\nAnswer: {said.split()[0]}"
-            return f'Thought: I look it up.\nAction: robust\nAction Input: {{"input": "{QUESTION}"}}'
-
-    llm = Agent()
-    logging.getLogger("llama_index.core").setLevel(logging.ERROR)
-    agent = ReActAgent(name="a", description="d", tools=[tool], llm=llm, streaming=False)
-    result = await AgentWorkflow(agents=[agent], root_agent="a").run(user_msg=QUESTION)
-    assert "Paris" in str(result.response)
-    assert not any("Berlin" in prompt for prompt in llm.seen)
-
-
-async def test_a_workflow_step_can_await_the_synthesizer(poisoned: VectorStoreIndex, llm: FactReader) -> None:
-    class Answering(Workflow):
-        @step
-        async def answer(self, event: StartEvent) -> StopEvent:
-            nodes = await poisoned.as_retriever(similarity_top_k=7).aretrieve(event.question)
-            return StopEvent(result=await RobustRAGSynthesizer(llm=llm).asynthesize(event.question, nodes))
-
-    response = await Answering().run(question=QUESTION)
-    assert str(response) == "Paris"
 
 
 @pytest.mark.parametrize("streaming", [False, True])

@@ -77,16 +77,6 @@ def test_responses_can_be_copied_and_stored(engine: RobustRAGQueryEngine) -> Non
     assert dataclasses.replace(response).metadata.robust_answer is response.metadata.robust_answer
 
 
-async def test_other_answers_with_support_are_in_the_report_and_not_in_the_text() -> None:
-    nodes = nodes_of([*truthful(5), *(f"The capital of France is Lyon. Source number {i} says so." for i in range(3))])
-    synthesizer = RobustRAGSynthesizer(FactReader(), aggregation="consensus")
-    for response in (synthesizer.synthesize(QUESTION, nodes), await synthesizer.asynthesize(QUESTION, nodes)):
-        [other] = (response.metadata or {})["robustrag"]["dissent"]
-        assert (other["text"], other["support"], other["groups"]) == ("Lyon", 3, [5, 6, 7])
-        assert robust_answers(response)[0].dissent[0].support == 3
-        assert str(response).casefold() == "paris"
-
-
 def test_a_report_without_any_node_is_kept_where_engines_replace_what_is_false(llm: FactReader) -> None:
     response = RobustRAGSynthesizer(llm).synthesize(QUESTION, [])
     assert (response.metadata or {})["robustrag"]["abstained"]
