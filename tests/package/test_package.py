@@ -85,8 +85,7 @@ def test_type_checkers_see_every_name_where_it_is_made() -> None:
 
 
 @pytest.mark.parametrize("package", [ME, *FRAMEWORKS])
-def test_every_public_name_can_be_imported_and_they_are_sorted(package: str) -> None:
+def test_every_public_name_can_be_imported(package: str) -> None:
     pytest.importorskip(FRAMEWORKS.get(package, "torch"))
     module = importlib.import_module(package)
     assert all(getattr(module, name) is not None for name in module.__all__)
-    assert sorted(module.__all__) == module.__all__
