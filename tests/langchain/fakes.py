@@ -2,118 +2,41 @@
 
 from __future__ import annotations
 
-import asyncio
-import re
-import threading
-import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from pydantic import PrivateAttr
+
+from tests.contract.langchain import Chat
+from tests.contract.script import QUESTION, Script, read
+
+__all__ = ["FINAL", "PROMPT", "QUESTION", "ListRetriever", "Reader", "Recorder", "planted", "read", "truthful"]
 
 PROMPT = ChatPromptTemplate.from_messages([("system", "Context: {context}"), ("human", "{input}")])
-QUESTION = "What is the capital of France?"
 FINAL: dict[str, Any] = {"aggregation": "keyword", "final": "always"}  # what is streamed comes from a final call
 
 
-def read(prompt: str) -> str:
-    """Obey what a text orders, else find the capital; a final prompt is answered with what it holds.
-
-    That is a word more than was agreed on, so that consensus shows what was agreed on.
-    """
-    if order := re.search(r"[Ii]gnore .*?say (\w+)", prompt):
-        return order.group(1)
-    if agreed := re.search(r"agree on this answer: (.*)", prompt):
-        return f"It is {agreed.group(1)} indeed"
-    if kept := re.search(r"Keywords: (.*)", prompt):
-        return f"It is {kept.group(1).split(', ')[0].title()} indeed"
-    found = re.search(r"capital of France is (\w+)", prompt)
-    return found.group(1) if found else "I don't know"
-
-
-class Reader(BaseChatModel):
+class Reader(Chat):
     """Answers with a function of the prompt's text, and counts the calls that are under way at the same time."""
 
+    script: Any = None
     answer: Callable[[str], str] = read
     delay: float = 0.0
-    _lock: Any = PrivateAttr(default_factory=threading.Lock)
-    _now: int = PrivateAttr(default=0)
-    _peak: int = PrivateAttr(default=0)
-    _prompts: list[str] = PrivateAttr(default_factory=list)
 
-    @property
-    def _llm_type(self) -> str:
-        return "fake-reader"
+    def model_post_init(self, context: Any) -> None:
+        super().model_post_init(context)
+        self.script = self.script or Script(self.answer, delay=self.delay)
 
     @property
     def peak(self) -> int:
-        return self._peak
-
-    @property
-    def now(self) -> int:
-        return self._now
+        return self.script.peak
 
     @property
     def prompts(self) -> list[str]:
-        return self._prompts
-
-    def _enter(self, messages: list[BaseMessage]) -> str:
-        text = "\n".join(str(m.content) for m in messages)
-        with self._lock:
-            self._prompts.append(text)
-            self._now += 1
-            self._peak = max(self._peak, self._now)
-        return text
-
-    def _leave(self) -> None:
-        with self._lock:
-            self._now -= 1
-
-    def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        text = self._enter(messages)
-        try:
-            time.sleep(self.delay)
-            return ChatResult(generations=[ChatGeneration(message=AIMessage(self.answer(text)))])
-        finally:
-            self._leave()
-
-    async def _agenerate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        text = self._enter(messages)
-        try:
-            await asyncio.sleep(self.delay)
-            return ChatResult(generations=[ChatGeneration(message=AIMessage(self.answer(text)))])
-        finally:
-            self._leave()
-
-    def _chunks(self, messages: list[BaseMessage]) -> Iterator[ChatGenerationChunk]:
-        text = "\n".join(str(m.content) for m in messages)
-        self._prompts.append(text)
-        for piece in re.findall(r"\S+\s*", self.answer(text)):
-            yield ChatGenerationChunk(message=AIMessageChunk(piece))
-
-    def _stream(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Iterator[ChatGenerationChunk]:
-        for chunk in self._chunks(messages):
-            if run_manager:
-                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
-
-    async def _astream(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> AsyncIterator[ChatGenerationChunk]:
-        for chunk in self._chunks(messages):
-            await asyncio.sleep(self.delay)
-            if run_manager:
-                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
+        return self.script.prompts
 
 
 class ListRetriever(BaseRetriever):

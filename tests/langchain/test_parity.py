@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -29,69 +30,45 @@ def summed(chunks: list[Any]) -> Any:
     return whole
 
 
-async def invoke(chain: Any, given: Any) -> Any:
-    return chain.invoke(given)
+async def listed(chunks: Any) -> list[Any]:
+    return [chunk async for chunk in chunks]
 
 
-async def ainvoke(chain: Any, given: Any) -> Any:
-    return await chain.ainvoke(given)
+async def last_of(found: Any) -> Any:
+    return dict(await listed(found))[1]
 
 
-async def batch(chain: Any, given: Any) -> Any:
-    return chain.batch([given, given])[1]
+async def astreamed(chain: Any, given: Any) -> Any:
+    return summed(await listed(chain.astream(given)))
 
 
-async def abatch(chain: Any, given: Any) -> Any:
-    return (await chain.abatch([given, given]))[1]
+async def event(chain: Any, given: Any) -> Any:
+    return (await listed(chain.astream_events(given, version="v2")))[-1]["data"]["output"]
 
 
-async def batch_as_completed(chain: Any, given: Any) -> Any:
-    return dict(chain.batch_as_completed([given, given]))[1]
+async def second(found: Any) -> Any:
+    return (await found)[1]
 
 
-async def abatch_as_completed(chain: Any, given: Any) -> Any:
-    return {i: out async for i, out in chain.abatch_as_completed([given, given])}[1]
+STYLES: dict[str, Callable[[Any, Any], Any]] = {
+    "invoke": lambda chain, given: chain.invoke(given),
+    "ainvoke": lambda chain, given: chain.ainvoke(given),
+    "batch": lambda chain, given: chain.batch([given, given])[1],
+    "abatch": lambda chain, given: second(chain.abatch([given, given])),
+    "batch_as_completed": lambda chain, given: dict(chain.batch_as_completed([given, given]))[1],
+    "abatch_as_completed": lambda chain, given: last_of(chain.abatch_as_completed([given, given])),
+    "stream": lambda chain, given: summed(list(chain.stream(given))),
+    "astream": astreamed,
+    "transform": lambda chain, given: summed(list(chain.transform(iter([given])))),
+    "astream_events": event,
+    "piped": lambda chain, given: (RunnableLambda(lambda x: x) | chain | RunnableLambda(lambda x: x)).invoke(given),
+    "mapped": lambda chain, given: chain.map().invoke([given, given])[1],
+}
 
 
-async def stream(chain: Any, given: Any) -> Any:
-    return summed(list(chain.stream(given)))
-
-
-async def astream(chain: Any, given: Any) -> Any:
-    return summed([chunk async for chunk in chain.astream(given)])
-
-
-async def transform(chain: Any, given: Any) -> Any:
-    return summed(list(chain.transform(iter([given]))))
-
-
-async def astream_events(chain: Any, given: Any) -> Any:
-    events = [event async for event in chain.astream_events(given, version="v2")]
-    return events[-1]["data"]["output"]
-
-
-async def piped(chain: Any, given: Any) -> Any:
-    return (RunnableLambda(lambda x: x) | chain | RunnableLambda(lambda x: x)).invoke(given)
-
-
-async def mapped(chain: Any, given: Any) -> Any:
-    return chain.map().invoke([given, given])[1]
-
-
-STYLES = [
-    invoke,
-    ainvoke,
-    batch,
-    abatch,
-    batch_as_completed,
-    abatch_as_completed,
-    stream,
-    astream,
-    transform,
-    astream_events,
-    piped,
-    mapped,
-]
+async def asked(style: str, chain: Any, given: Any) -> Any:
+    found = STYLES[style](chain, given)
+    return await found if inspect.isawaitable(found) else found
 
 
 def says_paris(prompt: str) -> str:
@@ -99,23 +76,23 @@ def says_paris(prompt: str) -> str:
 
 
 @pytest.mark.parametrize("aggregation", ["keyword", "voting"])
-@pytest.mark.parametrize("style", STYLES, ids=lambda f: f.__name__)
-async def test_bare_chain(style: Callable[..., Any], aggregation: Any) -> None:
+@pytest.mark.parametrize("style", STYLES)
+async def test_bare_chain(style: str, aggregation: Any) -> None:
     options = {"choices": ["Paris", "London"]} if aggregation == "voting" else {}
     given = {**INPUT, "context": truthful()}
-    plain = await style(create_stuff_documents_chain(Reader(answer=says_paris), PROMPT), given)
+    plain = await asked(style, create_stuff_documents_chain(Reader(answer=says_paris), PROMPT), given)
     robust = create_robust_documents_chain(Reader(answer=says_paris), PROMPT, aggregation=aggregation, **options)
-    assert await style(robust, given) == plain == "Paris"
+    assert await asked(style, robust, given) == plain == "Paris"
 
 
-@pytest.mark.parametrize("style", STYLES, ids=lambda f: f.__name__)
-async def test_inside_a_retrieval_chain(style: Callable[..., Any]) -> None:
+@pytest.mark.parametrize("style", STYLES)
+async def test_inside_a_retrieval_chain(style: str) -> None:
     retriever = ListRetriever(documents=truthful())
     plain = create_retrieval_chain(retriever, create_stuff_documents_chain(Reader(answer=says_paris), PROMPT))
     robust = create_retrieval_chain(
         retriever, create_robust_documents_chain(Reader(answer=says_paris), PROMPT, **FINAL)
     )
-    expected, got = await style(plain, INPUT), await style(robust, INPUT)
+    expected, got = await asked(style, plain, INPUT), await asked(style, robust, INPUT)
     assert dict(got) == dict(expected)
     assert isinstance(got["answer"], str)
 
@@ -180,12 +157,12 @@ def test_document_separator_stands_between_documents_of_one_group() -> None:
         (JsonOutputParser(), '{"capital": "Paris"}', {"capital": "Paris"}),
     ],
 )
-@pytest.mark.parametrize("style", [invoke, ainvoke], ids=lambda f: f.__name__)
-async def test_output_parsers(style: Callable[..., Any], parser: Any, said: str, expected: Any) -> None:
+@pytest.mark.parametrize("style", ["invoke", "ainvoke"])
+async def test_output_parsers(style: str, parser: Any, said: str, expected: Any) -> None:
     given = {**INPUT, "context": truthful()}
     plain = create_stuff_documents_chain(Reader(answer=lambda _: said), PROMPT, output_parser=parser)
     robust = create_robust_documents_chain(Reader(answer=lambda _: said), PROMPT, output_parser=parser, **FINAL)
-    assert await style(robust, given) == await style(plain, given) == expected
+    assert await asked(style, robust, given) == await asked(style, plain, given) == expected
 
 
 def test_output_parsers_see_the_stream() -> None:
@@ -220,10 +197,6 @@ def test_input_schema_names_the_same_fields() -> None:
         ListRetriever(documents=[]), create_robust_documents_chain(Reader(), PROMPT, **FINAL)
     )
     assert "answer" in inside.get_output_jsonschema()["properties"]
-
-
-def test_without_documents_it_abstains() -> None:
-    assert create_robust_documents_chain(Reader(), PROMPT, **FINAL).invoke({**INPUT, "context": []}) == "I don't know"
 
 
 @pytest.mark.parametrize("bad", ["one text", Document(page_content="one"), ["text"], 3, None])

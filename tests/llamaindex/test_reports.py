@@ -6,20 +6,17 @@ import copy
 import dataclasses
 import json
 import pickle
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, LLMMetadata
+from llama_index.core.base.llms.types import CompletionResponse
 from llama_index.core.base.response.schema import Response
-from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.indices.query.query_transform.base import IdentityQueryTransform
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.llms.function_calling import FunctionCallingLLM
-from llama_index.core.llms.llm import ToolSelection
 from llama_index.core.query_engine import MultiStepQueryEngine, RouterQueryEngine, SubQuestionQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeWithScore
@@ -36,6 +33,7 @@ from llamaindex_robustrag import (
 )
 from robustrag_integrations import QuorumError, RobustAnswer
 from robustrag_integrations.errors import ModelError
+from tests.llamaindex.agents import Obeying, ObeyingReAct
 from tests.llamaindex.fakes import QUESTION, Capital, FactReader, nodes_of, truthful
 from tests.llamaindex.test_instrumentation import Events
 from tests.llamaindex.test_query_engine import Chosen, OneQuestion
@@ -159,68 +157,16 @@ async def test_chat_engines_keep_it(engine: RobustRAGQueryEngine, llm: FactReade
     assert list(reply.metadata.items()) == []
 
 
-class Caller(FunctionCallingLLM):
-    """Calls the first tool once, then repeats what it said."""
-
-    _called: int = PrivateAttr(default=0)
-
-    @property
-    def metadata(self) -> LLMMetadata:
-        return LLMMetadata(is_function_calling_model=True, is_chat_model=True)
-
-    def _prepare_chat_with_tools(self, tools: Any, user_msg: Any = None, chat_history: Any = None, **more: Any) -> Any:
-        return {"messages": chat_history or [], "tools": tools}
-
-    async def achat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        return self.chat(messages, **kwargs)
-
-    def chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> ChatResponse:
-        said = [m.content for m in messages if m.role == "tool"]
-        return ChatResponse(message=ChatMessage(role="assistant", content=said[-1] if said else "calling"))
-
-    async def astream_chat_with_tools(self, *arguments: Any, **more: Any) -> Any:
-        history = more.get("chat_history") or []
-
-        async def pieces() -> Any:
-            yield self.chat(history)
-
-        return pieces()
-
-    def get_tool_calls_from_response(self, response: Any, error_on_no_tool_call: bool = True, **more: Any) -> Any:
-        if response.message.content != "calling":
-            return []
-        return [ToolSelection(tool_id="1", tool_name="t", tool_kwargs={"input": QUESTION})]
-
-    def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
-        raise NotImplementedError
-
-    stream_complete = acomplete = astream_complete = complete
-
-    def stream_chat(self, messages: Sequence[ChatMessage], **kwargs: Any) -> Any:
-        raise NotImplementedError
-
-    astream_chat = stream_chat
-
-
 async def test_agents_keep_it(engine: RobustRAGQueryEngine) -> None:
-    agent = FunctionAgent(name="a", description="d", tools=[tool(engine)], llm=Caller())
+    agent = FunctionAgent(name="a", description="d", tools=[tool(engine)], llm=Obeying(plan=["t"]))
     for runs in (agent, AgentWorkflow(agents=[agent], root_agent="a")):
         output = await runs.run(QUESTION)
         assert str(output) == "Paris"
         assert [a.text for a in robust_answers(output)] == ["Paris"]
 
 
-class Reasons(FactReader):
-    """A ReAct agent's model."""
-
-    def _said(self, prompt: str) -> str:
-        if "Observation:" in prompt.rsplit("Current Conversation", 1)[-1]:
-            return "Thought: I can answer without using any more tools.\nAnswer: Paris"
-        return f'Thought: I need a tool.\nAction: t\nAction Input: {{"input": "{QUESTION}"}}'
-
-
 async def test_reasoning_agents_keep_it(engine: RobustRAGQueryEngine) -> None:
-    agent = ReActAgent(name="a", description="d", tools=[tool(engine)], llm=Reasons(), streaming=False)
+    agent = ReActAgent(name="a", description="d", tools=[tool(engine)], llm=ObeyingReAct(plan=["t"]))
     assert [a.text for a in robust_answers(await agent.run(QUESTION))] == ["Paris"]
 
 
