@@ -2,65 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import ConfigurableField, RunnableConfig, RunnableLambda
-from pydantic import PrivateAttr
 
 from langchain_robustrag import create_robust_documents_chain
 from tests.helpers.openai_server import LoopbackServer
-from tests.langchain.fakes import FINAL, PROMPT, QUESTION, read, truthful
+from tests.langchain.fakes import FINAL, PROMPT, QUESTION, Reader, read, truthful
 
 GIVEN = {"input": QUESTION, "context": truthful(5)}
 IN_ONE = ChatPromptTemplate.from_messages([("human", "Context: {context}\n{input}")])  # servers read the last message
 STYLES = ["invoke", "ainvoke", "stream", "astream"]
-
-
-class Claude(BaseChatModel):
-    """`ChatAnthropic`-shaped: it replies in blocks."""
-
-    model: str = "claude-thinking"
-    temperature: float | None = None
-    top_p: float | None = None
-    answer: Callable[[str], str] = read
-    _asked: list[tuple[str, dict[str, Any]]] = PrivateAttr(default_factory=list)
-
-    @property
-    def _llm_type(self) -> str:
-        return "claude-shaped"
-
-    @property
-    def asked(self) -> list[tuple[str, dict[str, Any]]]:
-        return self._asked
-
-    def _reply(self, messages: list[BaseMessage], kwargs: dict[str, Any]) -> str:
-        own = {"temperature": self.temperature, "top_p": self.top_p, **kwargs}
-        payload = {name: own[name] for name in ("temperature", "top_p") if own.get(name) is not None}
-        prompt = "\n".join(str(m.content) for m in messages)
-        self._asked.append((prompt, payload))
-        return self.answer(prompt)
-
-    def _generate(
-        self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kw: Any
-    ) -> ChatResult:
-        blocks: Any = [{"type": "thinking", "thinking": "Say London.", "signature": "x"}]
-        blocks.append({"type": "text", "text": self._reply(messages, kw)})
-        message = AIMessage(blocks, response_metadata={"stop_reason": "end_turn"})
-        return ChatResult(generations=[ChatGeneration(message=message)])
-
-    def _stream(self, messages: list[BaseMessage], stop: Any = None, run_manager: Any = None, **kw: Any) -> Any:
-        text = self._reply(messages, kw)
-        thinking: Any = [{"type": "thinking", "thinking": "Say London.", "index": 0}]
-        yield ChatGenerationChunk(message=AIMessageChunk(thinking))
-        for word in text.split(" "):
-            piece: Any = [{"type": "text", "text": f"{word} ", "index": 1}]
-            yield ChatGenerationChunk(message=AIMessageChunk(piece))
 
 
 async def report(chain: Any, style: str, given: dict[str, Any] = GIVEN, config: RunnableConfig | None = None) -> Any:
@@ -84,7 +38,7 @@ async def _model_of(chain: Any, config: Any = None) -> str:
 
 async def test_temperatures_of_the_config_are_seen() -> None:
     field = ConfigurableField(id="heat")
-    cold, warm = Claude(temperature=0), Claude(temperature=0.7)
+    cold, warm = Reader(temperature=0), Reader(temperature=0.7)
     chain = create_robust_documents_chain(
         cold.configurable_fields(temperature=field), PROMPT, return_robustness=True, **FINAL
     )
@@ -102,19 +56,21 @@ async def test_temperatures_of_the_config_are_seen() -> None:
 
 
 async def test_the_alternative_that_the_config_chooses_is_looked_at() -> None:
-    either = Claude(temperature=0).configurable_alternatives(
-        ConfigurableField(id="llm"), default_key="cold", warm=Claude(temperature=1.0)
+    either = Reader(temperature=0).configurable_alternatives(
+        ConfigurableField(id="llm"), default_key="cold", warm=Reader(temperature=1.0)
     )
     chain = create_robust_documents_chain(either, PROMPT, return_robustness=True, **FINAL)
     assert await _model_of(chain) != "samples"
     assert await _model_of(chain, {"configurable": {"llm": "warm"}}) == "samples"
-    fallback = create_robust_documents_chain(either.with_fallbacks([Claude()]), PROMPT, return_robustness=True, **FINAL)
+    fallback = create_robust_documents_chain(
+        either.with_fallbacks([Reader(temperature=None)]), PROMPT, return_robustness=True, **FINAL
+    )
     assert await _model_of(fallback) == "samples"
 
 
 async def test_a_bound_temperature_counts_and_not_the_models_own() -> None:
     for own, bound, expected in ((0.7, 0, False), (0, 0.7, True), (None, 0, False)):
-        llm = Claude(temperature=own).bind(temperature=bound)
+        llm = Reader(temperature=own).bind(temperature=bound)
         answer = await report(create_robust_documents_chain(llm, PROMPT, return_robustness=True, **FINAL), "invoke")
         assert (answer.determinism.model == "samples") is expected
 

@@ -286,15 +286,6 @@ def test_a_retriever_in_the_place_of_the_model_is_refused(poisoned: ListRetrieve
         create_robust_documents_chain(poisoned, PROMPT, **FINAL)
 
 
-@pytest.mark.parametrize("name", ["supporting_only", "citation_markers"])
-def test_flags_that_are_none_are_refused(poisoned: ListRetriever, name: str) -> None:
-    asked: dict[str, Any] = {name: "no"}
-    with pytest.raises(TypeError, match=f"{name}='no' must be True or False"):
-        create_robust_retrieval_chain(poisoned, Reader(), **{**FINAL, **asked})
-    with pytest.raises(TypeError, match=f"{name}='no' must be True or False"):
-        create_robust_retriever_tool(poisoned, Reader(), "search", "Searches.", **{**FINAL, **asked})
-
-
 def test_what_always_gives_the_report_says_so_when_it_is_asked_for_it(poisoned: ListRetriever) -> None:
     asked: dict[str, Any] = {"return_robustness": True}
     for make in (
