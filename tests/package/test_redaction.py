@@ -79,13 +79,6 @@ def test_what_looks_like_a_credential_is_hidden(said: str, secret: str) -> None:
     assert redacted(shown) == shown
 
 
-def test_looking_for_credentials_takes_time_that_grows_with_the_text() -> None:
-    for begun in ("-eyJ", "-sk-", "a://", "?key=?", "x-a-key ", "Basic aaaa "):
-        began = time.perf_counter()
-        redacted(begun * (20_000 // len(begun)))
-        assert time.perf_counter() - began < 0.4, begun  # quadratic time was 0.7 s on an idle machine
-
-
 class _Proxy:
     """What answers at certain times only, like a web framework's `request`."""
 
