@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
         complain(f"{args.data}: the last line is torn and was left out")
     if found.bad:
         first, plural = found.bad[0], "s" * (len(found.bad) > 1)
-        complain(f"{args.data}: {len(found.bad):,} bad line{plural} left out; line {first.number}: {first.reason}")
+        complain(f"{args.data}: {len(found.bad):,} bad line{plural} left out; {first}")
     show(printable(f"{written}: {len(found.rows):,} rows, {written.stat().st_size / 1e6:.1f} MB"))
     return EXIT_ANSWERED
 

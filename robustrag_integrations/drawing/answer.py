@@ -17,7 +17,7 @@ from robustrag_integrations._util.words import (
     retold_in_words,
     tiers_in_words,
 )
-from robustrag_integrations.drawing.elements import Element, h
+from robustrag_integrations.drawing.elements import Element, h, table
 from robustrag_integrations.drawing.evidence import counts_table, steps_table
 from robustrag_integrations.drawing.text import one_line, visible
 
@@ -129,7 +129,6 @@ def _claims(answer: Mapping[str, Any]) -> Element | None:
     rows = [*(answer.get("claims") or ()), *left_out[:_DISSENT]]
     if not rows:
         return None
-    header = h("tr", *(h("th", name) for name in ("Claim", "Support", "Radius", "From")))
     shown = [
         h(
             "tr",
@@ -140,8 +139,8 @@ def _claims(answer: Mapping[str, Any]) -> Element | None:
         )
         for claim in rows
     ]
-    caption = h("caption", "Claims, each by its own count: replacing up to its radius leaves it in the answer")
-    return h("table", caption, h("thead", header), h("tbody", *shown))
+    caption = "Claims, each by its own count: replacing up to its radius leaves it in the answer"
+    return table(("Claim", "Support", "Radius", "From"), shown, caption)
 
 
 def _standing(dissent: Mapping[str, Any]) -> str:
@@ -217,10 +216,9 @@ def _groups(answer: Mapping[str, Any], passages: Sequence[Mapping[str, Any]] | N
     texts = passages_of(answer, passages) if passages is not None else [None] * len(answer["groups"])
     kept = set(answer["evidence"].get("retained", ()))
     rows = [_group(g, p, answer["margin_unit"], kept) for g, p in zip(groups, texts, strict=False)]
-    head = [h("th", name, scope="col") for name in ("Group", "Passages", "Verdict", "Isolated response")]
     left = len(answer["groups"]) - len(groups)
     caption = "One isolated prompt per group" + (f"; {left:,} more not shown" if left else "")
-    return h("table", h("caption", caption), h("thead", h("tr", *head)), h("tbody", *rows), cls="groups")
+    return table(("Group", "Passages", "Verdict", "Isolated response"), rows, caption, "groups")
 
 
 def _group(

@@ -7,7 +7,7 @@ from typing import Any
 
 from robustrag_integrations._util.words import standing_in_words
 from robustrag_integrations.drawing.answer import facts, known, warnings
-from robustrag_integrations.drawing.elements import Element, h
+from robustrag_integrations.drawing.elements import Element, h, table
 from robustrag_integrations.drawing.evidence import counts_table
 from robustrag_integrations.drawing.text import one_line, visible
 
@@ -70,5 +70,4 @@ def _responses(found: Mapping[str, Any]) -> Element | None:
     known = "all" if found["complete"] else "some"
     caption = f"What this attacker can cause ({known} of it, worst first"
     caption += f"; {total - _RESPONSES} more are not shown)" if total > _RESPONSES else ")"
-    head = h("tr", *(h("th", name, scope="col") for name in ("Score", "Response", "Cause")))
-    return h("table", h("caption", caption), h("thead", head), h("tbody", *rows), cls="responses")
+    return table(("Score", "Response", "Cause"), rows, caption, "responses")

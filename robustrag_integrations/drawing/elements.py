@@ -5,7 +5,7 @@ Texts and attributes are made visible (see `text`) as they are written, so that 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import Any, TypeAlias
@@ -53,6 +53,12 @@ def h(tag: str, *children: Child | None, cls: str = "", **attributes: str | floa
     """Create an element. Children that are None are left out; `aria_label` becomes `aria-label`."""
     named = {name.replace("_", "-"): _number(value) for name, value in attributes.items()}
     return Element(tag, cls, named, tuple(c for c in children if c is not None))
+
+
+def table(names: Sequence[str], rows: Iterable[Element], caption: str | None = None, cls: str = "") -> Element:
+    """Create a table of these rows; without names it has no head."""
+    head = h("thead", h("tr", *(h("th", name, scope="col") for name in names))) if names else None
+    return h("table", None if caption is None else h("caption", caption), head, h("tbody", *rows), cls=cls)
 
 
 def to_html(node: Child, styles: Mapping[str, str] | None = None) -> str:

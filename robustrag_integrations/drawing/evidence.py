@@ -7,7 +7,7 @@ from typing import Any
 
 from robustrag_integrations._util.display import decimals
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.drawing.elements import Element, h
+from robustrag_integrations.drawing.elements import Element, h, table
 from robustrag_integrations.drawing.text import one_line
 
 _WIDTH, _HEIGHT = 100, 10  # of a bar's drawing; it is stretched to its cell
@@ -38,8 +38,7 @@ def counts_table(evidence: Mapping[str, Any], groups: int, most: int) -> Element
         bar = _bar(count / full, added / full, None if threshold is None else threshold / full, status)
         cells = (h("th", one_line(word, 80), scope="row", dir="auto"), h("td", bar, cls="bar"), h("td", str(count)))
         rows.append(h("tr", *cells, cls=status))
-    head = h("caption", _caption(evidence, added, len(counts), most))
-    return h("table", head, h("tbody", *rows), cls="counts")
+    return table((), rows, _caption(evidence, added, len(counts), most), "counts")
 
 
 def _bar(count: float, added: float, threshold: float | None, status: str) -> Element:
@@ -91,10 +90,9 @@ def steps_table(evidence: Mapping[str, Any], most: int) -> Element | None:
         for i, gap in enumerate(gaps[:most])
     ]
     names = ("Token", "Lead", "Mean lead", "Best rival", *(("Taken from",) if fallbacks else ()))
-    head = [h("th", name, scope="col") for name in names]
     caption = f"Token by token, {count_of(answering, 'group')} answering"
     caption += f"; {len(gaps) - most} more are not shown" if len(gaps) > most else ""
-    return h("table", h("caption", caption), h("thead", h("tr", *head)), h("tbody", *rows), cls="steps")
+    return table(names, rows, caption, "steps")
 
 
 def token_in_words(word: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -103,13 +103,17 @@ def _items(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
 
 
 def _lines(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
-    count = 0
-    for number, line in enumerate(io.BytesIO(data), 1):
+    for count, row in enumerate(json_lines(io.BytesIO(data))):
+        if count >= MOST_ROWS:
+            raise DatasetError(f"{path} holds more than {MOST_ROWS:,} rows; split it into smaller files")
+        yield row
+
+
+def json_lines(lines: Iterable[bytes]) -> Iterator[RawRow | BadRow]:
+    """The values of lines that are not empty; one that is no JSON is a bad row."""
+    for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        count += 1
-        if count > MOST_ROWS:
-            raise DatasetError(f"{path} holds more than {MOST_ROWS:,} rows; split it into smaller files")
         try:
             yield RawRow(number, parsed(line.decode("utf-8")))
         except RecursionError:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from robustrag_integrations._util.checks import is_whole_number
-from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.json_values import parsed
 from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.data.files import BadRow, json_lines
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, Row, latest_rows
 from robustrag_integrations.evaluation.score.schema import misfit_in_row
 
@@ -19,19 +19,6 @@ _LONGEST_LINE = 64 * 1024 * 1024  # bytes
 
 class NotARunError(RobustRAGError):
     """A file that is not a run of `robustrag eval`; the message says what is wrong, and what to do."""
-
-
-@dataclass(frozen=True)
-class BadLine:
-    """A line that is not a row, and was left out.
-
-    Attributes:
-        number: its place in the file, from 1.
-        reason: the fault, in words.
-    """
-
-    number: int
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -49,7 +36,7 @@ class Run:
     name: str
     header: Mapping[str, Any] = field(default_factory=dict)
     rows: tuple[Row, ...] = ()
-    bad: tuple[BadLine, ...] = ()
+    bad: tuple[BadRow, ...] = ()
     torn: bool = False
 
 
@@ -61,23 +48,25 @@ def read_run(path: str | Path) -> Run:
     """
     header: Mapping[str, Any] = {}
     rows: list[Row] = []
-    bad: list[BadLine] = []
-    torn = False
-    for number, line in _lines(Path(path)):
-        found = _object(line)
-        if isinstance(found, str):
-            torn = not line.endswith(b"\n")
-            if not torn:
-                bad.append(BadLine(number, found))
-        elif found.get("schema") == HEADER_SCHEMA:
-            header = found
-        elif problem := misfit_in_row(found):
-            bad.append(BadLine(number, problem))
-        else:
-            rows.append(found)
+    bad: list[BadRow] = []
+    try:
+        with Path(path).open("rb") as file:
+            for found in json_lines(_bounded(file, path)):
+                if isinstance(found, BadRow):
+                    bad.append(found)
+                elif isinstance(found.value, dict) and found.value.get("schema") == HEADER_SCHEMA:
+                    header = found.value
+                elif problem := _misfit(found.value):
+                    bad.append(BadRow(found.line, problem))
+                else:
+                    rows.append(found.value)
+                last = found
+            torn = bool(bad) and last is bad[-1] and file.seek(-1, os.SEEK_END) >= 0 and file.read() != b"\n"
+    except OSError as error:
+        raise NotARunError(f"cannot read {str(path)!r}: {error.strerror}") from error
     if not rows and not header:
         raise NotARunError(_refusal(path, bad))
-    return Run(Path(path).name, header, tuple(latest_rows(rows)), tuple(bad), torn)
+    return Run(Path(path).name, header, tuple(latest_rows(rows)), tuple(bad[: len(bad) - torn]), torn)
 
 
 def missing_rows(run: Run) -> int:
@@ -86,30 +75,17 @@ def missing_rows(run: Run) -> int:
     return max(planned - len(run.rows), 0) if is_whole_number(planned, 0, 10**9) else 0
 
 
-def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not empty, by number."""
-    try:
-        with path.open("rb") as file:
-            for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
-                if len(line) == _LONGEST_LINE:
-                    raise NotARunError(f"{path}, line {number}: longer than {_LONGEST_LINE >> 20} MiB: not a row")
-                if line.strip():
-                    yield number, line
-    except OSError as error:
-        raise NotARunError(f"cannot read {str(path)!r}: {error.strerror}") from error
+def _bounded(file: IO[bytes], path: str | Path) -> Iterator[bytes]:
+    for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
+        if len(line) == _LONGEST_LINE:
+            raise NotARunError(f"{path}, line {number}: longer than {_LONGEST_LINE >> 20} MiB: not a row")
+        yield line
 
 
-def _object(line: bytes) -> dict[str, Any] | str:
-    """Return a JSON object, or a description of the fault."""
-    try:
-        found = parsed(line.decode("utf-8"))
-    except RecursionError:
-        return "nested too deeply"
-    except ValueError as error:  # bytes that are not UTF-8 among them
-        return f"not JSON ({printable(str(error), 80)})"
-    return found if isinstance(found, dict) else f"expected an object, got {type(found).__name__}"
+def _misfit(found: Any) -> str | None:
+    return misfit_in_row(found) if isinstance(found, dict) else f"expected an object, got {type(found).__name__}"
 
 
-def _refusal(path: str | Path, bad: list[BadLine]) -> str:
-    first = f"line {bad[0].number}: {bad[0].reason}" if bad else "there is nothing in it"
+def _refusal(path: str | Path, bad: list[BadRow]) -> str:
+    first = str(bad[0]) if bad else "there is nothing in it"
     return f"{str(path)!r} is not a run ({first}); give the file that `robustrag eval` wrote"

@@ -29,7 +29,7 @@ from robustrag_integrations.drawing.answer import (
     warnings,
 )
 from robustrag_integrations.drawing.certificate import attacker_in_words, certificate_parts
-from robustrag_integrations.drawing.elements import Child, Element, h, to_html
+from robustrag_integrations.drawing.elements import Child, Element, h, table, to_html
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.errors import RobustRAGError
@@ -127,7 +127,7 @@ def report_page(run: Run) -> str:
         h("h1", one_line(run.name, 100)),
         facts(_facts(run, lines)),
         h("h3", "What came out"),
-        *(part for table in tables for part in _table(table)),
+        *(part for found in tables for part in _table(found)),
         *([] if tables else [h("p", "This run has no rows yet.")]),
         h("h3", "Question by question"),
         groups_legend(STATUSES),
@@ -189,16 +189,17 @@ def _names(found: Iterable[str]) -> str:
     return ", ".join([one_line(name, 60) for name in names[:_MOST_NAMES]] + more) or "none"
 
 
-def _table(table: Table) -> Iterator[Element]:
-    head = h("tr", *(h("th", one_line(name, 80), scope="col") for name in table.header))
+def _table(shown: Table) -> Iterator[Element]:
     rows = [
-        h("tr", *(h("th" if i < table.keys else "td", one_line(cell, 80)) for i, cell in enumerate(row)))
-        for row in table.rows[:_LONGEST_TABLE]
+        h("tr", *(h("th" if i < shown.keys else "td", one_line(cell, 80)) for i, cell in enumerate(row)))
+        for row in shown.rows[:_LONGEST_TABLE]
     ]
-    yield h("h4", one_line(table.title, 200))
-    yield h("div", h("table", h("thead", head), h("tbody", *rows), cls="summary"), cls="scroll", tabindex="0")
-    yield from (h("p", one_line(note, 600), cls="note") for note in table.notes)
-    if (left := len(table.rows) - _LONGEST_TABLE) > 0:
+    yield h("h4", one_line(shown.title, 200))
+    yield h(
+        "div", table([one_line(name, 80) for name in shown.header], rows, cls="summary"), cls="scroll", tabindex="0"
+    )
+    yield from (h("p", one_line(note, 600), cls="note") for note in shown.notes)
+    if (left := len(shown.rows) - _LONGEST_TABLE) > 0:
         yield h("p", f"{left} more rows are left out.", cls="note")
 
 
@@ -312,7 +313,7 @@ def _remains(run: Run) -> Iterator[Element]:
     if run.torn:
         yield h("p", "The last line is torn, as after a run that was stopped in mid-write. It is left out.")
     if run.bad:
-        bad = [h("li", f"line {line.number}: {one_line(line.reason, 200)}") for line in run.bad[:_MOST_BAD_LINES]]
+        bad = [h("li", one_line(str(line), 200)) for line in run.bad[:_MOST_BAD_LINES]]
         more = h("li", f"and {len(run.bad) - _MOST_BAD_LINES} more") if len(run.bad) > _MOST_BAD_LINES else None
         yield h("p", f"Not rows, and left out: {len(run.bad)}")
         yield h("ul", *bad, more)

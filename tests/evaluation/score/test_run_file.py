@@ -52,7 +52,7 @@ def test_bad_lines_are_reported_by_number_and_the_rest_is_kept(tmp_path: Path, m
     )
     run = read_run(path)
     assert [r["key"] for r in run.rows] == [made_rows[0]["key"]]
-    assert [b.number for b in run.bad] == [1, 3, 4, 5, 6, 7, 8]
+    assert [b.line for b in run.bad] == [1, 3, 4, 5, 6, 7, 8]
     reasons = [b.reason for b in run.bad]
     assert "expected an object, got list" in reasons[1]
     assert "passages[0].text must be a text, got 7" in reasons[2]
@@ -90,7 +90,7 @@ def test_a_row_that_was_tried_again_replaces_its_failure_and_never_the_other_way
         (b"\n\n", "there is nothing in it"),
         (b'{"key": "x", "certificates": []}\n', "its schema is None"),
         (b"question,answer\n1,2\n", "not JSON"),
-        (b"\x89PNG\r\n\x1a\n\x00", "not JSON|nothing in it"),
+        (b"\x89PNG\r\n\x1a\n\x00", "not UTF-8"),
     ],
     ids=["empty", "blank", "certificates", "csv", "picture"],
 )
