@@ -15,12 +15,9 @@ import sys
 from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
-READ, NOT_READ = (
-    b"+",
-    b"-",
-)  # the first bytes of a reply; strings left out, a line break and the text follow, or the error
+READ, NOT_READ = b"+", b"-"  # of a reply: then strings left out, a line break and the text; or the error
 
 _SMALLEST = 2.0  # points of a text that can be seen
 _CONTRAST = 0.1  # of one of red, green and blue, from 0 to 1
@@ -32,6 +29,7 @@ _WHITE, _BLACK = (1.0, 1.0, 1.0), (0.0, 0.0, 0.0)
 _Matrix = tuple[float, ...]
 _Box = tuple[float, float, float, float]
 _Colour = tuple[float, float, float] | None  # None: not known
+_T = TypeVar("_T")
 
 
 class PDFError(ValueError):
@@ -77,7 +75,20 @@ def text_of_pdf(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tupl
         reader = pypdf.PdfReader(io.BytesIO(data))
         if reader.is_encrypted and not reader.decrypt(""):
             raise PDFError("is encrypted; remove its password first, for example with qpdf --decrypt")
-        text, left_out = _pages(reader, limits, hidden)
+        pages: list[str] = []
+        size = left_out = 0
+        for number, page in enumerate(reader.pages):
+            sight = _Sight(page)
+            seen: dict[str, Any] = (
+                {} if hidden else {"visitor_operand_before": sight.before, "visitor_operand_after": sight.after}
+            )
+            pages.append(page.extract_text(**seen))
+            left_out += sight.left_out
+            size += len(pages[-1])
+            if number >= limits.pages:
+                raise PDFError(f"holds more than {limits.pages:,} pages; split it into smaller files")
+            if size > limits.characters:
+                raise PDFError(f"holds more than {limits.characters:,} characters of text, too many for its size")
     except PDFError:
         raise
     except pypdf.errors.DependencyError as error:
@@ -88,6 +99,7 @@ def text_of_pdf(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tupl
     except Exception as error:  # a hostile PDF may raise nearly anything inside the parser
         reason = str(error)[:120] or type(error).__name__
         raise PDFError(f"is not a PDF that can be read ({reason}); print it to a new PDF") from error
+    text = "\n\n".join(pages)
     if not text.strip() and left_out:
         raise PDFError(
             "holds no text that anybody can see; if it is a scan with recognised text behind it, read it with "
@@ -98,33 +110,13 @@ def text_of_pdf(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tupl
     return text, left_out
 
 
-def _pages(reader: Any, limits: PDFLimits, hidden: bool) -> tuple[str, int]:
-    pages: list[str] = []
-    size = left_out = 0
-    for number, page in enumerate(reader.pages):
-        sight = _Sight(page)
-        pages.append(
-            page.extract_text()
-            if hidden
-            else page.extract_text(visitor_operand_before=sight.before, visitor_operand_after=sight.after)
-        )
-        left_out += sight.left_out
-        size += len(pages[-1])
-        if number >= limits.pages:
-            raise PDFError(f"holds more than {limits.pages:,} pages; split it into smaller files")
-        if size > limits.characters:
-            raise PDFError(f"holds more than {limits.characters:,} characters of text, too many for its size")
-    return "\n\n".join(pages), left_out
-
-
 @dataclass(frozen=True)
 class _Ink:
     """The graphics state, as far as it decides what can be seen."""
 
-    fill: _Colour = _BLACK
-    stroke: _Colour = _BLACK
-    spaces: tuple[str, str] = ("", "")  # the colour spaces of fill and stroke
-    opacity: tuple[float, float] = (1.0, 1.0)  # of fill and stroke
+    colours: tuple[_Colour, _Colour] = (_BLACK, _BLACK)  # of fill and stroke, as the next two
+    spaces: tuple[str, str] = ("", "")
+    opacity: tuple[float, float] = (1.0, 1.0)
     mode: int = 0  # how letters are drawn
     size: float | None = 0.0  # of the font; None where it says nothing (Type 3)
     stretch: float = 1.0
@@ -181,7 +173,7 @@ class _Sight:
             self._path += [_at(cm, x + i * width, y + j * height) for i in (0, 1) for j in (0, 1)]
         elif name in ("f", "F", "f*", "B", "B*", "b", "b*", "S", "s", "n"):
             if name not in ("S", "s", "n"):
-                self._paint(ink.fill if ink.opacity[0] > 1 - _OPAQUE else None)
+                self._paint(ink.colours[0] if ink.opacity[0] > 1 - _OPAQUE else None)
             self._path = []
         elif name in ("sh", "INLINE IMAGE", "Do"):
             self._draw(name, operands, cm)
@@ -217,40 +209,41 @@ class _Sight:
         size = 12.0 if ink.size is None else abs(ink.size) * min(across, up)
         if size < _SMALLEST:
             return True
-        fills, strokes = ink.mode in (0, 2, 4, 6), ink.mode in (1, 2, 5, 6)
-        used = [(ink.fill, ink.opacity[0])] * fills + [(ink.stroke, ink.opacity[1])] * strokes
-        inks = [colour for colour, opacity in used if opacity > _OPAQUE]
+        used = (ink.mode in (0, 2, 4, 6), ink.mode in (1, 2, 5, 6))
+        inks = [
+            c
+            for c, opacity, is_used in zip(ink.colours, ink.opacity, used, strict=True)
+            if is_used and opacity > _OPAQUE
+        ]
         if not inks:
             return True
         scale = abs(ink.size or 0) or 1.0
         start, end = _at(matrix, 0.2 * scale, 0.3 * scale), _at(matrix, 0.5 * scale * length * ink.stretch, 0.3 * scale)
         left, bottom, right, top = self._page
-        if (
-            max(start[0], end[0]) < left
-            or min(start[0], end[0]) > right
-            or max(start[1], end[1]) < bottom
-            or min(start[1], end[1]) > top
-        ):
+        (left_end, right_end), (low_end, high_end) = (sorted(ends) for ends in zip(start, end, strict=True))
+        if right_end < left or left_end > right or high_end < bottom or low_end > top:
             return True
         if None in inks:
             return False
-        below = next((colour for box, colour in reversed(self._shapes) if _in(start, box)), _WHITE)
-        return below is not None and all(colour and _alike(colour, below) for colour in inks)
+        x, y = start
+        shapes = reversed(self._shapes)
+        below = next((colour for (x0, y0, x1, y1), colour in shapes if x0 <= x <= x1 and y0 <= y <= y1), _WHITE)
+        return below is not None and all(
+            colour and all(abs(a - b) <= _CONTRAST for a, b in zip(colour, below, strict=True)) for colour in inks
+        )
 
 
 def _with(ink: _Ink, name: str, operands: Any) -> _Ink:
     """Return the state after an instruction that sets a part of it."""
-    if name in ("g", "rg", "k", "sc", "scn"):
-        return replace(ink, fill=_colour(operands, "" if name in ("g", "rg", "k") else ink.spaces[0]))
-    if name in ("G", "RG", "K", "SC", "SCN"):
-        return replace(ink, stroke=_colour(operands, "" if name in ("G", "RG", "K") else ink.spaces[1]))
-    if name in ("cs", "CS"):
+    at, kind = int(name.isupper()), name.lower()  # instructions for strokes are in upper case
+    if kind in ("g", "rg", "k", "sc", "scn"):
+        space = ink.spaces[at] if kind in ("sc", "scn") else ""
+        return replace(ink, colours=_put(ink.colours, at, _colour(operands, space)))
+    if kind == "cs":
         found = _of(_of(ink.resources, "/ColorSpace"), operands[0])
         space = str((found[0] if isinstance(found, list) else found) or operands[0])
         black = None if space in ("/Pattern", "/Indexed") else _BLACK
-        if name == "cs":
-            return replace(ink, fill=black, spaces=(space, ink.spaces[1]))
-        return replace(ink, stroke=black, spaces=(ink.spaces[0], space))
+        return replace(ink, colours=_put(ink.colours, at, black), spaces=_put(ink.spaces, at, space))
     if name == "gs":
         state = _of(_of(ink.resources, "/ExtGState"), operands[0])
         return replace(ink, opacity=(float(state.get("/ca", ink.opacity[0])), float(state.get("/CA", ink.opacity[1]))))
@@ -266,6 +259,10 @@ def _with(ink: _Ink, name: str, operands: Any) -> _Ink:
     return ink
 
 
+def _put(pair: tuple[_T, _T], at: int, value: _T) -> tuple[_T, _T]:
+    return (value, pair[1]) if at == 0 else (pair[0], value)
+
+
 def _colour(operands: Any, space: str) -> _Colour:
     """Return a colour as red, green and blue from 0 to 1; None where it is not known."""
     if space in ("/Pattern", "/Indexed", "/Lab"):
@@ -279,10 +276,6 @@ def _colour(operands: Any, space: str) -> _Colour:
     elif len(values) == 1:
         values *= 3
     return (values[0], values[1], values[2]) if len(values) == 3 else None
-
-
-def _alike(one: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    return all(abs(a - b) <= _CONTRAST for a, b in zip(one, other, strict=True))
 
 
 def _of(holder: Any, key: str) -> Any:
@@ -305,10 +298,6 @@ def _times(one: Any, other: Any) -> _Matrix:
 def _at(matrix: _Matrix, x: float, y: float) -> tuple[float, float]:
     a, b, c, d, e, f = matrix
     return a * x + c * y + e, b * x + d * y + f
-
-
-def _in(point: tuple[float, float], box: _Box) -> bool:
-    return box[0] <= point[0] <= box[2] and box[1] <= point[1] <= box[3]
 
 
 def main() -> None:

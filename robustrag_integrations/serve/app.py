@@ -91,7 +91,7 @@ def create_app(
         defense, response = service.defense(request.model), ChatResponse(request.model)
         async with admission.turn():
             passages = await asyncio.to_thread(service.passages_for, request)
-            if not request.streamed:
+            if not request.stream:
                 answer = await defense.aanswer(request.question, passages)
             else:
                 async with defense.astream(request.question, passages) as pieces:
@@ -101,7 +101,7 @@ def create_app(
         undefended = defense.method.name == VANILLA.name
         notes = (*request.notes, *(["no defence: any passage may decide this answer"] if undefended else []))
         report = report_of(answer, passages, notes)
-        if not request.streamed:
+        if not request.stream:
             await reply.respond(response.completion(answer, report))
             return
         await reply.event(response.last(report))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, Field, StringConstraints, ValidationError, model_validator
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import plain
@@ -58,74 +58,100 @@ _Text = Annotated[str, StringConstraints(pattern=r"\S")]
 _Name = Annotated[str, StringConstraints(pattern=r"\S", max_length=500)]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-
-class _Lenient(BaseModel):
-    model_config = ConfigDict(strict=True, extra="ignore")
-
-
-class _Document(_Strict):
+class _Document(BaseModel, strict=True, extra="forbid"):
     text: _Text
     source: _Name | None = None
     id: _Name | None = None
 
 
-class _Extension(_Strict):
+class _Extension(BaseModel, strict=True, extra="forbid"):
     documents: Annotated[list[_Document], Field(min_length=1)] | None = None
     retrieve: bool | None = None
 
 
-class _Message(_Lenient):
+class _Message(BaseModel, strict=True):
     role: Literal["system", "developer", "user", "assistant"]
     content: Any = None
 
 
-class _Part(_Lenient):
+class _Part(BaseModel, strict=True):
     type: Literal["text"]
     text: str
 
 
-class _Question(_Lenient):
+class _Question(BaseModel, strict=True):
     content: str | list[_Part]
 
 
-class _StreamOptions(_Lenient):
+class _StreamOptions(BaseModel, strict=True):
     include_usage: bool | None = None
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(strict=True, extra="allow")
+class ChatRequest(BaseModel, strict=True, extra="allow"):
+    """A client's chat request."""
 
-    model: str
+    model: str  # the name of a defence, as `/v1/models` has it
     messages: Annotated[list[_Message], Field(min_length=1)]
     stream: bool | None = None
     stream_options: _StreamOptions | None = None
     robustrag: _Extension | None = None
 
+    @cached_property
+    def question(self) -> str:
+        """The last message."""
+        if self.messages[-1].role != "user":
+            raise RequestError(400, "the last message must be the user's: it is the question", param="messages")
+        content = _Question(content=self.messages[-1].content).content
+        question = content if isinstance(content, str) else "\n".join(part.text for part in content)
+        if not question.strip():
+            raise RequestError(400, "the last message is empty; ask something", param="messages")
+        return question
 
-@dataclass(frozen=True)
-class ChatRequest:
-    """A client's chat request.
+    @property
+    def with_usage(self) -> bool:
+        """True if a stream ends with the token counts."""
+        return bool(self.stream_options and self.stream_options.include_usage)
 
-    Attributes:
-        model: the name of a defence, as `/v1/models` has it.
-        question: the last message.
-        streamed: True if the answer is sent in pieces.
-        with_usage: True if a stream ends with the token counts.
-        documents: passages that came with the request.
-        retrieve: True if the server's documents are searched too.
-        notes: ignored parts of the request, in words.
-    """
+    @property
+    def retrieve(self) -> bool:
+        """True if the server's documents are searched too."""
+        return self.robustrag is None or self.robustrag.retrieve is not False
 
-    model: str
-    question: str
-    streamed: bool
-    with_usage: bool
-    documents: tuple[Passage, ...]
-    retrieve: bool
-    notes: tuple[str, ...]
+    @cached_property
+    def documents(self) -> list[Passage]:
+        """Passages that came with the request. One without a source is its own: nothing else shares its vote."""
+        given = (self.robustrag and self.robustrag.documents) or []
+        named = ((document, f"request-document-{number}") for number, document in enumerate(given, start=1))
+        return [Passage(d.text, id=d.id or own, source=d.source or own) for d, own in named]
+
+    @model_validator(mode="after")
+    def _check_other_parameters(self) -> ChatRequest:
+        """Refuse parameters that are unknown, or would change the meaning of the answer."""
+        for name in sorted(self._others - IGNORED - WARNED):
+            if name not in NEUTRAL:
+                raise RequestError(400, f"unknown parameter: {name}", code="unknown_parameter", param=name)
+            value = (self.model_extra or {})[name]
+            if not any(value == neutral and type(value) is type(neutral) for neutral in NEUTRAL[name]):
+                wrong = f"{name} is not supported: answers are aggregated from the documents; leave it out"
+                raise RequestError(400, wrong, code="unsupported_parameter", param=name)
+        return self
+
+    @property
+    def _others(self) -> set[str]:
+        return {name for name, value in (self.model_extra or {}).items() if value is not None}
+
+    @property
+    def notes(self) -> list[str]:
+        """Ignored parts of the request, in words."""
+        earlier = [message.role for message in self.messages[:-1]]
+        turns = sum(role not in _INSTRUCTIONS for role in earlier)
+        warned = ", ".join(sorted(self._others & WARNED))
+        ignored = {
+            "the system or developer message; the server's prompts decide how documents are read": turns < len(earlier),
+            f"{turns} earlier messages; the last one alone is the question, so name what it is about": turns,
+            f"{warned}; the server decides how its model is asked": warned,
+        }
+        return [f"ignored: {what}" for what, is_there in ignored.items() if is_there]
 
 
 def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: bool) -> ChatRequest:
@@ -135,18 +161,17 @@ def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: 
         RequestError: the message names what is wrong.
     """
     try:
-        given = _Body.model_validate(body)
-        question = _question_of(given.messages)
+        request = ChatRequest.model_validate(body)
+        question, documents = request.question, request.documents
     except ValidationError as error:
-        raise _invalid(error) from None
-    ignored = _ignored_parameters(given.model_extra or {})
-    more = given.robustrag or _Extension()
-    if more.documents is not None and not documents_allowed:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
+        raise RequestError(400, f"{place}: {first['msg']}", param=place) from None
+    if documents and not documents_allowed:
         wrong = "this server takes no documents with a request (--allow-documents)"
         raise RequestError(403, wrong, param="robustrag.documents")
-    documents = more.documents or []
     for param, what, size, maximum in (
-        ("messages", "messages", len(given.messages), limits.messages),
+        ("messages", "messages", len(request.messages), limits.messages),
         ("messages", "characters in the question", len(question), limits.question_chars),
         ("robustrag.documents", "documents", len(documents), limits.documents),
         ("robustrag.documents", "characters in a document", max((len(d.text) for d in documents), default=0),
@@ -154,61 +179,9 @@ def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: 
     ):  # fmt: skip
         if size > maximum:
             raise RequestError(400, f"{size:,} {what}: at most {maximum:,} are read", param=param)
-    if more.retrieve is False and not documents:
+    if not request.retrieve and not documents:
         raise RequestError(400, "robustrag.retrieve is false and there are no documents", param="robustrag.retrieve")
-    return ChatRequest(
-        model=given.model,
-        question=question,
-        streamed=bool(given.stream),
-        with_usage=bool(given.stream_options and given.stream_options.include_usage),
-        documents=tuple(_passage(number, document) for number, document in enumerate(documents, start=1)),
-        retrieve=more.retrieve is not False,
-        notes=(*_unread([message.role for message in given.messages[:-1]]), *ignored),
-    )
-
-
-def _question_of(messages: list[_Message]) -> str:
-    if messages[-1].role != "user":
-        raise RequestError(400, "the last message must be the user's: it is the question", param="messages")
-    content = _Question(content=messages[-1].content).content
-    question = content if isinstance(content, str) else "\n".join(part.text for part in content)
-    if not question.strip():
-        raise RequestError(400, "the last message is empty; ask something", param="messages")
-    return question
-
-
-def _passage(number: int, document: _Document) -> Passage:
-    """Return a client's document as a passage. Without a source it is its own source: nothing else shares its vote."""
-    own = f"request-document-{number}"
-    return Passage(document.text, id=document.id or own, source=document.source or own)
-
-
-def _ignored_parameters(given: Mapping[str, Any]) -> tuple[str, ...]:
-    names = {name for name, value in given.items() if value is not None} - IGNORED
-    for name in sorted(names - WARNED):
-        if name not in NEUTRAL:
-            raise RequestError(400, f"unknown parameter: {name}", code="unknown_parameter", param=name)
-        if not any(given[name] == value and type(given[name]) is type(value) for value in NEUTRAL[name]):
-            wrong = f"{name} is not supported: answers are aggregated from the documents; leave it out"
-            raise RequestError(400, wrong, code="unsupported_parameter", param=name)
-    ignored = ", ".join(sorted(names & WARNED))
-    return (f"ignored: {ignored}; the server decides how its model is asked",) if ignored else ()
-
-
-def _unread(roles: list[str]) -> list[str]:
-    turns = sum(role not in _INSTRUCTIONS for role in roles)
-    notes = []
-    if turns < len(roles):
-        notes.append("ignored: the system or developer message; the server's prompts decide how documents are read")
-    if turns:
-        notes.append(f"ignored: {turns} earlier messages; the last one alone is the question, so name what it is about")
-    return notes
-
-
-def _invalid(error: ValidationError) -> RequestError:
-    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
-    return RequestError(400, f"{place}: {first['msg']}", param=place)
+    return request
 
 
 class ChatResponse:

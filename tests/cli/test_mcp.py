@@ -45,14 +45,6 @@ async def test_an_agent_reads_the_answer_and_its_report_and_no_document(docs: Pa
     assert "Bo Ek" not in str(result)
 
 
-async def test_a_question_that_cannot_be_asked_is_an_error_without_a_word_of_the_documents(
-    docs: Path, server: LoopbackServer
-) -> None:
-    result = await asked(server_of(command_parser().parse_args(arguments(docs, server))), " ")
-    assert result.is_error
-    assert "mill" not in str(result.content)
-
-
 async def test_it_runs_over_stdio_and_abstains_below_min_radius(docs: Path, server: LoopbackServer) -> None:
     started = ["-m", "robustrag_integrations", *arguments(docs, server, "--min-radius", "9")]
     result = await asked(StdioServerParameters(command=sys.executable, args=started))
@@ -105,6 +97,7 @@ async def test_a_question_is_bounded_and_the_error_says_how(
     server = served(docs, monkeypatch, lambda prompt: "Anna Lind")
     [result] = await called(server, [question])
     assert (result.is_error, says in result.content[0].text) == (True, True)
+    assert "Anna" not in str(result.content)
     [result] = await called(served(docs, monkeypatch, lambda prompt: "Anna Lind", "--max-question", "5"), ["Who runs?"])
     assert "at most 5 are read" in result.content[0].text
 

@@ -64,11 +64,13 @@ def test_without_a_key_it_says_who_can_ask(
     notes: Path, served: list[Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert serve() == 0
-    assert "anybody" not in capsys.readouterr().err
-    assert serve("--host", "0.0.0.0") == 0
-    assert f"warning: anybody who reaches 0.0.0.0 may ask, and read what documents say: set {KEY}" in (
-        capsys.readouterr().err
-    )
+    told = capsys.readouterr().err
+    assert "anybody" not in told
+    assert "(models: robustrag-consensus)" in told
+    assert serve("--host", "0.0.0.0", "--vanilla") == 0
+    told = capsys.readouterr().err
+    assert f"warning: anybody who reaches 0.0.0.0 may ask, and read what documents say: set {KEY}" in told
+    assert "(models: robustrag-consensus, vanilla)" in told
     monkeypatch.setenv(KEY, "a-long-key")
     assert serve("--host", "0.0.0.0") == 0
     shown = capsys.readouterr().err
@@ -112,15 +114,6 @@ def test_a_taken_port_is_said_before_the_model_is_loaded(
         port = str(taken.getsockname()[1])
         assert main(["serve", "--docs", "notes", "--model", "python:nothing:here", "--port", port]) == 2
     assert f"cannot listen on 127.0.0.1, --port {port}" in capsys.readouterr().err
-
-
-def test_the_model_without_a_defence_is_served_only_when_asked_for(
-    notes: Path, served: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert serve() == 0
-    assert "(models: robustrag-consensus)" in capsys.readouterr().err
-    assert serve("--vanilla") == 0
-    assert "(models: robustrag-consensus, vanilla)" in capsys.readouterr().err
 
 
 @contextmanager

@@ -228,11 +228,3 @@ def test_a_named_file_is_read_whatever_folders_hold(docs: Path, monkeypatch: pyt
     junk = fill(docs.parent / "junk", 20)
     reading = read_documents([str(junk), str(docs / "a.txt")])
     assert texts(reading) == ["fine"]
-
-
-def test_when_nothing_is_left_the_error_names_the_folder(docs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "MOST_FILES", 10)
-    with pytest.raises(
-        CorpusError, match=r"no text in .*skipped: the folder .*junk is not read: it holds more than 10"
-    ):
-        read_documents([str(fill(docs / "junk", 11))])
