@@ -21,7 +21,7 @@ from benchmarks.workload import Scene, random_llama
 from robustrag_integrations import DecodingAggregation, LocalModel
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.defenses.decoding.certifier import DecodingCertifier
-from robustrag_integrations.defenses.decoding.requests import Branch, Grow, OpenTrees
+from robustrag_integrations.defenses.decoding.tree import Branch, Grow, OpenTrees
 from robustrag_integrations.models.base import Distributions, Response
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 

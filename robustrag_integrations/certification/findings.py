@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.certification.cases import AttackMode, BenignCase, benign_group_cases, check_size
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
-from robustrag_integrations.grouping.passages import PASSAGE, GroupBy, Passage, as_passages, grouping_of, isolate
+from robustrag_integrations.grouping.passages import PASSAGE, GroupBy, Passage, grouping_of, isolate
 from robustrag_integrations.grouping.warnings import keyless_warnings
 from robustrag_integrations.plans.records import KeptReplies
 
@@ -59,57 +59,22 @@ class Question:
     sizes: tuple[int, ...]
     attack: AttackMode = "injection"
     group_size: int = 1
-    group_by: GroupBy = PASSAGE
+    group_by: GroupBy | None = None
     top_k: int | None = None
     max_model_calls: int = 1000
     sample: int = 0
     seed: int = 0
     kept: KeptReplies | None = field(default=None, compare=False, repr=False)
 
-    @classmethod
-    def of(
-        cls,
-        query: str,
-        passages: Iterable[str | Passage],
-        references: Sequence[str],
-        metric: str,
-        sizes: Iterable[int],
-        *,
-        attack: AttackMode = "injection",
-        group_size: int = 1,
-        group_by: GroupBy | None = None,
-        top_k: int | None = None,
-        max_model_calls: int = 1000,
-        sample: int = 0,
-        seed: int = 0,
-    ) -> Question:
-        """Build the question from user arguments.
-
-        Raises:
-            TypeError, ValueError: an invalid argument; the message names it and the fix.
-        """
-        group_by = grouping_of(group_size, group_by)
-        check_at_least(1, max_model_calls=max_model_calls)
-        check_at_least(0, sample=sample, seed=seed)
-        chosen = tuple(sizes)
-        for size in chosen:
+    def __post_init__(self) -> None:
+        for size in self.sizes:
             check_size(size)
-        if not chosen:
+        if not self.sizes:
             raise ValueError("no corruption size was given; name at least one, such as corruption_size=1")
-        return cls(
-            query,
-            as_passages(passages),
-            tuple(references),
-            metric,
-            tuple(sorted(set(chosen))),
-            attack,
-            group_size,
-            group_by,
-            top_k,
-            max_model_calls,
-            sample,
-            seed,
-        )
+        check_at_least(1, max_model_calls=self.max_model_calls)
+        check_at_least(0, sample=self.sample, seed=self.seed)
+        object.__setattr__(self, "group_by", grouping_of(self.group_size, self.group_by))
+        object.__setattr__(self, "sizes", tuple(sorted(set(self.sizes))))
 
     def cases(self, size: int) -> tuple[BenignCase, ...]:
         """Return the sets of untouched groups that an attacker of this size may leave."""

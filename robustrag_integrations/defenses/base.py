@@ -404,12 +404,13 @@ class Defense(ABC):
         self.rules.check_certifiable()
         if not callable(metric):
             raise TypeError(f"metric must be a function of (response, references), got {type(metric).__name__}")
-        question = Question.of(
+        sizes: Any = (corruption_size,) if _is_one(corruption_size) else corruption_size
+        question = Question(
             query,
-            passages,
-            references_of(reference),
+            as_passages(passages),
+            tuple(references_of(reference)),
             metric_name(metric),
-            [corruption_size] if _is_one(corruption_size) else corruption_size,  # type: ignore[arg-type, list-item]
+            tuple(sizes),
             group_size=self.group_size,
             group_by=self.group_by,
             **options,

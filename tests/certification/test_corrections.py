@@ -13,8 +13,7 @@ from collections import Counter
 import pytest
 
 from robustrag_integrations import DecodingAggregation, MajorityVoting
-from robustrag_integrations.defenses.decoding.attacked_step import possible_tokens
-from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
+from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice, possible_tokens
 from robustrag_integrations.defenses.keyword.certificate import keyword_span
 from robustrag_integrations.defenses.keyword.threshold import Threshold
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, keyword_defense

@@ -98,12 +98,12 @@ class Worlds:
     def certificates(self, corrupted: int) -> Certification:
         """Of the groups as they are, beside which so many passages are put."""
         made = {group.text: move for group, move in zip(self.groups, self.moves, strict=True)}
-        question = Question.of(
+        question = Question(
             QUESTION,
-            [group.passages[0] for group in self.groups],
+            tuple(group.passages[0] for group in self.groups),
             ("Xylo",),
             "metric",
-            [corrupted],
+            (corrupted,),
             group_by="passage",
             top_k=len(self.groups) + corrupted,
         )

@@ -16,8 +16,8 @@ from robustrag_integrations.defenses.agreement.lists import CountedList
 from robustrag_integrations.defenses.agreement.plurality import Count
 from robustrag_integrations.defenses.consensus import certificate as consensus
 from robustrag_integrations.defenses.consensus.outcome import Outcome
-from robustrag_integrations.defenses.decoding import attacked_step, token_choice
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
+from robustrag_integrations.defenses.decoding import token_choice
 from robustrag_integrations.defenses.keyword import certificate as keyword
 from robustrag_integrations.defenses.keyword import threshold
 from robustrag_integrations.defenses.voting import certificate as voting
@@ -80,20 +80,20 @@ def ties_are_never_reached(monkeypatch) -> None:
 
 
 def attackers_weigh_less_than_a_group(monkeypatch) -> None:
-    real = attacked_step.possible_tokens
+    real = token_choice.possible_tokens
     monkeypatch.setattr(
-        attacked_step, "possible_tokens", lambda choice, t0, m, eta, slack: real(choice, t0, m / 2, eta, slack)
+        token_choice, "possible_tokens", lambda choice, t0, m, eta, slack: real(choice, t0, m / 2, eta, slack)
     )
 
 
 def the_no_retrieval_token_is_forgotten(monkeypatch) -> None:
-    real = attacked_step.possible_tokens
+    real = token_choice.possible_tokens
 
     def forgetful(choice, t0, m, eta, slack):
         span = real(choice, t0, m, eta, slack)
         return replace(span, tokens=span.tokens[:1])
 
-    monkeypatch.setattr(attacked_step, "possible_tokens", forgetful)
+    monkeypatch.setattr(token_choice, "possible_tokens", forgetful)
 
 
 def of_items(monkeypatch, choices: Callable[[list[str | None]], list[str | None]]) -> None:

@@ -124,9 +124,9 @@ def _setting(rng: random.Random, agreeing: bool) -> dict:
 
 
 def _question(setting: dict, references: tuple[str, ...]) -> Question:
-    return Question.of(
+    return Question(
         "q",
-        setting["passages"],
+        tuple(setting["passages"]),
         references,
         "metric",
         SIZES,

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from random import Random
 from typing import TYPE_CHECKING
 
 from robustrag_integrations._util.words import count_of
@@ -23,16 +24,20 @@ from robustrag_integrations.certification.findings import (
     smaller_size_fails,
 )
 from robustrag_integrations.certification.isolated import NOTHING
-from robustrag_integrations.defenses.decoding.requests import OpenTrees
-from robustrag_integrations.defenses.decoding.sampling import sample_leaves
+from robustrag_integrations.certification.result import Estimate
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-from robustrag_integrations.defenses.decoding.step import largest_shift, rows_too_noisy, unsettled, who_answers
+from robustrag_integrations.defenses.decoding.step import extend, largest_shift, rows_too_noisy, unsettled, who_answers
+from robustrag_integrations.defenses.decoding.token_choice import TokenSpan
 from robustrag_integrations.defenses.decoding.tree import (
+    Branch,
+    Grow,
     Node,
+    OpenTrees,
     Rows,
     Seat,
     Walk,
     expand,
+    finished,
     grow,
     judged,
     rows_of,
@@ -52,6 +57,7 @@ if TYPE_CHECKING:
 
 NOBODY_LEFT = "no untouched group takes part in decoding: one that the attacker adds decides alone"
 _AT_ONCE = 16  # prefixes scored per request, so that their distributions fit in memory
+_Known = dict[tuple[Seat, tuple[int, ...]], TokenSpan]
 _MOST_UNSURE = 4  # groups of which it may be open whether they answer; all their subsets are looked at
 
 
@@ -255,3 +261,56 @@ def _living(walk: Walk, level: Sequence[Node]) -> list[Node]:
     for node in level:
         node.seats = [seat for seat in node.seats if walk.alive(seat)]
     return [node for node in level if node.seats]
+
+
+def sample_leaves(walk: Walk, seats: Sequence[Seat], root: dict[int, Rows]) -> Asking[None]:
+    """Draw paths of the tree for every corruption size that a limit left undecided.
+
+    Each draw takes one case and, at every step, one possible token, evenly. What a prefix allows is computed once.
+    """
+    known: _Known = {}
+    for index, found in enumerate(walk.sizes):
+        mine = [seat for seat in seats if seat.size == index]
+        if found.certified or not mine:
+            continue
+        random = Random(f"{walk.question.seed}/{found.size}")
+        drawn: list[str] = []
+        while len(drawn) < walk.question.sample and not found.unbounded:
+            text = yield from _draw(walk, random.choice(mine), root, random, known)
+            if text is None:
+                found.refute("a sampled path leads to a step at which the corrupted groups can decide the next token")
+            else:
+                drawn.append(text)
+        scores = yield from walk.ledger.scored(drawn)
+        if found.unbounded:
+            continue
+        for text, score in zip(drawn, scores, strict=True):
+            found.add(text, score, "a sampled path of the decoding tree", 0)
+        found.estimate = Estimate(
+            min(r.score for r in found.responses.values()), walk.question.sample, walk.question.seed
+        )
+
+
+def _draw(walk: Walk, seat: Seat, root: dict[int, Rows], random: Random, known: _Known) -> Asking[str | None]:
+    """Draw one finished response; None where the attacker can cause anything."""
+    text = IncrementalDetokenizer(walk.codec, walk.settings.stop, before_marks=True)
+    while True:
+        prefix = tuple(text.tokens)
+        if (seat, prefix) not in known:
+            rows = root if not prefix else (yield from _rows_after(walk, seat, prefix))
+            span = walk.span(seat, rows, prefix)
+            assert span is not None  # noqa: S101 - the numbers of inference leave nothing open
+            known[seat, prefix] = span
+        span = known[seat, prefix]
+        if span.kind == "open":
+            return None
+        _, complete = extend(text, random.choice(span.tokens), walk.settings.max_new_tokens)
+        if complete:
+            return finished(text)
+
+
+def _rows_after(walk: Walk, seat: Seat, prefix: tuple[int, ...]) -> Asking[dict[int, Rows]]:
+    sessions = sorted({session for session, _ in seat.rows})
+    replies = yield Grow(tuple(Branch(s, prefix, only_child=False) for s in sessions), exact=True)
+    walk.ledger.spent += len(sessions)
+    return {s: rows_of(d, walk.settings.slack) for s, d in zip(sessions, replies, strict=True)}

@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-def answering_groups(abstention: NDArray[np.floating], gamma: float) -> list[int]:
-    """J, the groups whose probability of the whole abstention string is below gamma (Algorithm 2, line 3).
-
-    A group without a probability (NaN) is not below it.
-    """
-    return [j for j, p in enumerate(abstention) if float(p) < gamma]
-
-
 @dataclass(frozen=True)
 class DecodingStep:
     """One decoding step: its scores, the chosen token, and the error bounds of the choice.
@@ -86,8 +78,11 @@ def rows_too_noisy(noise: float, settings: DecodingSettings) -> str:
 
 
 def who_answers(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], gamma: float) -> list[int]:
-    """Return J as indices into `groups`: below gamma, and not empty, whatever the model makes of an empty prompt."""
-    return [j for j in answering_groups(abstention, gamma) if not groups[j].is_empty]
+    """Return J, the groups whose probability of the whole abstention string is below gamma (Algorithm 2, line 3).
+
+    One without a probability (NaN) is not below it; an empty one abstains whatever the model makes of an empty prompt.
+    """
+    return [j for j, p in enumerate(abstention) if float(p) < gamma and not groups[j].is_empty]
 
 
 def unsettled(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], settings: DecodingSettings) -> set[int]:

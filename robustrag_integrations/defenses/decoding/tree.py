@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
-from robustrag_integrations.defenses.decoding.attacked_step import TokenSpan, certain_tokens
-from robustrag_integrations.defenses.decoding.requests import Branch, Grow
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.step import extend
 from robustrag_integrations.defenses.decoding.token_choice import (
     ONE,
     FixedPoint,
     TokenChoice,
+    TokenSpan,
+    certain_tokens,
     choose_token,
     fixed_point,
     most_probable,
@@ -26,11 +26,50 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import Distributions, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer, spelt
-from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.prompts import ABSTENTION, Prompt
 
 SHOWN = 200  # nodes of the tree that are kept for pictures
 _CAUSES = {True: "a path of the decoding tree", False: "the beginning of a path of the decoding tree"}
 LEFT_OUT = "what follows a partial response that has the highest score was left out"
+
+
+@dataclass(frozen=True)
+class OpenTrees:
+    """A request to start a decoding session over each list of prompts; the reply is one `Opening` each, in order."""
+
+    sessions: tuple[tuple[Prompt, ...], ...]
+    no_retrieval: Prompt
+    max_new_tokens: int
+
+
+@dataclass(frozen=True)
+class Branch:
+    """A step down the tree of prefixes.
+
+    Attributes:
+        session: the place of a session of `OpenTrees`.
+        prefix: all tokens of the answer so far, the new one last.
+        only_child: True if nothing else will branch off the prefix before this token, so that its state can be used up.
+    """
+
+    session: int
+    prefix: tuple[int, ...]
+    only_child: bool
+
+
+@dataclass(frozen=True)
+class Grow:
+    """A request to score these prefixes; the reply is one `Distributions` each, in order.
+
+    States of prefixes shorter than the parents of these are not needed any more, the roots excepted.
+
+    Attributes:
+        branches: the prefixes.
+        exact: True if only the numbers of inference will do: those given before had too much noise.
+    """
+
+    branches: tuple[Branch, ...]
+    exact: bool = False
 
 
 @dataclass(frozen=True)

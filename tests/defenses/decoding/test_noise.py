@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from robustrag_integrations import DecodingAggregation
-from robustrag_integrations.defenses.decoding.attacked_step import certain_tokens, possible_tokens
-from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice
+from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice, certain_tokens, possible_tokens
 from robustrag_integrations.models.base import (
     LEAST_NOISE,
     SAFETY,
