@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from inspect import signature
@@ -21,7 +22,6 @@ from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.base.response.schema import (
     RESPONSE_TYPE,
     AsyncStreamingResponse,
-    PydanticResponse,
     Response,
     StreamingResponse,
 )
@@ -328,20 +328,12 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             QuorumError: too many groups failed.
             ModelError: the final call failed.
         """
-        streaming, query, nodes = self.streams, _checked(query), checked_nodes(nodes)
-        response: RESPONSE_TYPE
-        _dispatcher.event(SynthesizeStartEvent(query=query))
-        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event, failures_sent():
-            plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
-            if streaming:
-                shown, metadata, done = self._streamed(nodes, additional_source_nodes)
-                pieces = self._pieces(plan, done)
-                response = StreamingResponse(pieces, shown, metadata)
+        with self._synthesis(query, nodes, additional_source_nodes, response_kwargs) as made:
+            if made.streams:
+                made.response = StreamingResponse(self._pieces(made.plan, made.done), made.sources, made.metadata)
             else:
-                response = self._whole(run(plan, self._performer()), nodes, additional_source_nodes)
-            event.on_end(payload={EventPayload.RESPONSE: response})
-        _dispatcher.event(SynthesizeEndEvent(query=query, response=response))
-        return response
+                made.done(run(made.plan, self._performer()))
+        return made.response
 
     async def asynthesize(
         self,
@@ -351,20 +343,13 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         **response_kwargs: Any,
     ) -> RESPONSE_TYPE:
         """`synthesize` without blocking the event loop; cancelling it cancels the calls."""
-        streaming, query, nodes = self.streams, _checked(query), checked_nodes(nodes)
-        response: RESPONSE_TYPE
-        _dispatcher.event(SynthesizeStartEvent(query=query))
-        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=_payload(query)) as event, failures_sent():
-            plan = self._plan(_text(query), group_nodes(nodes, self._group_by), **response_kwargs)
-            if streaming:
-                shown, metadata, done = self._streamed(nodes, additional_source_nodes)
-                pieces = await self._apieces(plan, done)
-                response = AsyncStreamingResponse(pieces, shown, metadata)
+        with self._synthesis(query, nodes, additional_source_nodes, response_kwargs) as made:
+            if made.streams:
+                pieces = await self._apieces(made.plan, made.done)
+                made.response = AsyncStreamingResponse(pieces, made.sources, made.metadata)
             else:
-                response = self._whole(await arun(plan, self._performer().aperform), nodes, additional_source_nodes)
-            event.on_end(payload={EventPayload.RESPONSE: response})
-        _dispatcher.event(SynthesizeEndEvent(query=query, response=response))
-        return response
+                made.done(await arun(made.plan, self._performer().aperform))
+        return made.response
 
     def get_response(self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any) -> RESPONSE_TEXT_TYPE:
         """Answer from bare texts, each a group of its own. `robust_answer` of the text gives the report."""
@@ -502,38 +487,22 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         """Return the model's reproducibility, as far as it is known."""
         return repeats_of(self._model)
 
-    def _streamed(
-        self, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None
-    ) -> tuple[list[NodeWithScore], ResponseMetadata, Callable[[RobustAnswer], None]]:
-        """Return a streamed response's source nodes and metadata, and a callback that completes them at the end."""
-        report = Report()
-        sources = self._sources(nodes, others, report)
-        shown = [] if self._supporting_only else sources
-        metadata = self._metadata(shown, report)
-
-        def done(answer: RobustAnswer) -> None:
-            if from_conversation(answer):
-                shown.clear()
-                metadata.clear()
-            elif self._supporting_only:
-                shown[:], answer = answer.supporting(sources), answer.over_supporting()
-                metadata.update(self._metadata(shown, report))
-            _completed(report, answer)
-
-        return shown, metadata, done
-
-    def _whole(
-        self, answer: RobustAnswer, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None
-    ) -> Response | PydanticResponse:
-        report = Report()
-        sources = [] if from_conversation(answer) else self._sources(nodes, others, report)
-        if self._supporting_only:
-            sources, answer = answer.supporting(sources), answer.over_supporting()
-        _completed(report, answer)
-        metadata = self._metadata(sources, report)
-        if (found := structured(answer, self._structure)) is not None:
-            return StructuredResponse(found, sources, metadata)
-        return Response(self._shown(answer), sources, metadata)
+    @contextmanager
+    def _synthesis(
+        self, query: QueryType, nodes: Any, others: Sequence[NodeWithScore] | None, kwargs: dict[str, Any]
+    ) -> Iterator[_Synthesis]:
+        """Send the events of one synthesis around the block, which sets its response."""
+        if not isinstance(query, (str, QueryBundle)):
+            raise TypeError(f"query must be a str or a QueryBundle, got {query!r:.60}; give the question as text")
+        text, nodes = query.query_str if isinstance(query, QueryBundle) else query, checked_nodes(nodes)
+        streams, payload = self.streams, dict[str, Any]({EventPayload.QUERY_STR: text})
+        _dispatcher.event(SynthesizeStartEvent(query=query))
+        with self._callback_manager.event(CBEventType.SYNTHESIZE, payload=payload) as event, failures_sent():
+            plan = self._plan(text, group_nodes(nodes, self._group_by), **kwargs)
+            made = _Synthesis(self, plan, streams, nodes, others or ())
+            yield made
+            event.on_end(payload={EventPayload.RESPONSE: made.response})
+        _dispatcher.event(SynthesizeEndEvent(query=query, response=made.response))
 
     def _text_of(self, answer: RobustAnswer) -> BaseModel | str:
         answer_sent(answer)
@@ -546,13 +515,51 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def _shown(self, answer: RobustAnswer) -> str:
         return answer.marked_text if self._markers else answer.text
 
-    def _sources(
-        self, nodes: Sequence[NodeWithScore], others: Sequence[NodeWithScore] | None, report: Report
-    ) -> list[NodeWithScore]:
-        return [*(ReportedNode.of(node, report) for node in nodes), *(others or ())]
 
-    def _metadata(self, sources: Sequence[NodeWithScore], report: Report) -> ResponseMetadata:
-        return ResponseMetadata.of(self._get_metadata_for_response([n.node for n in sources]) or {}, report)
+class _Synthesis:
+    """One synthesis: its plan, and what its response shows, completed when the answer is there.
+
+    Attributes:
+        sources: the source nodes.
+        metadata: their metadata, with the report.
+        response: the response; of a streamed one the parts that come before the answer.
+    """
+
+    response: RESPONSE_TYPE
+
+    def __init__(
+        self,
+        of: RobustRAGSynthesizer,
+        plan: Plan,
+        streams: bool,
+        nodes: Sequence[NodeWithScore],
+        others: Sequence[NodeWithScore],
+    ) -> None:
+        self.plan, self.streams, self._of, self._report = plan, streams, of, Report()
+        self._found = [*(ReportedNode.of(node, self._report) for node in nodes), *others]
+        self.sources = [] if of.supporting_only else self._found
+        self.metadata = self._metadata()
+
+    def done(self, answer: RobustAnswer) -> None:
+        """Complete sources, metadata and report, and make the response, unless it is streamed already."""
+        of = self._of
+        if from_conversation(answer):
+            self.sources.clear()
+            self.metadata.clear()
+        elif of.supporting_only:
+            self.sources[:], answer = answer.supporting(self._found), answer.over_supporting()
+            self.metadata.update(self._metadata())
+        _completed(self._report, answer)
+        if self.streams:
+            return
+        if (found := structured(answer, of.output_cls)) is not None:
+            self.response = StructuredResponse(found, self.sources, self.metadata)
+        else:
+            self.response = Response(of._shown(answer), self.sources, self.metadata)
+
+    def _metadata(self) -> ResponseMetadata:
+        nodes = [found.node for found in self.sources]
+        return ResponseMetadata.of(self._of._get_metadata_for_response(nodes) or {}, self._report)
 
 
 def _decoding_caveats(llm: LLM, conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
@@ -607,18 +614,3 @@ def _completed(report: Report, answer: RobustAnswer) -> None:
     """Complete the report of a streamed answer after its last piece."""
     report.answer = answer
     answer_sent(answer)
-
-
-def _checked(query: QueryType) -> QueryType:
-    """Return the question; raise TypeError for anything else."""
-    if not isinstance(query, (str, QueryBundle)):
-        raise TypeError(f"query must be a str or a QueryBundle, got {query!r:.60}; give the question as text")
-    return query
-
-
-def _text(query: QueryType) -> str:
-    return query.query_str if isinstance(query, QueryBundle) else query
-
-
-def _payload(query: QueryType) -> dict[str, Any]:
-    return {EventPayload.QUERY_STR: _text(query)}
