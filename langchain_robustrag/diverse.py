@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -54,7 +54,6 @@ class DiverseRetriever(BaseRetriever):
         max_passages: the retriever is never asked for more documents than this at once.
         fetch: for a retriever whose number cannot be set: a function from the query and a number to that many
             documents, best first; fewer mean that there are no more.
-        afetch: its asynchronous twin; None: `fetch` in a thread.
 
     Raises:
         UnknownRetrieverError: the retriever's number cannot be set; the message says what to do.
@@ -75,7 +74,6 @@ class DiverseRetriever(BaseRetriever):
     group_by: Any = "origin"
     max_passages: int = 1000
     fetch: Callable[[str, int], Sequence[Document]] | None = Field(default=None, exclude=True)
-    afetch: Callable[[str, int], Awaitable[Sequence[Document]]] | None = Field(default=None, exclude=True)
 
     def __init__(self, retriever: BaseRetriever | None = None, **settings: Any) -> None:
         super().__init__(**{"retriever": retriever, **settings})
@@ -84,7 +82,7 @@ class DiverseRetriever(BaseRetriever):
     def _check(self) -> DiverseRetriever:
         quota = self._quota()
         grouping_of(1, self.group_by)
-        if self.fetch is None and self.afetch is None:
+        if self.fetch is None:
             if not isinstance(self.retriever, BaseRetriever):
                 raise ValueError(f"retriever must be a retriever, got {type(self.retriever).__name__}; or pass fetch=")
             _asked_for(self.retriever, quota.sources)
@@ -94,8 +92,6 @@ class DiverseRetriever(BaseRetriever):
         def fetch(k: int) -> Sequence[Document]:
             if self.fetch is not None:
                 return checked_documents(self.fetch(query, k))
-            if self.retriever is None:
-                raise ValueError("this DiverseRetriever has afetch= alone; pass fetch= as well, or call ainvoke")
             config: RunnableConfig = {"callbacks": run_manager.get_child(f"k={k}")}
             return checked_documents(_asked_for(self.retriever, k).invoke(query, config))
 
@@ -105,11 +101,8 @@ class DiverseRetriever(BaseRetriever):
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun
     ) -> list[Document]:
         async def fetch(k: int) -> Sequence[Document]:
-            if self.afetch is not None:
-                return checked_documents(await self.afetch(query, k))
             if self.fetch is not None:
                 return checked_documents(await run_in_executor(None, self.fetch, query, k))
-            assert self.retriever is not None  # noqa: S101 - checked when it was made
             config: RunnableConfig = {"callbacks": run_manager.get_child(f"k={k}")}
             return checked_documents(await _asked_for(self.retriever, k).ainvoke(query, config))
 
@@ -120,8 +113,7 @@ class DiverseRetriever(BaseRetriever):
 
     def _gathering(self) -> Gathering[Document]:
         places = Isolation(group_by=self.group_by).places
-        by_function = self.fetch is not None or self.afetch is not None
-        return gather(self._quota(), places, exact=by_function or _finds_all(self.retriever))
+        return gather(self._quota(), places, exact=self.fetch is not None or _finds_all(self.retriever))
 
     def _said(self, found: Gathered[Document]) -> list[Document]:
         if not found.shortage:
@@ -131,7 +123,7 @@ class DiverseRetriever(BaseRetriever):
         return [item.model_copy(update={"metadata": {**(item.metadata or {}), **said}}) for item in found.items]
 
 
-def _asked_for(retriever: BaseRetriever, k: int) -> BaseRetriever:
+def _asked_for(retriever: Any, k: int) -> Any:
     """Return a copy of the retriever that finds `k` documents.
 
     Raises:

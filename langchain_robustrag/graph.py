@@ -16,8 +16,6 @@ from langchain_robustrag.callbacks import ShownMessage, in_loop
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
 
-_READ = "__pregel_read"  # where LangGraph tells a node how to read the state
-
 
 def create_robust_node(
     llm: AnyModel,
@@ -59,38 +57,15 @@ def create_robust_node(
         return written
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        _check_keys(config, answer_key, robustness_key)
         shown = ShownMessage()
         return update(answering.invoke(_inputs(state), merge_configs(config, {"callbacks": [shown]})), shown)
 
     async def anode(state: Any, config: RunnableConfig) -> dict[str, Any]:
-        _check_keys(config, answer_key, robustness_key)
         shown = ShownMessage()
         merged = merge_configs(config, {"callbacks": [in_loop(shown)]})
         return update(await answering.ainvoke(_inputs(state), merged), shown)
 
     return RunnableLambda(node, anode, name="robust_answer")
-
-
-def _check_keys(config: RunnableConfig, *keys: str | None) -> None:
-    """Raise KeyError for a key that the graph's state lacks: LangGraph silently drops what is written there."""
-    read = config.get("configurable", {}).get(_READ)
-    if read is None or _has(read, "__root__"):
-        return
-    for key in keys:
-        if key is not None and not _has(read, key):
-            raise KeyError(
-                f"the graph's state has no key {key!r} for the node to write; add it to the state, or name another: "
-                "answer_key=, robustness_key= (None to leave the report out)"
-            )
-
-
-def _has(read: Any, key: str) -> bool:
-    try:
-        read([key])
-    except KeyError:
-        return False
-    return True
 
 
 def _inputs(state: Any) -> dict[str, Any]:

@@ -39,12 +39,12 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     """Replaces what tools return by robust answers from its documents, and withholds what holds none.
 
     Answered from, whatever the tool: `Document` objects in what it returns (alone, in lists, in pairs with scores, in
-    objects, in the messages of a `Command`) or in its artifact, and those that retrievers return while it runs, so that
+    objects) or in its artifact, and those that retrievers return while it runs, so that
     `create_retriever_tool` and `retriever.as_tool()` work unchanged. Of a tool that is named in `tools`, so are dicts,
     rows, `search_result` blocks, and the text blocks and `resource_link`s of an MCP result; else its whole text is one
-    source, since text that was joined is never split again. Everything else is withheld, be it a number: the agent
-    reads a tool error that says how to go on. Tools that fail or interrupt do so as without the middleware, but what a
-    failed tool says is withheld.
+    source, since text that was joined is never split again. Everything else is withheld, be it a number or a `Command`
+    to the graph: the agent reads a tool error that says how to go on. Tools that fail or interrupt do so as without the
+    middleware, but what a failed tool says is withheld.
 
     Tools that the provider runs (web search, say) pass no middleware: an agent that has one is refused with a
     `ValueError` when it first asks its model, and a result of one that comes back anyway with an `UndefendedError`.
@@ -107,7 +107,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Run the tool, then answer from what it retrieved."""
-        call = ToolCall(request, _messages(request.state) or ())
+        call = ToolCall(request)
         with call.hearing():
             returned = handler(request.override(tool=call.watched))
         asking = self._results.read(call, returned)
@@ -120,7 +120,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """`wrap_tool_call` without blocking the event loop."""
-        call = ToolCall(request, _messages(request.state) or ())
+        call = ToolCall(request)
         with call.hearing(in_a_loop=True):
             returned = await handler(request.override(tool=call.watched))
         asking = self._results.read(call, returned)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence, ValuesView
+from collections.abc import Callable, Mapping, Sequence, ValuesView
 from typing import Any
 
 from llama_index.core.base.base_retriever import BaseRetriever
@@ -34,7 +34,6 @@ _GIVE_ALL = frozenset({"SummaryIndexRetriever", "TreeAllLeafRetriever", "TreeRoo
 _log = logging.getLogger(__name__)
 
 Fetch = Callable[[QueryBundle, int], Sequence[NodeWithScore]]
-AsyncFetch = Callable[[QueryBundle, int], Awaitable[Sequence[NodeWithScore]]]
 
 
 class UnknownRetrieverError(TypeError):
@@ -59,7 +58,6 @@ class DiverseRetriever(BaseRetriever):
         max_passages: the retriever is never asked for more nodes than this at once.
         fetch: for a retriever whose number cannot be set: a function from the query and a number to that many nodes,
             best first; fewer mean that there are no more.
-        afetch: its asynchronous twin; None: `fetch` in a thread.
         callback_manager: gets the retrieval's events.
         verbose: as for every retriever.
 
@@ -81,18 +79,17 @@ class DiverseRetriever(BaseRetriever):
         group_by: GroupNodesBy = "origin",
         max_passages: int = 1000,
         fetch: Fetch | None = None,
-        afetch: AsyncFetch | None = None,
         callback_manager: CallbackManager | None = None,
         verbose: bool = False,
     ) -> None:
         self._quota = SourceQuota(sources, per_origin, max_passages)
         grouping_of(1, group_by)  # type: ignore[arg-type]
-        if fetch is None and afetch is None:
+        if fetch is None:
             if not isinstance(retriever, BaseRetriever):
                 raise TypeError(f"retriever must be a retriever, got {type(retriever).__name__}; or pass fetch=")
             _asked_for(retriever, sources)
         self._retriever, self._group_by = retriever, group_by
-        self._fetch, self._afetch = fetch, afetch
+        self._fetch = fetch
         super().__init__(callback_manager=callback_manager, verbose=verbose)
 
     def __repr__(self) -> str:
@@ -107,25 +104,20 @@ class DiverseRetriever(BaseRetriever):
         def fetch(k: int) -> Sequence[NodeWithScore]:
             if self._fetch is not None:
                 return list(self._fetch(query_bundle, k))
-            if self._retriever is None:
-                raise ValueError("this DiverseRetriever has afetch= alone; pass fetch= as well, or call aretrieve")
-            return _asked_for(self._retriever, k).retrieve(query_bundle)
+            return list(_asked_for(self._retriever, k).retrieve(query_bundle))
 
         return self._said(driven(self._gathering(), fetch))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         async def fetch(k: int) -> Sequence[NodeWithScore]:
-            if self._afetch is not None:
-                return list(await self._afetch(query_bundle, k))
             if self._fetch is not None:
                 return list(await asyncio.to_thread(self._fetch, query_bundle, k))
-            assert self._retriever is not None  # noqa: S101 - checked when it was made
-            return await _asked_for(self._retriever, k).aretrieve(query_bundle)
+            return list(await _asked_for(self._retriever, k).aretrieve(query_bundle))
 
         return self._said(await adriven(self._gathering(), fetch))
 
     def _gathering(self) -> Gathering[NodeWithScore]:
-        exact = self._fetch is not None or self._afetch is not None  # `retrieve` itself drops nodes that are copies
+        exact = self._fetch is not None  # `retrieve` itself drops nodes that are copies
         return gather(self._quota, lambda nodes: node_places(nodes, self._group_by), exact=exact)
 
     def _said(self, found: Gathered[NodeWithScore]) -> list[NodeWithScore]:
@@ -137,18 +129,12 @@ class DiverseRetriever(BaseRetriever):
 
 def _with_shortage(node: BaseNode, shortage: Shortage) -> BaseNode:
     """Return a copy of the node that reports the shortage to the synthesizer, and to no model."""
-    hidden = [*node.excluded_llm_metadata_keys, SHORTAGE]
-    embedded = [*node.excluded_embed_metadata_keys, SHORTAGE]
-    return node.model_copy(
-        update={
-            "metadata": {**node.metadata, SHORTAGE: shortage},
-            "excluded_llm_metadata_keys": hidden,
-            "excluded_embed_metadata_keys": embedded,
-        }
-    )
+    hidden = ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys")
+    update: dict[str, Any] = {name: [*getattr(node, name), SHORTAGE] for name in hidden}
+    return node.model_copy(update={**update, "metadata": {**node.metadata, SHORTAGE: shortage}})
 
 
-def _asked_for(retriever: BaseRetriever, k: int) -> BaseRetriever:
+def _asked_for(retriever: Any, k: int) -> Any:
     """Return a copy of the retriever that finds `k` nodes.
 
     Raises:

@@ -129,55 +129,6 @@ class ReportedNode(NodeWithScore):
         return isinstance(other, NodeWithScore) and (self.node, self.score) == (other.node, other.score)
 
 
-class AnswerText(str):
-    """The text of an answer, for engines that keep the text alone."""
-
-    __slots__ = ("report",)
-    report: Report
-
-    @classmethod
-    def of(cls, text: str, report: Report) -> AnswerText:
-        """Create a text with its report."""
-        made = cls(text)
-        made.report = report
-        return made
-
-    def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        return AnswerText.of, (str(self), self.report)
-
-
-class AnswerPieces(Generator[str, None, None]):
-    """A streamed answer, for engines that keep the stream alone."""
-
-    def __init__(self, pieces: Generator[str, None, None], report: Report) -> None:
-        self._pieces = pieces
-        self.report = report
-
-    def send(self, value: None) -> str:
-        """Send into the stream, and return the next piece."""
-        return self._pieces.send(value)
-
-    def throw(self, *error: Any) -> str:
-        """Raise an error at the stream's current position."""
-        return self._pieces.throw(*error)
-
-
-class AsyncAnswerPieces(AsyncGenerator[str, None]):
-    """`AnswerPieces` for an event loop."""
-
-    def __init__(self, pieces: AsyncGenerator[str, None], report: Report) -> None:
-        self._pieces = pieces
-        self.report = report
-
-    async def asend(self, value: None) -> str:
-        """Send into the stream, and return the next piece."""
-        return await self._pieces.asend(value)
-
-    async def athrow(self, *error: Any) -> str:
-        """Raise an error at the stream's current position."""
-        return await self._pieces.athrow(*error)
-
-
 class RobustAnswerEvent(BaseEvent):
     """An answer was given, or could not be: sent for each, through LlamaIndex's instrumentation.
 
@@ -281,9 +232,6 @@ def robust_answers(response: object) -> list[RobustAnswer]:
     return list(found.values())
 
 
-_REPORTED = (ResponseMetadata, ReportedNode, AnswerText, AnswerPieces, AsyncAnswerPieces)
-
-
 def robust_answer(response: object) -> RobustAnswer | None:
     """Return the outermost robust answer behind a response; None if there is none. See `robust_answers`."""
     return next(iter(robust_answers(response)), None)
@@ -296,7 +244,7 @@ def _answers(thing: Any, seen: set[int], depth: int) -> Iterator[RobustAnswer]:
     if isinstance(thing, RobustAnswer):
         yield thing
         return
-    report = getattr(thing, "report", None) if isinstance(thing, _REPORTED) else None
+    report = getattr(thing, "report", None) if isinstance(thing, (ResponseMetadata, ReportedNode)) else None
     if report is not None and report.answer is not None:
         yield report.answer
     if isinstance(thing, str):

@@ -13,7 +13,6 @@ import logging
 from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from inspect import signature
 from typing import Any, Literal, TypeVar, cast, get_args
 
@@ -47,9 +46,6 @@ from llamaindex_robustrag.llm_calls import CallOptions, LLMModel
 from llamaindex_robustrag.llm_traits import hosted_tools, plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
 from llamaindex_robustrag.reports import (
-    AnswerPieces,
-    AnswerText,
-    AsyncAnswerPieces,
     Report,
     ReportedNode,
     ResponseMetadata,
@@ -352,13 +348,10 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return made.response
 
     def get_response(self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any) -> RESPONSE_TEXT_TYPE:
-        """Answer from bare texts, each a group of its own. `robust_answer` of the text gives the report."""
+        """Answer from bare texts, each a group of its own. The report is sent as an event (`RobustAnswerEvent`)."""
         with failures_sent():
             plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
-            if self.streams:
-                report = Report()
-                return AnswerPieces(self._pieces(plan, partial(_completed, report)), report)
-            return self._text_of(run(plan, self._performer()))
+            return self._pieces(plan, answer_sent) if self.streams else self._text_of(run(plan, self._performer()))
 
     async def aget_response(
         self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any
@@ -367,8 +360,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         with failures_sent():
             plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
             if self.streams:
-                report = Report()
-                return AsyncAnswerPieces(await self._apieces(plan, partial(_completed, report)), report)
+                return await self._apieces(plan, answer_sent)
             return self._text_of(await arun(plan, self._performer().aperform))
 
     def _get_prompts(self) -> dict[str, BasePromptTemplate]:
@@ -506,7 +498,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _text_of(self, answer: RobustAnswer) -> BaseModel | str:
         answer_sent(answer)
-        return structured(answer, self._structure) or AnswerText.of(self._shown(answer), Report(answer))
+        return structured(answer, self._structure) or self._shown(answer)
 
     def _written(self, answer: RobustAnswer) -> str:
         found = structured(answer, self._structure)
@@ -549,7 +541,8 @@ class _Synthesis:
         elif of.supporting_only:
             self.sources[:], answer = answer.supporting(self._found), answer.over_supporting()
             self.metadata.update(self._metadata())
-        _completed(self._report, answer)
+        self._report.answer = answer
+        answer_sent(answer)
         if self.streams:
             return
         if (found := structured(answer, of.output_cls)) is not None:
@@ -608,9 +601,3 @@ def _check_kinds(output_cls: object, calls: object, callback_manager: object) ->
         raise TypeError(f"calls must be CallOptions(...), got {type(calls).__name__}")
     if callback_manager is not None and not isinstance(callback_manager, CallbackManager):
         raise TypeError(f"callback_manager must be a CallbackManager, got {callback_manager!r:.60}")
-
-
-def _completed(report: Report, answer: RobustAnswer) -> None:
-    """Complete the report of a streamed answer after its last piece."""
-    report.answer = answer
-    answer_sent(answer)

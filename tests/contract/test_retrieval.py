@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import pickle
 from collections.abc import Sequence
@@ -142,15 +141,8 @@ def test_growth_is_bounded_and_a_shortage_is_said(
     assert said in caplog.text
 
 
-async def test_functions_that_fetch_may_be_asynchronous(search: Search) -> None:
-    async def afetch(query: Any, k: int) -> list[Any]:
-        await asyncio.sleep(0)
-        return search.items(corpus()[:k])
-
-    check(await search.afind(search.diverse(afetch=afetch)))
+async def test_a_function_that_fetches_is_awaited_in_a_thread(search: Search) -> None:
     check(await search.afind(search.diverse(fetch=lambda query, k: search.items(corpus()[:k]))))
-    with pytest.raises(ValueError, match="afetch= alone"):
-        search.find(search.diverse(afetch=afetch))
 
 
 def test_a_retriever_without_a_number_is_refused_with_what_to_set(search: Search) -> None:

@@ -299,28 +299,6 @@ def test_artifacts_show_supporting_documents_alone_where_that_is_wanted(web: Lis
         assert message.artifact["documents"] == web.documents[1:]
 
 
-def test_a_key_that_the_state_lacks_is_named(web: ListRetriever) -> None:
-    class NoReport(TypedDict, total=False):
-        input: str
-        context: list[Document]
-        answer: str
-
-    class NoAnswer(TypedDict, total=False):
-        input: str
-        context: list[Document]
-        robustness: dict[str, Any]
-
-    given: Any = {"input": QUESTION, "context": web.documents}
-    with pytest.raises(KeyError, match="no key 'robustness' for the node to write"):
-        graph_of(NoReport, create_robust_node(Reader())).invoke(given)
-    with pytest.raises(KeyError, match="no key 'answer' for the node to write"):
-        graph_of(NoAnswer, create_robust_node(Reader())).invoke(given)
-    with pytest.raises(KeyError, match="documents under 'context'"):
-        graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke({"input": QUESTION})
-    state = graph_of(NoReport, create_robust_node(Reader(), robustness_key=None)).invoke(given)
-    assert state["answer"] == "Paris"
-
-
 @pytest.mark.parametrize("supporting_only", [False, True])
 def test_citations_of_an_artifact_are_places_in_its_documents(web: ListRetriever, supporting_only: bool) -> None:
     search = create_robust_retriever_tool(web, Reader(), "search", "S.", supporting_only=supporting_only)

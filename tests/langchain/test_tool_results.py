@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import pytest
 from langchain_core.documents import Document
 from langchain_core.load import dumps
-from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, RemoveMessage, ToolMessage
+from langchain_core.messages import AIMessage, AIMessageChunk, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 from langchain_core.prompts import PromptTemplate
 from langchain_core.runnables import RunnableConfig, RunnableLambda
@@ -32,7 +32,6 @@ from tests.langchain.test_agents import QUESTION_MESSAGES, GullibleAgent, last_t
 
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
 from langchain.agents import create_agent
-from langchain.tools import InjectedState
 from langgraph.errors import GraphBubbleUp, GraphInterrupt
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.types import Command, Send
@@ -206,34 +205,16 @@ async def test_a_page_that_calls_itself_five_documents_is_withheld() -> None:
 
 @NAMED
 @BOTH
-async def test_a_commands_messages_are_answered_from(asynchronously: bool, named: bool) -> None:
-    updates = [
-        lambda i: {"messages": [ToolMessage("found", artifact=DOCUMENTS, tool_call_id=i)]},
-        lambda i: {"messages": [ToolMessage("found", artifact={"d": DOCUMENTS}, tool_call_id=i)], "other": 1},
-        lambda i: {
-            "messages": [
-                ToolMessage("found", artifact={"d": DOCUMENTS}, tool_call_id=i),
-                HumanMessage(json.dumps([as_dict(d) for d in DOCUMENTS])),
-            ]
-        },
-    ]
-    for update in updates:
-        state = await state_after(command_tool(update), asynchronously, named=named)
-        assert not raw(state)
-        assert last_tool_message(state).content == ANSWER
-        assert last_tool_message(state).artifact["robustness"]["query"] == QUESTION
-
-
-async def test_a_list_of_messages_and_commands_is_read() -> None:
+async def test_a_command_to_the_graph_is_withheld(asynchronously: bool, named: bool) -> None:
     @tool("search")
-    def search(query: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
+    def several(query: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
         """Search."""
         said = ToolMessage("found", artifact=DOCUMENTS, tool_call_id=tool_call_id)
         return [said, Command(update={"messages": [HumanMessage(str(ORDER))]})]
 
-    state = await state_after(search, named=True)
-    assert not raw(state)
-    assert last_tool_message(state).content == ANSWER
+    one = command_tool(lambda i: {"messages": [ToolMessage("found", artifact=DOCUMENTS, tool_call_id=i)], "other": 1})
+    for search in (one, several):
+        assert withheld(await state_after(search, asynchronously, named=named))
 
 
 @BOTH
@@ -436,27 +417,6 @@ async def test_a_tool_keeps_what_it_remembers_and_gets_its_config() -> None:
     assert last_tool_message(await state_after(counting, True)).content == ANSWER
     assert counting._calls == 2
     assert all("callbacks" in config for config in counting._configs)
-
-
-async def test_messages_that_the_agent_has_read_already_are_left_alone() -> None:
-    @tool("search")
-    def search(
-        query: str, state: Annotated[Any, InjectedState], tool_call_id: Annotated[str, InjectedToolCallId]
-    ) -> Any:
-        """Search."""
-        return Command(
-            update={
-                "messages": [
-                    *state["messages"],
-                    RemoveMessage(id=state["messages"][0].id),
-                    ToolMessage("f", artifact=DOCUMENTS, tool_call_id=tool_call_id),
-                ]
-            }
-        )
-
-    state = await state_after(search, named=True)
-    assert last_tool_message(state).content == ANSWER
-    assert [m.type for m in state["messages"]] == ["ai", "tool", "ai"]
 
 
 def test_it_works_in_a_tool_node_of_ones_own() -> None:
