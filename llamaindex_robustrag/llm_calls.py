@@ -246,7 +246,9 @@ def steers(error: BaseException) -> bool:
 
 
 def _marked(responses: Sequence[Response], fitted: Sequence[tuple[Prompt, bool]]) -> list[Response]:
-    return [replace(r, truncated=cut and r.unheard is None) for r, (_, cut) in zip(responses, fitted, strict=True)]
+    return [
+        replace(r, truncated=cut and r.skipped_reason is None) for r, (_, cut) in zip(responses, fitted, strict=True)
+    ]
 
 
 def _as_json(found: object) -> Response:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Role = Literal["isolated", "final"]
-Unheard = Literal["not_asked", "cancelled"]
+SkippedReason = Literal["not_asked", "cancelled"]
 Scores = Sequence[float]  # of one prompt: per text, the log-probability that it is the whole reply
 
 LEAST_NOISE = 2.0**-15  # the smallest bound on float noise, and the most that float32 explains
@@ -44,8 +44,8 @@ class Response(Ending):
         abstains: True if it counts as an abstention whatever its text says.
         note: the reason why it does not count, or not in full, in one line, for reports.
         aloud: True if its text held reasoning. Models leave these last three to `replies.reading`.
-        unheard: why there is neither text nor failure: the other replies were enough, so that the call was not made
-            (`not_asked`), or was given up under way (`cancelled`).
+        skipped_reason: why there is neither text nor failure: the other replies were enough, so that the call was not
+            made (`not_asked`), or was given up under way (`cancelled`).
         cause: the exception that the call failed with, where it is known, without credentials.
 
     Raises:
@@ -58,7 +58,7 @@ class Response(Ending):
     abstains: bool = False
     note: str | None = None
     aloud: bool = False
-    unheard: Unheard | None = None
+    skipped_reason: SkippedReason | None = None
     cause: Exception | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -69,7 +69,7 @@ class Response(Ending):
     @property
     def was_asked(self) -> bool:
         """True if the model was called for it."""
-        return self.unheard != "not_asked" and self != BLANK
+        return self.skipped_reason != "not_asked" and self != BLANK
 
     @classmethod
     def of(cls, text: str | None, ending: Ending, *, error: str | None = None, truncated: bool = False) -> Response:
@@ -111,8 +111,8 @@ class Until:
 def not_asked(*, cancelled: bool = False) -> Response:
     """Return the placeholder of a reply that was not waited for; `cancelled` if its call had gone out."""
     if cancelled:
-        return Response(None, error="cancelled, as the answer was decided", unheard="cancelled")
-    return Response(None, error="not asked, as the answer was decided", unheard="not_asked")
+        return Response(None, error="cancelled, as the answer was decided", skipped_reason="cancelled")
+    return Response(None, error="not asked, as the answer was decided", skipped_reason="not_asked")
 
 
 class Model:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.models.event_loops import PerLoop
-from robustrag_integrations.models.threads import POOL, Task, called
+from robustrag_integrations.models.threads import POOL, Task, called, in_thread
 
 if sys.version_info >= (3, 11):
     cancelled_after = asyncio.timeout
@@ -125,7 +125,7 @@ class CallLimits:
             while (piece := await self.in_thread(context.run, puller.pull)) is not END:
                 yield piece
         finally:
-            puller.give_up()
+            await in_thread(puller.give_up)  # closing it may block
 
     async def iterate(self, pieces: AsyncIterator[Item]) -> AsyncGenerator[Item, None]:
         """Iterate within the time limit for the whole; then cancel the iterator.

@@ -256,7 +256,7 @@ def read_replies(
     known: dict[Any, Reading[Found]] = {}
     readings = []
     for group, response in zip(groups, replies, strict=True):
-        if group.is_empty and not response.unheard and response != BLANK:
+        if group.is_empty and not response.skipped_reason and response != BLANK:
             response = Response("", abstains=True)
         same = (_COMPARED(response), response.logprobs)
         if (reading := known.get(same)) is None:
@@ -341,7 +341,7 @@ def _one_vote_each(
     counted = []
     for group, reading in zip(groups, readings, strict=True):
         text = group.index if group.copy_of is None else group.copy_of
-        if reading.response.unheard is not None:
+        if reading.response.skipped_reason is not None:
             missing.setdefault(text, group.index)
             reading = replace(reading, is_open=True)
         elif text in missing:
@@ -409,7 +409,7 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
             "reasoning_chars": response.reasoning_chars,
             **findings,
         }
-        if response.unheard is not None:
+        if response.skipped_reason is not None:
             findings = {**findings, "status": "not_asked", "note": response.error}
         elif response.text is None:
             findings = {"status": "failed", "error": printable(redacted(response.error or "failed"), 300), **findings}

@@ -168,7 +168,7 @@ def _with_radius(draft: Draft) -> RobustAnswer:
     if heard is None:
         return answer
     if heard.may_stop:
-        decided_after = sum(response.unheard is None for response in heard.responses)
+        decided_after = sum(response.skipped_reason is None for response in heard.responses)
         answer = answer.changed(evidence={**answer.evidence, "decided_after": decided_after})
     if draft.outcome is None:
         return answer
@@ -192,7 +192,7 @@ def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str,
 
 def _early_warnings(responses: Sequence[Response]) -> list[str]:
     """Warn that not all groups were waited for, and say what that means."""
-    heard = sum(response.unheard is None for response in responses)
+    heard = sum(response.skipped_reason is None for response in responses)
     if heard == len(responses):
         return []
     return [

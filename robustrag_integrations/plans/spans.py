@@ -100,7 +100,7 @@ class Spans:
         """Record how many replies a request got, and how many of them are failures."""
         span.set_attribute("robustrag.prompts", len(request.prompts))
         if isinstance(reply, Sequence):
-            failed = sum(isinstance(r, Response) and r.text is None and r.unheard is None for r in reply)
+            failed = sum(isinstance(r, Response) and r.text is None and r.skipped_reason is None for r in reply)
             span.set_attribute("robustrag.failed", failed)
 
     def pieces(self, root: Span | None, final: Iterator[Piece]) -> Iterator[Piece]:

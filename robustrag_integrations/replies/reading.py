@@ -112,7 +112,9 @@ def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Res
 def reply_warnings(responses: Sequence[Response]) -> list[str]:
     """Warn of counted responses that failed, were refused, empty, cut or without an answer, with number and reason."""
     total = len(responses)
-    failed = [r.error or "no text" for r in responses if r.text is None and r.refusal is None and r.unheard is None]
+    failed = [
+        r.error or "no text" for r in responses if r.text is None and r.refusal is None and r.skipped_reason is None
+    ]
     refused = sum(r.refusal is not None for r in responses)
     noted = [r for r in responses if r.note is not None and r.refusal is None and r != BLANK]
     empty = sum(r.note == _EMPTY for r in noted)

@@ -52,7 +52,7 @@ def test_a_slow_function_is_given_up_and_holds_no_place(style: str) -> None:
             began = time.monotonic()
             replies = asked(model, style, until(5))
             assert time.monotonic() - began < 5
-            assert [r.unheard for r in replies] == ["cancelled"] + [None] * 5
+            assert [r.skipped_reason for r in replies] == ["cancelled"] + [None] * 5
         go_on.set()
 
 
@@ -69,7 +69,7 @@ def test_a_slow_coroutine_is_cancelled() -> None:
 
     for style in STYLES:
         replies = asked(CallableModel(async_fn=slow), style, until(5))
-        assert [r.unheard for r in replies] == [None] * 3 + ["cancelled"] + [None] * 2
+        assert [r.skipped_reason for r in replies] == [None] * 3 + ["cancelled"] + [None] * 2
     assert cancelled == ["prompt 3"] * 2
 
 
@@ -83,7 +83,7 @@ def test_calls_that_never_went_out_are_told_from_cancelled_ones(style: str) -> N
         return "said"
 
     replies = asked(CallableModel(one_by_one, max_concurrency=1), style, until(2))
-    went_out = [r for r in replies if r.unheard != "not_asked"]
+    went_out = [r for r in replies if r.skipped_reason != "not_asked"]
     assert 2 <= len(sent) <= len(went_out) < 6
 
 
@@ -97,7 +97,7 @@ def test_the_next_wave_goes_out_only_if_the_last_was_not_enough(style: str) -> N
 
     replies = asked(CallableModel(model), style, until(4, wave_size=2))
     assert sorted(sent) == [p.text for p in PROMPTS[:4]]
-    assert [r.unheard for r in replies] == [None] * 4 + ["not_asked"] * 2
+    assert [r.skipped_reason for r in replies] == [None] * 4 + ["not_asked"] * 2
     sent.clear()
     assert heard(asked(CallableModel(model), style, until(7, wave_size=4))) == len(sent) == 6
 
@@ -115,7 +115,7 @@ def test_a_wave_with_a_slow_call_does_not_hold_up_the_next(style: str) -> None:
     replies = asked(CallableModel(slow), style, until(5, wave_size=3))
     go_on.set()
     assert time.monotonic() - began < 5
-    assert [r.unheard for r in replies] == [None, "cancelled", *[None] * 4]
+    assert [r.skipped_reason for r in replies] == [None, "cancelled", *[None] * 4]
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -127,7 +127,7 @@ def test_a_failed_call_is_in_and_what_enough_raises_comes_out(style: str) -> Non
 
     replies = asked(CallableModel(fails), style, until(99))
     assert [r.error is None for r in replies] == [False] + [True] * 5
-    assert not any(r.unheard for r in replies)
+    assert not any(r.skipped_reason for r in replies)
 
     def broken(replies: Sequence[Response]) -> bool:
         raise ZeroDivisionError

@@ -17,12 +17,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import torch
+from torch.nn import functional
 from transformers import DynamicCache
 
 from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues, Pair
 from robustrag_integrations.models.local.cancellation import stop_if_cancelled
 from robustrag_integrations.models.local.language_model import NOWHERE, CausalLM, MaskRules, memory_explained
-from robustrag_integrations.models.local.token_trees import Stem, TokenTrie, known_noise
+from robustrag_integrations.models.local.token_trees import Stem, TokenTrie, ancestry, known_noise
 
 STRING_TOKENS = 256  # tokens of strings that are read in one pass; each has its logits
 _TILE = 64  # the columns that all rows attend to are a multiple of this, so that there are few shapes
@@ -185,7 +186,9 @@ class SinglePrompt:
         count, columns = places.shape[1], keys.shape[1]
         if not trie and self._rules.plain and count in (1, columns):
             return None
-        visible = trie.visible(count - len(trie)).to(keys.device) if trie else None
+        visible = None
+        if trie:  # tokens before the trie see none of it
+            visible = functional.pad(ancestry(trie.parents), (0, 0, count - len(trie), 0)).to(keys.device)
         return self._rules.mask(places, keys, visible)
 
 

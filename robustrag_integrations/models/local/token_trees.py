@@ -9,16 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
 from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, why_coupled
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 def known_noise(lm: CausalLM) -> bool:
@@ -86,12 +82,13 @@ class TokenTree:
 
     def __init__(self, stem: Stem) -> None:
         self._stem = stem
-        self._lines: list[NDArray[np.int32]] = []  # per node, its ancestors and itself
+        self._parents: list[int] = []
+        self._depths: list[int] = []
 
     @property
     def size(self) -> int:
         """The number of nodes."""
-        return len(self._lines)
+        return len(self._parents)
 
     @torch.inference_mode()
     def extend(
@@ -108,12 +105,13 @@ class TokenTree:
             [rows, wanted, V] float32 logits of what follows each node.
         """
         old, stem = self.size, self._stem
-        self._add(parents)
+        self._parents += parents
+        for parent in parents:
+            self._depths.append(self._depths[parent] + 1 if parent >= 0 else 0)
         device, rows = stem.lm.device, len(stem.next_positions)
-        depths = torch.tensor([len(line) - 1 for line in self._lines], device=device)
-        columns = stem.next_positions[:, None] + depths
+        columns = stem.next_positions[:, None] + torch.tensor(self._depths, device=device)
         places = columns[:, old:]
-        visible = torch.from_numpy(self._sees(old)).to(device)
+        visible = ancestry(self._parents)[old:].to(device)
         mask = stem.rules.mask(places, torch.cat([stem.places, columns], dim=1), visible)
         ids = torch.tensor(list(tokens), device=device).expand(rows, -1)
         keep = len(tokens) if wanted is None else torch.tensor(list(wanted), device=device)
@@ -124,20 +122,17 @@ class TokenTree:
     def clear(self) -> None:
         """Forget all nodes."""
         self._stem.cache.crop(self.size)
-        self._lines.clear()
+        self._parents.clear()
+        self._depths.clear()
 
-    def _add(self, parents: Sequence[int]) -> None:
-        nothing = np.empty(0, dtype=np.int32)
-        for node, parent in enumerate(parents, self.size):
-            before = self._lines[parent] if parent >= 0 else nothing
-            self._lines.append(np.append(before, np.int32(node)))
 
-    def _sees(self, first: int) -> NDArray[np.bool_]:
-        """Return the mask [nodes from `first` on, nodes] of the nodes that each node sees."""
-        sees = np.zeros((self.size - first, self.size), dtype=np.bool_)
-        for row, line in zip(sees, self._lines[first:], strict=True):
-            row[line] = True
-        return sees
+def ancestry(parents: Sequence[int]) -> torch.Tensor:
+    """Return the mask [nodes, nodes] of what each node of a tree sees: its ancestors and itself."""
+    sees = np.eye(len(parents), dtype=np.bool_)
+    for node, parent in enumerate(parents):
+        if parent >= 0:
+            sees[node] |= sees[parent]
+    return torch.from_numpy(sees)
 
 
 class TokenTrie:
@@ -176,12 +171,3 @@ class TokenTrie:
         for token in sequence:
             nodes.append(self._children[nodes[-1], token])
         return nodes[1:]
-
-    def visible(self, before: int) -> torch.Tensor:
-        """Return the mask [before + nodes, nodes]: a node sees its ancestors and itself; earlier columns see none."""
-        seen = torch.zeros((before + len(self), len(self)), dtype=torch.bool)
-        for node, parent in enumerate(self.parents, before):
-            if parent >= 0:
-                seen[node] = seen[parent + before]
-            seen[node, node - before] = True
-        return seen

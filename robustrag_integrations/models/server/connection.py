@@ -19,7 +19,7 @@ import time
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
@@ -44,7 +44,7 @@ httpx: Any = importlib.import_module(_BASE.__module__.partition(".")[0])
 _LARGEST_ERROR = 64 << 10  # bytes of an error's body that are read
 _MOST_KEPT = 256  # idle connections
 _LONGEST_KEPT = 5.0  # seconds without use, as in httpx: servers hang up on idle connections, uvicorn after 5
-_UNLIMITED = httpx.Limits(max_connections=None, max_keepalive_connections=100)  # the model's own cap decides
+_NO_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=100)  # the model's own cap decides
 _ONE = httpx.Limits(max_connections=1, max_keepalive_connections=1)
 
 _NO_KEY = "no-key-needed"  # sent to a server of the user's own that asks for none
@@ -53,6 +53,7 @@ _OPTIONS = {"extra_headers": "headers", "extra_query": "params", "extra_body": "
 _FRAME = 64 << 10  # bytes of a reply around its tokens
 _TOKEN = 128  # bytes of a token, escaped, with its share of a reasoning text
 _LISTED = 128  # bytes of a token that is listed with its log-probability
+_UNLIMITED = 4096  # tokens of a reply where the model refuses a limit
 _CHUNK = 2 << 10  # bytes of an event around its token
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _LISTS = ("logprobs", "top_logprobs")
@@ -113,7 +114,7 @@ class Connection:
         self._clients = PerLoop(self._new_client)
 
     async def reply(
-        self, request: Mapping[str, Any], largest: int, read: Callable[[bytes], Result], *, at_once: int = _AT_ONCE
+        self, request: Mapping[str, Any], read: Callable[[bytes], Result], *, at_once: int = _AT_ONCE
     ) -> Result:
         """Send a request, and return its reply as parsed by `read`, in a thread where the reply is long.
 
@@ -121,7 +122,6 @@ class Connection:
 
         Args:
             request: its fields.
-            largest: the most bytes of the reply.
             read: parses the reply; raises ModelError where it is malformed.
             at_once: the most bytes of a short reply; 0 where `read` may take long whatever the length.
 
@@ -129,17 +129,18 @@ class Connection:
             ServerError: the request failed.
             ModelError: the reply is too large, or malformed.
         """
-        body = b"".join([piece async for piece in self._body(request, largest)])
+        body = b"".join([piece async for piece in self._body(request, _largest_reply(request))])
         return await _read(read, body, at_once)
 
-    async def events(self, request: Mapping[str, Any], largest: int, largest_event: int) -> AsyncGenerator[Any, None]:
+    async def events(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Yield the events of a streamed reply, as JSON objects.
 
         Raises:
             ServerError, ModelError: as for `reply`; an event is too large or not JSON, or reports an error.
         """
-        events = Events(largest_event)
-        async with aclosing(self._body({**request, "stream": True}, largest)) as pieces:
+        largest = _largest_reply(request)  # of one event: some servers send all tokens in one
+        events, chunks = Events(largest), _tokens(request) * _CHUNK
+        async with aclosing(self._body({**request, "stream": True}, largest + chunks)) as pieces:
             async for piece in pieces:
                 for data in events.read(piece):
                     yield await _read(parsed, data)
@@ -155,8 +156,7 @@ class Connection:
             await client.close()
 
     async def _body(self, request: Mapping[str, Any], largest: int) -> AsyncGenerator[bytes, None]:
-        body = {name: value for name, value in request.items() if name not in _OPTIONS}
-        response = await self._send("post", self._path, request, body=body)
+        response = await self._send(request)
         read, failed = 0, None
         try:
             async for piece in response.aiter_bytes():
@@ -174,7 +174,7 @@ class Connection:
         if failed is not None:
             raise failed
 
-    async def _send(self, method: Literal["get", "post"], path: str, request: Mapping[str, Any], **more: Any) -> Any:
+    async def _send(self, request: Mapping[str, Any]) -> Any:
         """Send a request, and return the response with its body still unread.
 
         The client adds its key and headers. It does not check the request's fields, one by one, against their types:
@@ -182,13 +182,13 @@ class Connection:
         """
         given = {name: request[field] for field, name in _OPTIONS.items() if request.get(field) is not None}
         try:
-            return await getattr(self._clients.here(), method)(
-                path,
+            return await self._clients.here().post(
+                self._path,
                 cast_to=httpx.Response,
+                body={name: value for name, value in request.items() if name not in _OPTIONS},
                 options={**given, "security": {"bearer_auth": True}},  # as for completions; no administrator's key
                 stream=True,
                 stream_cls=AsyncStream[Any],  # required, but never built
-                **more,
             )
         except OpenAIError as error:
             failed = ServerError(error)
@@ -230,15 +230,15 @@ def _checked_address(address: str) -> str:
     return address
 
 
-def largest_reply(request: Mapping[str, Any]) -> int:
-    """Return the most bytes of a whole reply, or of one event of a stream: some servers send all tokens in one."""
+def _largest_reply(request: Mapping[str, Any]) -> int:
+    """Return the most bytes of a whole reply."""
     listed = _most(request, _LISTS)
-    return _FRAME + _most(request, _LIMITS) * (_TOKEN + (_LISTED * (listed + 1) if listed else 0))
+    return _FRAME + _tokens(request) * (_TOKEN + (_LISTED * (listed + 1) if listed else 0))
 
 
-def largest_stream(request: Mapping[str, Any]) -> int:
-    """Return the most bytes of a stream of events, one for each token."""
-    return largest_reply(request) + _most(request, _LIMITS) * _CHUNK
+def _tokens(request: Mapping[str, Any]) -> int:
+    """Return the most tokens of a reply."""
+    return _most(request, _LIMITS) or _UNLIMITED
 
 
 def _most(request: Mapping[str, Any], names: tuple[str, ...]) -> int:
@@ -260,7 +260,7 @@ class Client(DefaultAsyncHttpxClient):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__(
             timeout=None,  # the caller limits a whole try; HTTP clients' limits are for one read
-            limits=_UNLIMITED,
+            limits=_NO_LIMITS,
             headers={"Accept-Encoding": "identity"},  # a compressed reply would hide its size
             verify=_trusted(),
             transport=None if _behind_a_proxy() else ConnectionStack(),

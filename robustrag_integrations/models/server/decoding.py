@@ -29,7 +29,7 @@ from robustrag_integrations.answers.usage import Usage, together
 from robustrag_integrations.errors import ModelError, QuorumError
 from robustrag_integrations.models.base import DecodingModel, DecodingSession, Distributions, Opening, Response
 from robustrag_integrations.models.local.encoding import PromptEncoder
-from robustrag_integrations.models.server.connection import ServerError, largest_reply
+from robustrag_integrations.models.server.connection import ServerError
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.models.server.replies import choice_of, parsed
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
@@ -158,10 +158,10 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         fields = {name: value for name, value in self._fields.items() if name != "stop"}
         extra = {**_BY_NUMBER, **self._fields.get("extra_body", {})}
         request = {**fields, "prompt": list(prompt), "max_tokens": 1, "logprobs": count, "extra_body": extra}
-        largest, read = largest_reply(request), partial(self._read_list, count)
+        read = partial(self._read_list, count)
         try:  # `read` may have to learn all tokens' texts, whatever the length of the reply
             return await self._caller.call(
-                lambda: self._accepted(request, lambda sent: self._connection.reply(sent, largest, read, at_once=0))
+                lambda: self._accepted(request, lambda sent: self._connection.reply(sent, read, at_once=0))
             )
         except ServerError as error:
             return _explained(self._shown(error), error.status, count)

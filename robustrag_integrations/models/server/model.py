@@ -15,13 +15,7 @@ from robustrag_integrations.models.callable import CalledModel
 from robustrag_integrations.models.caller import ModelCaller
 from robustrag_integrations.models.event_loops import PerLoop
 from robustrag_integrations.models.limits import CallLimits, checked_timeout
-from robustrag_integrations.models.server.connection import (
-    Connection,
-    ServerError,
-    largest_reply,
-    largest_stream,
-    may_pass,
-)
+from robustrag_integrations.models.server.connection import Connection, ServerError, may_pass
 from robustrag_integrations.models.server.replies import StreamEnd, parsed, response_of
 from robustrag_integrations.replies.reply import Piece
 
@@ -163,8 +157,8 @@ class OpenAIModel(CalledModel):
         return {} if "logprobs" in self._fields else {"logprobs": True if self._chats else 1}
 
     async def _areply(self, prompt: str) -> Response:
-        request, read = self._request(prompt, **self._asking_for_logprobs()), self._read
-        return await self._accepted(request, lambda sent: self._connection.reply(sent, largest_reply(request), read))
+        request = self._request(prompt, **self._asking_for_logprobs())
+        return await self._accepted(request, lambda sent: self._connection.reply(sent, _response_in))
 
     async def _accepted(
         self, request: Mapping[str, Any], send: Callable[[Mapping[str, Any]], Awaitable[Result]]
@@ -191,7 +185,7 @@ class OpenAIModel(CalledModel):
                 request = self._without_refused(self._request(PROBE, **self._asking_for_logprobs()))
                 name = None
                 try:
-                    await self._connection.reply(request, largest_reply(request), parsed)
+                    await self._connection.reply(request, parsed)
                 except ServerError as refusal:
                     name = _refused_in(refusal, [name for name in _LEFT_OUT if name in request])
                     if name is None and refusal.status not in _REFUSING:
@@ -207,9 +201,6 @@ class OpenAIModel(CalledModel):
                 fields.setdefault(other, request[name])
         return fields
 
-    def _read(self, body: bytes) -> Response:
-        return response_of(parsed(body))
-
     async def _astreamed(self, prompt: str) -> AsyncGenerator[Piece, None]:
         end = StreamEnd()
         async with aclosing(self._chunks(self._request(prompt))) as chunks:
@@ -220,12 +211,11 @@ class OpenAIModel(CalledModel):
 
     async def _chunks(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
         """Yield the events of a stream, with its usage where the server can tell it."""
-        before, largest = self._refused, (largest_stream(request), largest_reply(request))
-        sent = self._without_refused(request)
+        before, sent = self._refused, self._without_refused(request)
         if self._streams_tell:
             sent = {**sent, "stream_options": {"include_usage": True}}
         try:
-            async with aclosing(self._connection.events(sent, *largest)) as events:
+            async with aclosing(self._connection.events(sent)) as events:
                 async for event in events:
                     yield event
         except ServerError as error:  # of the request: nothing was streamed yet
@@ -236,6 +226,10 @@ class OpenAIModel(CalledModel):
             async with aclosing(self._chunks(request)) as events:
                 async for event in events:
                     yield event
+
+
+def _response_in(body: bytes) -> Response:
+    return response_of(parsed(body))
 
 
 def _refused_in(error: ServerError, names: Iterable[str]) -> str | None:

@@ -118,22 +118,16 @@ def test_the_abstention_score_is_the_probability_of_the_whole_string(tokenizer) 
     assert all(tokenizer.decode(t).strip() == ABSTENTION for t in encoder.abstentions())
 
 
-def test_streaming_shows_the_same_text_in_pieces(tokenizer) -> None:
-    model = local("llama", tokenizer)
-    for defense in (VanillaRAG(model, cut_replies="count"), DecodingAggregation(model, max_new_tokens=6)):
-        whole = defense.answer(QUERY, BENIGN)
-        stream = defense.stream(QUERY, BENIGN)
-        pieces = list(stream)
-        assert "".join(pieces) == whole.text == stream.answer.text
-        assert stream.answer.radius == whole.radius
-
-
-async def test_asynchronous_answers_are_the_same(tokenizer) -> None:
+async def test_streams_and_asynchronous_answers_give_the_same_text(tokenizer) -> None:
     model = local("llama", tokenizer)
     for defense in (VanillaRAG(model, cut_replies="count"), DecodingAggregation(model, max_new_tokens=6)):
         whole = defense.answer(QUERY, BENIGN)
         assert (await defense.aanswer(QUERY, BENIGN)).text == whole.text
         assert "".join([p async for p in defense.astream(QUERY, BENIGN)]) == whole.text
+        stream = defense.stream(QUERY, BENIGN)
+        pieces = list(stream)
+        assert "".join(pieces) == whole.text == stream.answer.text
+        assert stream.answer.radius == whole.radius
 
 
 @pytest.mark.parametrize("chat", [False, True])
@@ -265,13 +259,6 @@ def test_without_torch_the_error_says_what_to_install() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "robustrag-integrations[local]" in out
-
-
-def test_vanilla_rag_says_when_not_all_passages_fit_into_its_one_prompt() -> None:
-    model = LocalModel(tiny_model("llama", window=512), tiny_tokenizer(), max_new_tokens=4)
-    answer = VanillaRAG(model, cut_replies="count").answer(QUERY, ["word " * 2000, "the end"])
-    assert answer.groups[0].truncated
-    assert any("cut to fit" in w for w in answer.warnings)
 
 
 def test_a_checkpoint_that_lacks_weights_is_refused(tokenizer, tmp_path) -> None:

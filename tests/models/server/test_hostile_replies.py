@@ -137,18 +137,19 @@ async def longest_pause(asking: Any) -> tuple[Any, float]:
         ticking.cancel()
 
 
+async def _ask(model: OpenAIModel, made: KeywordAggregation) -> tuple[Any, float]:
+    await model.agenerate([Prompt("warm")], "final")
+    try:
+        return await longest_pause(made.aanswer(QUESTION, PASSAGES))
+    finally:
+        await model.aclose()
+
+
 @pytest.mark.parametrize("how", HOSTILE)
 def test_a_hostile_reply_costs_its_group_and_neither_time_nor_the_others(how: str) -> None:
-    async def ask(model: OpenAIModel, made: KeywordAggregation) -> tuple[Any, float]:
-        await model.agenerate([Prompt("warm")], "final")
-        try:
-            return await longest_pause(made.aanswer(QUESTION, PASSAGES))
-        finally:
-            await model.aclose()
-
     with served(on_one_group(HOSTILE[how])) as (_, model, made):
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        answer, pause = asyncio.run(ask(model, made))
+        answer, pause = asyncio.run(_ask(model, made))
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before  # kB; the server's own part included
     assert [g.status for g in answer.groups] == ["failed"] + ["supports"] * 4
     assert answer.text == "anna lind"
@@ -160,15 +161,8 @@ def test_what_a_large_max_tokens_allows_for_is_read_off_the_event_loop() -> None
     """4 MiB of choices, of which the first one counts."""
     body = many_choices(4 * MEGABYTE).replace(b"{}", json.dumps(choice("Anna Lind")).encode(), 1)
 
-    async def ask(model: OpenAIModel, made: KeywordAggregation) -> tuple[Any, float]:
-        await model.agenerate([Prompt("warm")], "final")
-        try:
-            return await longest_pause(made.aanswer(QUESTION, PASSAGES))
-        finally:
-            await model.aclose()
-
     with served(on_one_group(Reply(body=body)), max_tokens=40_000) as (_, model, made):
-        answer, pause = asyncio.run(ask(model, made))
+        answer, pause = asyncio.run(_ask(model, made))
     assert [g.status for g in answer.groups] == ["supports"] * 5
     assert pause < 1.0
 
@@ -278,7 +272,7 @@ def test_the_deadline_of_a_request_includes_the_reading_of_its_reply() -> None:
         began = time.perf_counter()
         try:
             with pytest.raises(TimeoutError, match="within 1 s"):
-                await caller.call(lambda: connection.reply(request, MEGABYTE, lambda body: release.wait(20)))
+                await caller.call(lambda: connection.reply(request, lambda body: release.wait(20)))
             return time.perf_counter() - began
         finally:
             release.set()

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("openai")
 
-from robustrag_integrations import Ending, KeywordAggregation, ModelError, Response
+from robustrag_integrations import Ending, KeywordAggregation, ModelError, Response, Usage
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
@@ -116,3 +116,59 @@ def test_a_gpt_5_like_endpoint_that_reasons_works_in_full() -> None:
     assert answer.text.casefold() == "anna lind"
     assert answer.reasoning_chars == 6 * len("zsecret")
     assert "zsecret" not in str(answer.to_dict())
+
+
+# --- counts of tokens
+
+PASSAGES = ["Anna Lind runs the mill."] * 3
+
+
+def answered(server: LoopbackServer, *, streamed: bool) -> Any:
+    model = OpenAIModel("m", server.url, attempts=1)
+    defense = KeywordAggregation(model, final="always")
+    try:
+        if not streamed:
+            return defense.answer("Who runs the mill?", PASSAGES)
+        stream = defense.stream("Who runs the mill?", PASSAGES)
+        assert "".join(stream) == "Anna Lind"
+        return stream.answer
+    finally:
+        model.close()
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+def test_all_calls_are_counted(streamed: bool) -> None:
+    with LoopbackServer(lambda prompt: Reply("Anna Lind", usage=USAGE)) as server:
+        answer = answered(server, streamed=streamed)
+    assert answer.spending.total == Usage(360, 256, 120, 80)
+    assert [g.usage for g in answer.groups] == [Usage(90, 64, 30, 20)] * 3
+    asked = [r for r in server.requests if r.get("stream")]
+    assert [r["stream_options"] for r in asked] == [{"include_usage": True}] * streamed
+    assert not any("stream_options" in r for r in server.requests if not r.get("stream"))
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "7"}, {"prompt_tokens": -1, "completion_tokens": True}])
+def test_what_is_not_told_or_makes_no_sense_is_unknown(usage: Any, streamed: bool) -> None:
+    with LoopbackServer(lambda prompt: Reply("Anna Lind", usage=usage)) as server:
+        answer = answered(server, streamed=streamed)
+    assert answer.spending.total == Usage()
+    assert answer.spending.silent == 4
+
+
+def test_a_server_that_refuses_to_tell_is_asked_without() -> None:
+    def reply(request: dict[str, Any]) -> Reply:
+        if "stream_options" in request:
+            return Reply("Unrecognized request argument supplied: stream_options", status=400)
+        return Reply("Anna Lind", usage=None if request.get("stream") else USAGE)
+
+    with LoopbackServer(reply, whole_requests=True) as server:
+        model = OpenAIModel("m", server.url, attempts=1)
+        defense = KeywordAggregation(model, final="always")
+        for _ in range(2):
+            stream = defense.stream("Who runs the mill?", PASSAGES)
+            assert "".join(stream) == "Anna Lind"
+            assert stream.answer.spending.silent == 1
+            assert stream.answer.spending.told.prompt == 270
+        model.close()
+    assert sum("stream_options" in r for r in server.requests) == 1
