@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields
-from typing import Any, Literal, get_args
+from typing import Any
 
 from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser
@@ -14,6 +14,7 @@ from langchain_robustrag.calls import CallOptions
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
 from robustrag_integrations._util.checks import refuse_unknown
+from robustrag_integrations.answers.answer import Reader
 from robustrag_integrations.defenses.base import MethodSettings
 from robustrag_integrations.defenses.method_options import MethodOptions
 from robustrag_integrations.defenses.registry import METHODS, Method
@@ -25,8 +26,6 @@ from robustrag_integrations.prompts import PromptSet
 _OF_OBJECTS = {
     **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions)},
 }
-Reader = Literal["people", "model"]
-READERS: tuple[Reader, ...] = get_args(Reader)
 EXTRA_PROMPTS = {"keyword": "keywords", "no_retrieval": None}  # prompts of a `PromptSet`, and their required fields
 
 

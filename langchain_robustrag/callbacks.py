@@ -20,12 +20,14 @@ REPORT_EVENT = "robustrag_report"
 NOSTREAM = "nostream"  # the tag that LangGraph recognises
 
 
-class HeardQuery(BaseCallbackHandler):
-    """Records the queries to retrievers, except those sent inside another retriever."""
+class Heard(BaseCallbackHandler):
+    """Records the queries to retrievers and what they return, except those that are asked inside another retriever."""
 
     def __init__(self) -> None:
         self._inside: set[UUID] = set()
+        self._outermost: set[UUID] = set()
         self.queries: set[str] = set()
+        self.documents: list[Document] = []
 
     def on_chain_start(self, *args: Any, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any) -> None:
         """Note a run inside a retriever."""
@@ -36,26 +38,11 @@ class HeardQuery(BaseCallbackHandler):
         self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
     ) -> None:
         """Record the query."""
-        if parent_run_id not in self._inside and isinstance(query, str):  # a dict reaches it where steps are miswired
-            self.queries.add(query)
-        self._inside.add(run_id)
-
-
-class HeardDocuments(HeardQuery):
-    """Records what retrievers return, except those that are asked inside another retriever."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._outermost: set[UUID] = set()
-        self.documents: list[Document] = []
-
-    def on_retriever_start(
-        self, serialized: Any, query: str, *, run_id: UUID, parent_run_id: UUID | None = None, **kwargs: Any
-    ) -> None:
-        """Note which retriever is asked."""
         if parent_run_id not in self._inside:
             self._outermost.add(run_id)
-        super().on_retriever_start(serialized, query, run_id=run_id, parent_run_id=parent_run_id)
+            if isinstance(query, str):  # a dict reaches it where steps are miswired
+                self.queries.add(query)
+        self._inside.add(run_id)
 
     def on_retriever_end(self, documents: Sequence[Document], *, run_id: UUID, **kwargs: Any) -> None:
         """Record the documents."""

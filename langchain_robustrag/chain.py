@@ -12,8 +12,6 @@ from langchain_core.prompts import BasePromptTemplate
 from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import (
-    READERS,
-    Reader,
     RobustOptions,
     checked_settings,
     extra_prompt,
@@ -26,6 +24,7 @@ from langchain_robustrag.questions import Question
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.structured import Structured, refuse_structured
 from robustrag_integrations._util.checks import check_flag
+from robustrag_integrations.answers.answer import Reader, checked_reader
 from robustrag_integrations.defenses.agreement.lists import ListSettings
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
@@ -157,8 +156,7 @@ def create_robust_documents_chain(
             "final_llm has nothing to do: consensus asks once more only with a prompt of yours, or output_schema; give "
             "one, or aggregation='keyword'"
         )
-    if reader not in READERS:
-        raise ValueError(f"reader={reader!r} must be {' or '.join(map(repr, READERS))}")
+    checked_reader(reader)
     rules = rules_of(votes, group_by)
     method.load().check_rules(rules)
     if not isinstance(calls := calls or CallOptions(), CallOptions):

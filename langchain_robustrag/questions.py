@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, FunctionMessage, Hum
 from langchain_core.messages.utils import convert_to_messages
 from langchain_core.prompts import BasePromptTemplate
 
-from langchain_robustrag.callbacks import HeardQuery
+from langchain_robustrag.callbacks import Heard
 from langchain_robustrag.prompts import as_text
 from robustrag_integrations._util.words import shown_warnings
 
@@ -154,7 +154,7 @@ def shown_conversation(inputs: Mapping[str, Any]) -> tuple[str, ...]:
     return shown_warnings(answers, sum(isinstance(message, (ToolMessage, FunctionMessage)) for message in said))
 
 
-def standing_alone(inputs: Mapping[str, Any], heard: HeardQuery) -> str | None:
+def standing_alone(inputs: Mapping[str, Any], heard: Heard) -> str | None:
     """Return the standalone question, condensed from the user's and the conversation; None if there was none."""
     if not history_names(inputs) or len(heard.queries) != 1:
         return None

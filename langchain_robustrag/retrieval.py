@@ -24,7 +24,7 @@ from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.base import OneRun, child_config
-from langchain_robustrag.callbacks import HeardQuery, in_loop
+from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.prompts import shown_names
@@ -125,7 +125,7 @@ class _Turn:
 
     chain: RobustRetrievalChain
     inputs: dict[str, Any]
-    heard: HeardQuery = field(default_factory=HeardQuery)
+    heard: Heard = field(default_factory=Heard)
     found: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -27,7 +27,6 @@ from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
 
-from langchain_robustrag.aggregations import Reader
 from langchain_robustrag.base import OneRun, child_config
 from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
 from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager
@@ -38,7 +37,7 @@ from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check
 from langchain_robustrag.questions import Question, find_question, shown_conversation, unseen_conversation
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.answer import Reader, RobustAnswer
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.registry import method_of

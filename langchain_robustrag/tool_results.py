@@ -16,7 +16,7 @@ from langchain_core.tools import BaseTool
 from langchain_core.tools.retriever import RetrieverInput
 from langchain_core.tracers.context import register_configure_hook
 
-from langchain_robustrag.callbacks import HeardDocuments, in_loop
+from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.retrieved import UnreadableError, blocks_in, documents_in, records_in, text_of
 from langchain_robustrag.tool import GO_ON, RobustRetrieverTool, content_and_artifact, is_withheld, unread
 
@@ -43,7 +43,7 @@ class ToolCall:
         self.name, self.id = request.tool_call["name"], str(request.tool_call["id"] or "")
         self.tool = self.watched = request.tool
         self.returned: Any = None
-        self._heard = HeardDocuments()
+        self._heard = Heard()
         self.entered = not isinstance(self.tool, BaseTool)
         if isinstance(self.tool, BaseTool):
             # The functions stay the given tool's own, bound to it, so that whatever it remembers it still remembers.

@@ -26,7 +26,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
 from llamaindex_robustrag.grouping import source_of
 from llamaindex_robustrag.llm_traits import hosted_tools
-from llamaindex_robustrag.message_text import as_messages
+from llamaindex_robustrag.prompt_text import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.audit.checking import Replaced, having, methods_of, replace_methods

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from llamaindex_robustrag.message_text import MessageText
+from llamaindex_robustrag.prompt_text import MessageText
 from robustrag_integrations._util.words import condensed_warnings, shown_warnings
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
@@ -23,19 +23,6 @@ from robustrag_integrations.grouping.passages import (
 GroupNodesBy = str | Callable[[NodeWithScore], Hashable]
 
 NODE = "_robustrag_node"
-
-
-@dataclass(frozen=True)
-class GroupedNodes:
-    """Nodes in isolation groups.
-
-    Attributes:
-        groups: one per origin, key or node.
-        by: the trait that the passages of a group share, in the core's terms.
-    """
-
-    groups: tuple[PassageGroup, ...]
-    by: GroupBy
 
 
 def checked_nodes(nodes: object) -> list[NodeWithScore]:
@@ -61,7 +48,7 @@ def checked_nodes(nodes: object) -> list[NodeWithScore]:
     return found
 
 
-def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> GroupedNodes:
+def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[PassageGroup, ...]:
     """Put ranked nodes into isolation groups.
 
     Args:
@@ -74,24 +61,19 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> Group
     """
     passages = [_passage(n) for n in nodes]
     if group_by == PASSAGE:  # a node that was retrieved twice is one
-        return GroupedNodes(isolate(passages, by=lambda passage: passage.id), PASSAGE)
+        return isolate(passages, by=lambda passage: passage.id)
     by: GroupBy = _by_node(group_by) if callable(group_by) else grouping_of(1, group_by)
     groups = isolate(passages, by=by)
     if by in (ORIGIN, SITE) and all(g.keyless for g in groups) and len(groups) == len(passages):
         once = isolate(passages, by=lambda passage: passage.id)
         groups = tuple(replace(group, keyless=("None",) * len(group.passages)) for group in once)
-    return GroupedNodes(groups, by)
+    return groups
 
 
 def node_places(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[int, ...]:
     """Return the group number of each node."""
-    place = {id(p.metadata[NODE]): g.index for g in group_nodes(nodes, group_by).groups for p in g.passages}
+    place = {id(p.metadata[NODE]): g.index for g in group_nodes(nodes, group_by) for p in g.passages}
     return tuple(place[id(node)] for node in nodes)
-
-
-def group_texts(texts: Sequence[str]) -> GroupedNodes:
-    """Put each bare text into a group of its own, as nothing is known of them but their order."""
-    return GroupedNodes(isolate(texts), ORIGIN)
 
 
 def supporting_nodes(robustness: object, nodes: Sequence[NodeWithScore]) -> list[NodeWithScore]:

@@ -21,10 +21,9 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import ChatPromptTemplate
 
 from llamaindex_robustrag.audit import asked
-from llamaindex_robustrag.fitting import Fitter
 from llamaindex_robustrag.llm_traits import blocks_the_loop, llm_repeats
 from llamaindex_robustrag.local import TextModelLLM
-from llamaindex_robustrag.message_text import MessageText, as_messages
+from llamaindex_robustrag.prompt_text import Fitter, MessageText, as_messages
 from llamaindex_robustrag.replies import Streamed, response_of
 from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations.answers.determinism import Repeats

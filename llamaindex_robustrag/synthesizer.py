@@ -14,7 +14,7 @@ from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Seque
 from contextlib import contextmanager
 from dataclasses import replace
 from inspect import signature
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Any, TypeVar, cast
 
 from llama_index.core import instrumentation
 from llama_index.core.base.llms.types import ChatMessage
@@ -41,7 +41,7 @@ from typing_extensions import Unpack
 
 from llamaindex_robustrag.aggregations import SynthesizerOptions, method_and_settings
 from llamaindex_robustrag.conversation import conversation_caveats, from_conversation, with_aside
-from llamaindex_robustrag.grouping import GroupedNodes, GroupNodesBy, checked_nodes, group_nodes, group_texts
+from llamaindex_robustrag.grouping import GroupNodesBy, checked_nodes, group_nodes
 from llamaindex_robustrag.llm_calls import CallOptions, LLMModel
 from llamaindex_robustrag.llm_traits import hosted_tools, plain_llm
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
@@ -58,11 +58,12 @@ from llamaindex_robustrag.reports import (
 )
 from llamaindex_robustrag.user_prompts import USER_KEYS, UserPrompts, UserTemplate, check_template, shown_as_template
 from robustrag_integrations._util.checks import check_flag, refuse_unknown
-from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.answers.answer import Reader, RobustAnswer, checked_reader
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
+from robustrag_integrations.grouping.passages import PassageGroup, isolate
 from robustrag_integrations.grouping.quotas import few_sources_warning
 from robustrag_integrations.grouping.votes import VoteRules, rules_of
 from robustrag_integrations.models.base import TextModel, repeats_of
@@ -79,7 +80,6 @@ _log = logging.getLogger(__name__)
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 _Self = TypeVar("_Self", bound="RobustRAGSynthesizer")
-Reader = Literal["people", "model"]
 
 
 class RobustRAGSynthesizer(BaseSynthesizer):
@@ -195,7 +195,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         writer = _llm_of(final_llm) if final_llm is not None else given
         self._writer = plain_llm(writer) if final_llm is not None else None
         self._structure = writer.output_cls if isinstance(writer, StructuredLLM) else output_cls
-        self._reader = _checked_reader(reader)
+        self._reader = checked_reader(reader)
         ends = self._ends_with_keywords or self._counts_whole_answers  # with a final call
         if self._structure is not None and ends:
             final: dict[str, Any] = {"objects": True} if self._counts_whole_answers else {"final": "always"}
@@ -299,7 +299,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         changed = copy.copy(self)
         changed._streaming = self.streams if streaming is None else streaming
         changed._aside, changed._condensed = aside, tuple(condensed)
-        changed._reader = self._reader if reader is None else _checked_reader(reader)
+        changed._reader = self._reader if reader is None else checked_reader(reader)
         if conversation is not None:
             changed._converse(conversation)
         return changed
@@ -350,7 +350,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def get_response(self, query_str: str, text_chunks: Sequence[str], **response_kwargs: Any) -> RESPONSE_TEXT_TYPE:
         """Answer from bare texts, each a group of its own. The report is sent as an event (`RobustAnswerEvent`)."""
         with failures_sent():
-            plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
+            plan = self._plan(query_str, isolate(text_chunks), **response_kwargs)
             return self._pieces(plan, answer_sent) if self.streams else self._text_of(run(plan, self._performer()))
 
     async def aget_response(
@@ -358,7 +358,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     ) -> RESPONSE_TEXT_TYPE:
         """`get_response` without blocking the event loop."""
         with failures_sent():
-            plan = self._plan(query_str, group_texts(text_chunks), **response_kwargs)
+            plan = self._plan(query_str, isolate(text_chunks), **response_kwargs)
             if self.streams:
                 return await self._apieces(plan, answer_sent)
             return self._text_of(await arun(plan, self._performer().aperform))
@@ -411,12 +411,14 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     def _task(self) -> Task:
         return cast(Task, getattr(self._settings, "task", "short_answer"))
 
-    def _plan(self, query: str, grouped: GroupedNodes, choices: Sequence[str] | None = None, **others: Any) -> Plan:
+    def _plan(
+        self, query: str, groups: tuple[PassageGroup, ...], choices: Sequence[str] | None = None, **others: Any
+    ) -> Plan:
         refuse_unknown(others.keys() - _OF_STOCK, ["choices"], "synthesize")
-        few = few_sources_warning(grouped.groups, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
+        few = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
         plan_input = PlanInput(
             query,
-            grouped.groups,
+            groups,
             choices if choices is not None else self._choices,
             self._rules,
             (few,) if few else (),
@@ -584,13 +586,6 @@ def _llm_of(llm: LLM | TextModel | None) -> LLM:
         return Settings.llm
     except (ImportError, ValueError) as error:
         raise ValueError("no language model: pass llm=, or set Settings.llm") from error
-
-
-def _checked_reader(reader: Reader) -> Reader:
-    """Return the reader; raise ValueError for another word."""
-    if reader not in get_args(Reader):
-        raise ValueError(f"reader={reader!r:.40} must be 'people' or 'model'")
-    return reader
 
 
 def _check_kinds(output_cls: object, calls: object, callback_manager: object) -> None:

@@ -18,7 +18,7 @@ from llama_index.core.llms import LLM
 from llama_index.core.prompts import BasePromptTemplate, PromptTemplate
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
-from llamaindex_robustrag.message_text import BETWEEN, MessageText
+from llamaindex_robustrag.prompt_text import BETWEEN, MessageText
 from robustrag_integrations.prompts import (
     AGREED_CONTEXT,
     CHOICE_REQUEST,

@@ -42,6 +42,15 @@ _SCHEME = re.compile(r"\A[a-z][a-z0-9+.-]{0,20}://", re.I)  # without it, nothin
 T = TypeVar("T")
 Record = TypeVar("Record", bound="_Record")
 
+Reader = Literal["people", "model"]  # who reads an answer
+
+
+def checked_reader(reader: Reader) -> Reader:
+    """Return who reads answers; raise ValueError for another word."""
+    if reader not in get_args(Reader):
+        raise ValueError(f"reader={reader!r:.40} must be 'people' or 'model'")
+    return reader
+
 
 class _Record:
     """Copying, shared by group reports and answers."""

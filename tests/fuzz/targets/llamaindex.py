@@ -41,7 +41,7 @@ def nodes(source: Source) -> None:
         if by == "site_name" and "no passage has an entry of that name" in str(error):
             return
         raise
-    held = [p for group in grouped.groups for p in group.passages]
+    held = [p for group in grouped for p in group.passages]
     assert len(held) == len(given)
     for passage in held:
         assert is_blank(passage.text) or any(passage.text == n.node.get_content(MetadataMode.LLM) for n in given)

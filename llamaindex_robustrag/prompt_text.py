@@ -1,19 +1,59 @@
-"""Truncates a group's passages to the context window, independently of other groups."""
+"""A prompt's text: all its messages in one, as a prompt is one text to the core, and cut to the context window."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.indices.prompt_helper import PromptHelper
 from llama_index.core.llms import LLM
 from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.prompts import PromptTemplate
 from llama_index.core.utils import get_tokenizer
 
-from llamaindex_robustrag.message_text import MessageText
 from robustrag_integrations.prompts import Prompt
 
 _LONGEST_TOKEN = 8  # characters read per token of room: twice the need of English
+_Self = TypeVar("_Self", bound="MessageText")
+BETWEEN = "\n\n"  # between two messages
+
+
+class MessageText(str):
+    """All messages as one text that keeps the boundaries between them.
+
+    Attributes:
+        messages: role and text of each.
+    """
+
+    __slots__ = ("messages",)
+    messages: tuple[tuple[MessageRole, str], ...]
+
+    @classmethod
+    def of(cls: type[_Self], messages: Sequence[tuple[MessageRole, str]]) -> _Self:
+        """Return the text of these messages."""
+        made = cls(BETWEEN.join(text for _, text in messages))
+        made.messages = tuple(messages)
+        return made
+
+    def replaced(self, start: int, end: int, by: str) -> MessageText:
+        """Return the messages with the characters from `start` to `end`, all within one of them, replaced."""
+        changed, at = [], 0
+        for role, text in self.messages:
+            inside = at <= start and end <= at + len(text)
+            changed.append((role, text[: start - at] + by + text[end - at :] if inside else text))
+            at += len(text) + len(BETWEEN)
+        return MessageText.of(changed)
+
+
+def as_messages(prompt: str, conversation: Sequence[ChatMessage]) -> list[ChatMessage]:
+    """Return a prompt's messages; a conversation follows the system messages that it starts with."""
+    if not isinstance(prompt, MessageText):
+        return [*conversation, ChatMessage(role=MessageRole.USER, content=prompt)]
+    messages = [ChatMessage(role=role, content=text) for role, text in prompt.messages]
+    first = next((i for i, m in enumerate(messages) if m.role != MessageRole.SYSTEM), len(messages))
+    return [*messages[:first], *conversation, *messages[first:]]
 
 
 @dataclass(frozen=True)
