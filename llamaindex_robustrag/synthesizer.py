@@ -418,7 +418,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         few = few_sources_warning(groups, DEFAULT_SIMILARITY_TOP_K, "as_retriever(similarity_top_k=10)")
         plan_input = PlanInput(
             query,
-            groups,
+            tuple(groups),
             choices if choices is not None else self._choices,
             self._rules,
             (few,) if few else (),
