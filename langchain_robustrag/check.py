@@ -45,13 +45,10 @@ def assert_defended(
     """Ask a program one question, and raise if a single planted text reaches a prompt that is not isolated.
 
     The question is really asked, twice: every retriever, vector store and loader returns a planted document, which
-    orders the model to repeat a canary, the first time alone, then in front of those that it found, each of which ends
-    with a canary. So does the text of every tool. The run-time audit looks for these canaries, for texts of several
-    sources and for answers of one source in every prompt but the isolated ones, and for tools that the model's
-    provider runs. A model that obeys every text makes the check sharper.
-
-    Nothing is vouched for but what ran for this question, by way of LangChain's retrievers, stores, loaders, tools and
-    models. One check runs at a time in a process, and others that use LangChain meanwhile are given canaries, too.
+    orders the model to repeat a canary, first alone, then in front of those that it found, each with a canary at its
+    end. So does the text of every tool. The run-time audit looks for canaries, texts of several sources, answers of one
+    source and hosted tools. A model that obeys every text makes the check sharper. Nothing is vouched for but what ran
+    for this question. One check runs at a time in a process, and changes what others there are given.
 
     Args:
         app: a chain, an agent, a compiled graph, or a function that takes the question.
@@ -65,8 +62,7 @@ def assert_defended(
         What had canaries, and what did not run or could not be seen: nothing is known of that.
 
     Raises:
-        UndefendedError: a prompt that holds a canary, texts of several sources or an answer of one source, or a
-            model with hosted tools; each with the runs that led there. Also if no canary could be planted.
+        UndefendedError: what was found, each with the runs that led there; or no canary could be planted.
         ValueError: a name in `trusted` or `stubs` that the program showed no tool of.
         RuntimeError: another check is running.
 

@@ -37,7 +37,13 @@ def find_question(
         TypeError: what was chosen is neither a str nor a list of messages.
         ValueError: none of these is there, or it is empty.
     """
-    found = _chosen(inputs, chosen) if chosen is not None else _usual(inputs, prompt, context)
+    others = [name for name in prompt.input_variables if name != context]
+    if chosen is not None:
+        found: str | None = _chosen(inputs, chosen)
+    else:
+        found = usual_question(inputs, others if len(others) == 1 else ())
+        if found is None and not others:
+            found = as_text(prompt.format_prompt(**{context: ""})).strip()
     if found is None:
         unread = [
             f"{k!r} is no text but {type(inputs[k]).__name__}" for k in (*QUESTION_KEYS, "messages") if k in inputs
@@ -105,15 +111,6 @@ def _chosen(inputs: Mapping[str, Any], chosen: Question) -> str:
     return text
 
 
-def _usual(inputs: Mapping[str, Any], prompt: BasePromptTemplate[Any], context: str) -> str | None:
-    others = [name for name in prompt.input_variables if name != context]
-    if (found := usual_question(inputs, others if len(others) == 1 else ())) is not None:
-        return found
-    if not others:
-        return as_text(prompt.format_prompt(**{context: ""})).strip()
-    return None
-
-
 def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:
     """Return the names of the inputs that hold a conversation."""
     return frozenset(name for name, value in inputs.items() if _is_conversation(value))
@@ -149,7 +146,8 @@ def shown_conversation(inputs: Mapping[str, Any]) -> tuple[str, ...]:
     Args:
         inputs: the values that the prompts show, without the documents.
     """
-    said = [message for value in inputs.values() for message in _messages(value)]
+    shown = [v for v in inputs.values() if isinstance(v, BaseMessage) or _is_conversation(v)]
+    said = [message for value in shown for message in messages_of(value)]
     answers = sum(isinstance(message, AIMessage) and bool(message.text) for message in said)
     return shown_warnings(answers, sum(isinstance(message, (ToolMessage, FunctionMessage)) for message in said))
 
@@ -160,11 +158,6 @@ def standing_alone(inputs: Mapping[str, Any], heard: Heard) -> str | None:
         return None
     [query] = heard.queries
     return query if query.strip() and query != usual_question(inputs) else None
-
-
-def _messages(value: Any) -> list[BaseMessage]:
-    """Return the messages of an input; none if it is no conversation."""
-    return messages_of(value) if isinstance(value, BaseMessage) or _is_conversation(value) else []
 
 
 def _is_conversation(value: Any) -> bool:

@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
@@ -22,6 +21,7 @@ from llamaindex_robustrag.llm_traits import blocks_the_loop
 from llamaindex_robustrag.query_engine import check_parts, synthesizer_of
 from llamaindex_robustrag.reports import REPORT, Report, ResponseMetadata
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
+from robustrag_integrations.audit.checking import having
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.prompts import ABSTENTION
 
@@ -33,10 +33,18 @@ _MOST_OPEN = 100  # turns; of a stream that nobody reads to its end there is nev
 
 
 class Turn:
-    """One question of a conversation: a synthesizer, its query, and its response."""
+    """One message of a conversation, and what answers it; LlamaIndex takes it for a response synthesizer.
 
-    def __init__(self, synthesizer: RobustRAGSynthesizer) -> None:
-        self.synthesizer = synthesizer
+    Attributes:
+        message: the user's; None outside of a chat method.
+        query: the question that it was condensed to, if it was.
+        response: the response.
+    """
+
+    synthesizer: RobustRAGSynthesizer
+
+    def __init__(self, message: str | None = None) -> None:
+        self.message = message
         self.query: str | None = None
         self.response: RESPONSE_TYPE | None = None
 
@@ -51,30 +59,14 @@ class Turn:
         return self.response
 
 
-@dataclass
-class Talk:
-    """One call of a chat method.
-
-    Attributes:
-        message: the user's message.
-        turns: the turn that answers it.
-    """
-
-    message: str
-    turns: list[Turn] = field(default_factory=list)
-
-
-_TALK: ContextVar[Talk | None] = ContextVar("robustrag_talk", default=None)
+_TURN: ContextVar[Turn | None] = ContextVar("robustrag_turn", default=None)
 
 
 @contextmanager
-def _talk(message: str) -> Iterator[Talk]:
-    talk = Talk(str(message))
-    token = _TALK.set(talk)
-    try:
-        yield talk
-    finally:
-        _TALK.reset(token)
+def _turn(message: str) -> Iterator[Turn]:
+    turn = Turn(str(message))
+    with having(_TURN, turn):
+        yield turn
 
 
 class ReportingChatEngine(BaseChatEngine):
@@ -113,15 +105,12 @@ class ReportingChatEngine(BaseChatEngine):
             streaming: True if the answer is streamed.
             unread: earlier messages that are not in front of every prompt.
         """
-        talk = _TALK.get()
-        synthesizer = self.response_synthesizer
-        asks = talk is not None and self._small_talk and synthesizer.takes_asides
-        aside = aside_prompt(unread, talk.message) if talk is not None and asks else None
-        turn = Turn(
-            synthesizer.with_changes(streaming=streaming, conversation=conversation, aside=aside, condensed=unread)
+        turn, synthesizer = _TURN.get() or Turn(), self.response_synthesizer
+        asks = turn.message is not None and self._small_talk and synthesizer.takes_asides
+        aside = aside_prompt(unread, turn.message or "") if asks else None
+        turn.synthesizer = synthesizer.with_changes(
+            streaming=streaming, conversation=conversation, aside=aside, condensed=unread
         )
-        if talk is not None:
-            talk.turns.append(turn)
         self._turns = [*self._turns[-_MOST_OPEN:], turn]
         return turn
 
@@ -195,43 +184,42 @@ class ReportingChatEngine(BaseChatEngine):
 
     def chat(self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any) -> AgentChatResponse:
         """Answer one message."""
-        with _talk(message) as talk:
+        with _turn(message) as turn:
             reply = super().chat(message, chat_history, **more)  # type: ignore[safe-super]
-        return cast(AgentChatResponse, _reported(reply, talk))
+        return cast(AgentChatResponse, _reported(reply, turn))
 
     def stream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
     ) -> StreamingAgentChatResponse:
         """Answer one message, in pieces."""
-        with _talk(message) as talk:
+        with _turn(message) as turn:
             reply = super().stream_chat(message, chat_history, **more)  # type: ignore[safe-super]
-        return cast(StreamingAgentChatResponse, _reported(reply, talk))
+        return cast(StreamingAgentChatResponse, _reported(reply, turn))
 
     async def achat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
     ) -> AgentChatResponse:
         """`chat` without blocking the event loop."""
-        with _talk(message) as talk:
+        with _turn(message) as turn:
             reply = await super().achat(message, chat_history, **more)  # type: ignore[safe-super]
-        return cast(AgentChatResponse, _reported(reply, talk))
+        return cast(AgentChatResponse, _reported(reply, turn))
 
     async def astream_chat(
         self, message: str, chat_history: list[ChatMessage] | None = None, **more: Any
     ) -> StreamingAgentChatResponse:
         """`stream_chat` without blocking the event loop."""
-        with _talk(message) as talk:
+        with _turn(message) as turn:
             reply = await super().astream_chat(message, chat_history, **more)  # type: ignore[safe-super]
-        return cast(StreamingAgentChatResponse, _reported(reply, talk))
+        return cast(StreamingAgentChatResponse, _reported(reply, turn))
 
 
-def _reported(reply: Any, talk: Talk) -> Any:
-    turn = talk.turns[-1]
+def _reported(reply: Any, turn: Turn) -> Any:
     response: Any = turn.response
     reply.sources.append(
         ToolOutput(
             tool_name=REPORT,
             content="see raw_output.metadata",
-            raw_input={"message": turn.query or talk.message},
+            raw_input={"message": turn.query or turn.message},
             raw_output=response,
         )
     )

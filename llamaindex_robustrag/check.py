@@ -46,12 +46,10 @@ def assert_defended(
     """Ask a program one question, and raise if a planted text reaches a prompt that is not isolated.
 
     The question is really asked, twice: every retriever returns a planted node, which orders the model to repeat a
-    canary, the first time alone, then in front of those that it found, each of which ends with a canary. So does the
-    text of every tool. The run-time audit looks for these canaries, for texts of several sources and for answers
-    of one source in every prompt but the isolated ones. A model that obeys every text makes the check sharper.
-
-    Nothing is vouched for but what ran for this question, by way of LlamaIndex's retrievers, tools and LLMs. One check
-    runs at a time in a process, and others that use LlamaIndex meanwhile are given canaries, too: it is for tests.
+    canary, first alone, then in front of those that it found, each with a canary at its end. So does the text of every
+    tool. The run-time audit looks for canaries, texts of several sources and answers of one source. A model that obeys
+    every text makes the check sharper. Nothing is vouched for but what ran for this question. One check runs at a time
+    in a process, and changes what others there are given.
 
     Args:
         app: a query engine, a chat engine, an agent, a workflow, a tool, or a function that takes the question. Streams
@@ -65,8 +63,7 @@ def assert_defended(
         What had canaries, and what did not run or could not be seen: nothing is known of that.
 
     Raises:
-        UndefendedError: a prompt that holds a canary, texts of several sources or an answer of one source, each with
-            the calls that led there. Also if no canary could be planted.
+        UndefendedError: what was found, each with the calls that led there; or no canary could be planted.
         ValueError: a name in `trusted` or `stubs` of which the program has no tool.
         TypeError: what is no such program, or a workflow whose arguments are not known.
         RuntimeError: another check is running.

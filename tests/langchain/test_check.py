@@ -268,7 +268,9 @@ LEAKING: dict[str, Callable[[], Any]] = {
     "search in the system prompt": lambda: create_agent(
         LLM, [create_robust_retriever_tool(RETRIEVER, Reader(), "search", "S.")], middleware=[with_pages]
     ),
-    "documents in the state": lambda: create_agent(LLM, [storing], middleware=[*defence(), with_notes]),
+    "documents in the state": lambda: create_agent(
+        LLM, [storing], middleware=[*defence(trusted=["storing"]), with_notes]
+    ),
     "ensemble": lambda: create_retrieval_chain(EnsembleRetriever(retrievers=[RETRIEVER, STORE.as_retriever()]), STUFF),
     "function": lambda: lambda question: LLM.invoke(joined(RETRIEVER.invoke(question))),
     "functional": lambda: functional,
