@@ -209,25 +209,21 @@ def test_a_model_that_samples_is_warned_of() -> None:
         ({"fn": len, "attempts": 0}, "attempts=0"),
         ({"fn": len, "timeout": 0}, "timeout=0"),
         ({"fn": len, "timeout": -1.0}, "timeout=-1.0"),
+        ({"fn": len, "timeout": "x"}, "timeout='x' must be above 0 seconds"),
+        ({"fn": asyncio.sleep}, "async_fn="),
+        *[
+            ({"fn": len, "retry_on": given}, r"retry_on=.* must hold classes of exceptions")
+            for given in (5, "ConnectionError", [ConnectionError("x")], [str], None)
+        ],
+        *[
+            ({"fn": len, "samples": given}, r"samples=.* must be True, False, or None")
+            for given in ("", [], "False", 0, 1)
+        ],
     ],
 )
 def test_bad_settings_are_named(arguments: dict, message: str) -> None:
     with pytest.raises((TypeError, ValueError), match=message):
         CallableModel(**arguments)
-
-
-def test_a_coroutine_function_in_the_wrong_place_is_explained() -> None:
-    async def llm(prompt: str) -> str:
-        return "a"
-
-    with pytest.raises(TypeError, match="async_fn="):
-        CallableModel(llm)
-
-
-@pytest.mark.parametrize("given", [5, "ConnectionError", [ConnectionError("x")], [str], None])
-def test_what_is_no_exception_is_not_retried(given) -> None:
-    with pytest.raises(TypeError, match=r"retry_on=.* must hold classes of exceptions"):
-        CallableModel(str, retry_on=given)
 
 
 @pytest.mark.parametrize("given", [ConnectionError, [ConnectionError, KeyError], (ConnectionError,)])
@@ -241,17 +237,6 @@ def test_exceptions_to_retry_come_alone_or_in_any_list(given) -> None:
     with pytest.raises(QuorumError, match="gave up after 2 tries: ConnectionError: down"):
         defense(CallableModel(failing, retry_on=given, attempts=2, retry_wait=0.001)).answer("q", ["a"])
     assert len(tries) == 2
-
-
-@pytest.mark.parametrize("given", ["", [], "False", 0, 1])
-def test_whether_a_model_samples_is_true_false_or_unknown(given) -> None:
-    with pytest.raises(TypeError, match=r"samples=.* must be True, False, or None"):
-        CallableModel(str, samples=given)
-
-
-def test_a_time_limit_is_a_number() -> None:
-    with pytest.raises(ValueError, match="timeout='x' must be above 0 seconds"):
-        CallableModel(str, timeout="x")
 
 
 def test_a_stream_that_nobody_reads_holds_no_slot() -> None:
