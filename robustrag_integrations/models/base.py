@@ -238,7 +238,7 @@ class TextModel(Model, ABC):
 
     def finals(self) -> FinalAnswers:
         """Return the answerer of a certification's many final prompts, each answered as if asked alone."""
-        return AskedAlone(self)
+        return FinalAnswers(self)
 
 
 def repeats_of(model: Model) -> Repeats:
@@ -246,25 +246,11 @@ def repeats_of(model: Model) -> Repeats:
     return model.repeats.after(model.probe)
 
 
-class FinalAnswers(ABC):
-    """Answers the final prompts of one question, each with the response that inference gives to it alone."""
+class FinalAnswers:
+    """Answers the final prompts of one question, each with the response that inference gives to it alone.
 
-    @abstractmethod
-    def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
-        """Return one response per prompt."""
-
-    @abstractmethod
-    async def aanswer(self, prompts: Sequence[Prompt]) -> list[Response]:
-        """`answer` without blocking the event loop; cancelling it cancels the calls."""
-
-    @property
-    def profile(self) -> dict[str, Any]:
-        """Statistics on the computation of the answers, for certificates; JSON-safe."""
-        return {}
-
-
-class AskedAlone(FinalAnswers):
-    """Asks a model, prompt by prompt where the prompts of one call would share a batch."""
+    It asks a model, prompt by prompt where the prompts of one call would share a batch.
+    """
 
     def __init__(self, model: TextModel) -> None:
         self._model = model
@@ -275,9 +261,14 @@ class AskedAlone(FinalAnswers):
         return [response for part in parts for response in self._model.generate(part, "final")]
 
     async def aanswer(self, prompts: Sequence[Prompt]) -> list[Response]:
-        """`answer` without blocking the event loop."""
+        """`answer` without blocking the event loop; cancelling it cancels the calls."""
         parts = [[p] for p in prompts] if self._model.shares_batches else [prompts]
         return [response for part in parts for response in await self._model.agenerate(part, "final")]
+
+    @property
+    def profile(self) -> dict[str, Any]:
+        """Statistics on the computation of the answers, for certificates; JSON-safe."""
+        return {}
 
 
 class TokenCodec(Protocol):

@@ -29,7 +29,6 @@ from robustrag_integrations._util.json_values import plain, restored
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.models.base import (
-    AskedAlone,
     DecodingModel,
     DecodingSession,
     FinalAnswers,
@@ -211,7 +210,7 @@ class MeteredModel(AroundModel):
 
     def finals(self) -> FinalAnswers:
         """The model's own way where it has one: it reports how it went, and must go the same way each time."""
-        return self._model.finals() if self._model.shares_batches else AskedAlone(self)
+        return self._model.finals() if self._model.shares_batches else FinalAnswers(self)
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """The model's stream, neither counted nor kept."""

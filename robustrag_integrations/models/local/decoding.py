@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -18,6 +18,7 @@ from robustrag_integrations.models.base import (
     DecodingTree,
     Distributions,
     Opening,
+    Response,
     Scores,
     TokenCodec,
 )
@@ -28,7 +29,7 @@ from robustrag_integrations.models.local.encoding import Encoded
 from robustrag_integrations.models.local.reading import PromptReader
 from robustrag_integrations.models.local.token_trees import Stem, TokenTree, clear_leads, known_noise
 from robustrag_integrations.replies.confidence import LOWEST
-from robustrag_integrations.replies.reply import Ending, FinishReason, Piece
+from robustrag_integrations.replies.reply import Ending, Piece
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,20 +37,6 @@ if TYPE_CHECKING:
 
 Watch = Callable[[torch.Tensor], None]  # sees the [rows, V] logits of every step
 Tokens = Sequence[int]
-
-
-class Written(NamedTuple):
-    """An answer.
-
-    Attributes:
-        text: its text.
-        finish: its finish reason.
-        logprobs: the log-probabilities of its tokens, of the one that ended it, too; None if one of them is NaN.
-    """
-
-    text: str
-    finish: FinishReason
-    logprobs: tuple[float, ...] | None
 
 
 @dataclass(frozen=True)
@@ -68,7 +55,9 @@ class GreedyWriter:
     stop: tuple[str, ...]
     max_new_tokens: int
 
-    def together(self, prompts: Sequence[Encoded], longest: Sequence[int], watch: Watch | None = None) -> list[Written]:
+    def together(
+        self, prompts: Sequence[Encoded], longest: Sequence[int], watch: Watch | None = None
+    ) -> list[Response]:
         """Answer all prompts as one batch, until the last answer is complete; a complete one stays in the batch.
 
         Args:
@@ -77,7 +66,8 @@ class GreedyWriter:
             watch: sees the logits of every step.
 
         Returns:
-            Per prompt, its answer.
+            Per prompt, its text, finish reason and log-probabilities: those of its tokens, of the one that ended it,
+            too; None if one of them is NaN.
         """
         batch, doubt = self._batch(prompts, longest)
         texts = [IncrementalDetokenizer(self.codec, self.stop) for _ in prompts]
@@ -101,7 +91,11 @@ class GreedyWriter:
         for text in texts:
             text.finish()
         return [
-            Written(text.shown, text.finish_reason, tuple(found) if all(value <= 0 for value in found) else None)
+            Response(
+                text.shown,
+                finish=text.finish_reason,
+                logprobs=tuple(found) if all(value <= 0 for value in found) else None,
+            )
             if sure
             else self.together([prompt], [most])[0]
             for text, found, sure, prompt, most in zip(texts, logprobs, clear, prompts, longest, strict=True)

@@ -395,17 +395,11 @@ class LocalModel(TextModel, DecodingModel):
         if not prompts:
             return []
         encoded, longest = self._encode(prompts, role, self._max_new_tokens)
-        texts = self._writer.together(encoded, longest, watch)
-        used = self._usage(encoded, [written.text for written in texts])
+        replies = self._writer.together(encoded, longest, watch)
+        used = self._usage(encoded, [reply.text or "" for reply in replies])
         return [
-            Response(
-                self._encoder.opened + written.text,
-                truncated=e.truncated,
-                finish=written.finish,
-                usage=usage,
-                logprobs=written.logprobs,
-            )
-            for written, e, usage in zip(texts, encoded, used, strict=True)
+            replace(reply, text=self._encoder.opened + (reply.text or ""), truncated=e.truncated, usage=usage)
+            for reply, e, usage in zip(replies, encoded, used, strict=True)
         ]
 
     def _usage(self, prompts: Sequence[Encoded], texts: Sequence[str]) -> list[Usage]:

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel  # noqa: E402
-from robustrag_integrations.models.base import AskedAlone, Response  # noqa: E402
+from robustrag_integrations.models.base import FinalAnswers, Response  # noqa: E402
 from robustrag_integrations.models.local.decoding import LocalSession  # noqa: E402
 from robustrag_integrations.models.local.language_model import MaskRules  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptTemplate, prompts_for  # noqa: E402
@@ -53,7 +53,7 @@ def agree(model: LocalModel, prompts: list[Prompt]) -> dict:
     """The profile of packed answers, which are those of asking alone."""
     finals = model.finals()
     told = [*finals.answer(prompts[:2]), *finals.answer(prompts[2:20]), *finals.answer(prompts[20:])]
-    assert told == AskedAlone(model).answer(prompts)
+    assert told == FinalAnswers(model).answer(prompts)
     return finals.profile
 
 
@@ -67,7 +67,7 @@ def test_packed_answers_are_those_of_asking_alone(architecture: str, words: list
 
 async def test_asynchronously_too() -> None:
     model, prompts = tiny("llama"), final_prompts(PLAIN)[:8]
-    assert await model.finals().aanswer(prompts) == AskedAlone(model).answer(prompts)
+    assert await model.finals().aanswer(prompts) == FinalAnswers(model).answer(prompts)
 
 
 @pytest.mark.parametrize("stop", [("\n",), ("e",), ()])
@@ -132,18 +132,18 @@ def test_packs_that_stray_from_inference_are_not_used(monkeypatch: pytest.Monkey
 
 
 def test_nothing_is_packed_in_half_precision_or_with_fast_multiplication(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(tiny("llama", torch.bfloat16).finals(), AskedAlone)
+    assert type(tiny("llama", torch.bfloat16).finals()) is FinalAnswers
     model = tiny("llama")
     monkeypatch.setattr(torch, "get_float32_matmul_precision", lambda: "high")
-    assert isinstance(model.finals(), AskedAlone)
+    assert type(model.finals()) is FinalAnswers
     monkeypatch.undo()
-    assert isinstance(tiny("llama", share_prefixes=False).finals(), AskedAlone)
+    assert type(tiny("llama", share_prefixes=False).finals()) is FinalAnswers
 
 
 def test_nothing_is_packed_where_noise_can_send_a_token_to_another_expert() -> None:
     model = tiny("llama")
     model._model.config.num_local_experts = 4  # as a mixture of experts says
-    assert isinstance(model.finals(), AskedAlone)
+    assert type(model.finals()) is FinalAnswers
     prompts = [prompts_for("short_answer").isolated.render(context=text, query=QUERY) for text in PLAIN]
     assert model.open_session(prompts, prompts_for("short_answer").no_retrieval.render(query=QUERY), 4).tree() is None
 
@@ -159,7 +159,7 @@ class Reciting(LocalModel):
 
 class AskingAlone(Reciting):
     def finals(self):
-        return AskedAlone(self)
+        return FinalAnswers(self)
 
 
 def test_a_keyword_certificate_is_that_of_asking_alone() -> None:

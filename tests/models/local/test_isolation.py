@@ -17,7 +17,7 @@ pytest.importorskip("transformers")
 from transformers import MixtralConfig, MixtralForCausalLM  # noqa: E402
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation  # noqa: E402
-from robustrag_integrations.models.base import AskedAlone  # noqa: E402
+from robustrag_integrations.models.base import FinalAnswers  # noqa: E402
 from robustrag_integrations.models.local.isolation import Isolation  # noqa: E402
 from robustrag_integrations.prompts import Prompt  # noqa: E402
 from tests.helpers.tiny_models import tiny_model  # noqa: E402
@@ -172,7 +172,7 @@ def test_texts_of_a_quantised_model_are_those_of_asking_alone() -> None:
     model = local(quantised())
     prompts = [PROMPTS.isolated.render(context=t, query=QUERY) for t in (*BENIGN, *ATTACKS, PLANTED)]
     assert model.generate(prompts, "isolated") == [model.generate([p], "isolated")[0] for p in prompts]
-    assert isinstance(model.finals(), AskedAlone)
+    assert type(model.finals()) is FinalAnswers
 
 
 def test_a_model_that_gives_other_numbers_each_time_has_radius_zero_and_no_certificate() -> None:
