@@ -139,8 +139,7 @@ class LLMJudge:
     """A language model as the metric, with scores from 0 to 100.
 
     An abstention scores 0 without asking. Equal questions are asked once. A reply without a readable score is asked for
-    again, up to `attempts` times; then the response scores 0, which keeps a lower bound a lower bound, and is counted
-    in `unreadable`.
+    again, up to `attempts` times; then the response scores 0, which keeps a lower bound a lower bound.
 
     Args:
         model: the judge.
@@ -166,12 +165,6 @@ class LLMJudge:
     def __name__(self) -> str:
         """The judge's name in reports."""
         return f"LLM judge ({self._model.description})"
-
-    @property
-    def unreadable(self) -> int:
-        """The number of responses, to any question, that the judge gave no readable score."""
-        with self._lock:
-            return sum(score is None for score in self._cache.values())
 
     def about(self, query: str) -> LLMJudge:
         """Return the same judge, with the same memory, for another question."""

@@ -122,9 +122,7 @@ def test_a_judge_that_babbles_is_asked_again_and_then_scores_zero() -> None:
     metric = LLMJudge(CallableModel(lambda p: next(replies), max_concurrency=1))
     assert metric("a", ["a"]) == 70
     assert metric("b", ["a"]) == 0
-    assert metric.unreadable == 1
     assert (metric.read("a", ["a"]), metric.read("b", ["a"])) == (70, None)
-    assert metric.about("Another question?").unreadable == 1  # the same judge
 
 
 def test_references_and_scores_are_checked() -> None:

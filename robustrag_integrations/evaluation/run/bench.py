@@ -7,14 +7,19 @@ import logging
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
+from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack
-from robustrag_integrations.defenses.base import Defense
+from robustrag_integrations.defenses.base import Defense, refuse_choices
 from robustrag_integrations.defenses.registry import BASELINES, method_of
+from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.vanilla.defense import VanillaRAG, VanillaSettings, ask_once
+from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.evaluation.run.cache import (
     CACHED_CALLS,
     CallCache,
@@ -22,12 +27,14 @@ from robustrag_integrations.evaluation.run.cache import (
     metered,
 )
 from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, CertifySpec, ConfigError
-from robustrag_integrations.evaluation.run.no_retrieval import NoRetrieval
 from robustrag_integrations.evaluation.run.planning import Job, Setup
 from robustrag_integrations.evaluation.score.rows import blank_row
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK, metric_for, score_answer
 from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
 from robustrag_integrations.models.providers import NamedModel
+from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.finish import Draft
+from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.prompts import Prompt, prompts_for
 
 if TYPE_CHECKING:
@@ -184,11 +191,27 @@ class LocalEngine:
         return self._defenses[known]
 
 
+class _NoRetrieval(VanillaRAG):
+    """The paper's "no RAG" line: the model asked without passages. No attacker reaches it, and it knows nothing new."""
+
+    method = replace(VANILLA, name=NO_RAG)
+
+    @staticmethod
+    def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
+        """Ask the question alone."""
+        options = check_choices(inputs.choices) if settings.task == "multiple_choice" else None
+        if options is None:
+            refuse_choices(inputs.choices, _NoRetrieval)
+        template, values = settings.prompts.no_retrieval, {"query": inputs.query}
+        text, choice, said = yield from ask_once(template, values, settings.prompts, options, settings.cut_replies)
+        return Draft(inputs.answer(text, abstained=is_abstention(text), choice=choice), final=said)
+
+
 def _defense_of(setup: Setup, task: str, model: Any) -> Defense:
     settings = dict(setup.settings)
     task_of_core = TASK_OF[task]
     if setup.defense == NO_RAG:
-        return NoRetrieval(model, task=task_of_core, **settings)
+        return _NoRetrieval(model, task=task_of_core, **settings)
     prompts = prompts_for(
         task_of_core, exemplars=settings.pop("exemplars", 0), options=settings.get("options", "words")
     )

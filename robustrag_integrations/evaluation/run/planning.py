@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -104,10 +104,12 @@ def make_plan(config: EvalConfig) -> RunPlan:
         DatasetError: a data set cannot be used.
         ModelError: a model's files cannot be read.
     """
-    notes: list[str] = []
-    notes += _left_out(config)
+    notes = list(_left_out(config))
     datasets = _datasets(config, notes)
-    _check_defenses(config, datasets)
+    tasks = sorted({dataset.task for dataset in datasets})
+    for spec in config.defenses:
+        if not config.tasks and not set(tasks) & set(spec.tasks):
+            raise no_task(spec, tasks)
     planner = _Planner(config, notes)
     jobs: list[Job] = []
     for dataset in datasets:
@@ -145,25 +147,19 @@ def _lacks(defense: str, model: NamedModel) -> bool:
 def setups_of(config: EvalConfig, task: str) -> tuple[Setup, ...]:
     """The setups of a task: models, then defences and their settings, then numbers of passages."""
     drafts = [
-        (spec, chosen, top_k)
+        (spec, dict(zip(spec.settings, values, strict=True)), top_k)
         for spec in config.defenses
         if task in spec.tasks
-        for chosen in _choices(spec)
+        for values in itertools.product(*spec.settings.values())
         for top_k in config.top_k
     ]
     labels = _labels(drafts, several_sizes=len(config.top_k) > 1)
     return tuple(
-        Setup(label, model, spec.name, tuple(sorted(settings_of(spec.name, chosen).items())), top_k)
+        Setup(label, model, spec.name, _settings(spec.name, chosen), top_k)
         for model in config.models
         for (spec, chosen, top_k), label in zip(drafts, labels, strict=True)
         if _runs(config, spec.name, model)
     )
-
-
-def _choices(spec: DefenseSpec) -> Iterator[dict[str, Any]]:
-    """Every combination of the settings' values."""
-    for values in itertools.product(*spec.settings.values()):
-        yield dict(zip(spec.settings, values, strict=True))
 
 
 def _labels(drafts: Sequence[tuple[DefenseSpec, dict[str, Any], int | None]], *, several_sizes: bool) -> list[str]:
@@ -223,13 +219,6 @@ def _load(spec: DataSpec, task: Any, config: EvalConfig) -> Dataset:
         limit=spec.limit,
         strict=config.strict,
     )
-
-
-def _check_defenses(config: EvalConfig, datasets: Iterable[Dataset]) -> None:
-    tasks = sorted({dataset.task for dataset in datasets})
-    for spec in config.defenses:
-        if not config.tasks and not set(tasks) & set(spec.tasks):
-            raise no_task(spec, tasks)
 
 
 def _data_notes(dataset: Dataset) -> Iterator[str]:
@@ -329,18 +318,12 @@ def _extractor(setup: Setup) -> str | None:
     return SpacyKeywordExtractor().fingerprint
 
 
-def settings_of(defense: str, chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a defence in an evaluation, whose passages are isolated one by one (the paper's isolation).
-
-    Args:
-        defense: its name.
-        chosen: the settings that were chosen; they go first.
-    """
-    if defense not in METHODS:
-        return dict(chosen)
-    method = METHODS[defense]
-    in_force = {name: value for name, value in method.in_force(chosen).items() if value is not None}
-    return {**in_force, "group_size": 1, "group_by": PASSAGE, **chosen}
+def _settings(defense: str, chosen: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Every setting in force; an evaluation isolates passages one by one, as the paper does, unless told otherwise."""
+    if defense in METHODS:
+        in_force = {name: value for name, value in METHODS[defense].in_force(chosen).items() if value is not None}
+        chosen = {**in_force, "group_size": 1, "group_by": PASSAGE, **chosen}
+    return tuple(sorted(chosen.items()))
 
 
 def _functions(setup: Setup) -> list[list[str | None]]:

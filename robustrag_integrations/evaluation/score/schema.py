@@ -104,8 +104,8 @@ _DETERMINISM = _object(
 _TOKENS = _object("Tokens", **dict.fromkeys(("prompt", "cached", "completion", "reasoning"), _NUMBER))
 _SPENDING = _object(
     "Spending",
-    **dict.fromkeys(("calls", "rounds", "silent"), Whole),
-    **dict.fromkeys(("total", "told", "shared"), _TOKENS),
+    silent=Whole,
+    told=_TOKENS,
 )
 _ANSWER = _object(
     "Answer",
