@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from robustrag_integrations._util.words import count_of
@@ -31,6 +31,40 @@ Place: TypeAlias = tuple[
 PromptsOf: TypeAlias = Callable[[Sequence[PassageGroup]], Sequence[Prompt]]
 # Adds what can be answered next to one case's untouched groups to the findings; the number is the case's.
 CertifyCase: TypeAlias = Callable[[Findings, int, BenignCase, Sequence[Reading[Any]], Ledger], Asking[None]]
+
+
+class Unbounded(Exception):
+    """Raised when corrupted groups alone can cause any text; the message says what they can do."""
+
+
+class TooManyTexts(Exception):
+    """Raised when more texts are possible than are looked at; the message says what to do."""
+
+
+def without_calls(possible: Callable[[Sequence[Any], BenignCase, Findings], Mapping[str, str]]) -> CertifyCase:
+    """Return the step of a method whose possible texts follow from what the untouched groups say, without a model call.
+
+    Args:
+        possible: gives each text with its cause in words, and may show evidence in the findings; raises `Unbounded` or
+            `TooManyTexts`.
+    """
+
+    def certify_case(
+        found: Findings, number: int, case: BenignCase, readings: Sequence[Reading[Any]], ledger: Ledger
+    ) -> Asking[None]:
+        try:
+            causes = possible([reading.found for reading in readings], case, found)
+        except Unbounded as why:
+            found.open_ended(f"{count_of(case.corrupted, 'corrupted group')} alone {why}")
+            return
+        except TooManyTexts as why:
+            found.give_up(str(why))
+            return
+        scores = yield from ledger.scored(causes)
+        for (text, cause), score in zip(causes.items(), scores, strict=True):
+            found.add(text, score, cause, number)
+
+    return certify_case
 
 
 def certify_sizes(

@@ -16,17 +16,12 @@ from math import prod
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
-from robustrag_integrations.certification.isolated import certify_sizes
+from robustrag_integrations.certification.findings import Asking, Findings, Question
+from robustrag_integrations.certification.isolated import TooManyTexts, Unbounded, certify_sizes, without_calls
 from robustrag_integrations.defenses.agreement.lists import CountedList, Items, ListSettings, text_of
-from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.prompts import ABSTENTION
 
 _MOST_TEXTS = 1 << 14
-
-
-class Unbounded(Exception):
-    """Raised when corrupted groups alone can cause any text; the message says what they can do."""
 
 
 def list_certification_plan(
@@ -34,12 +29,8 @@ def list_certification_plan(
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first."""
     prompts_of = partial(settings.isolated_prompts, question.query)
-    certify_case = partial(_certify_case, settings.min_support)
-    return (
-        yield from certify_sizes(
-            question, settings.quorum, prompts_of, settings.read, certify_case, same_batches=same_batches
-        )
-    )
+    step = without_calls(partial(_possible, settings.min_support))
+    return certify_sizes(question, settings.quorum, prompts_of, settings.read, step, same_batches=same_batches)
 
 
 def possible_items(made: CountedList, corrupted: int) -> dict[str, list[str | None]]:
@@ -72,20 +63,9 @@ def possible_items(made: CountedList, corrupted: int) -> dict[str, list[str | No
     return found
 
 
-def _certify_case(
-    min_support: int,
-    found: Findings,
-    number: int,
-    case: BenignCase,
-    readings: Sequence[Reading[Items]],
-    ledger: Ledger,
-) -> Asking[None]:
-    made = CountedList(tuple(reading.found for reading in readings), (1,) * len(readings), min_support)
-    try:
-        choices = possible_items(made, case.corrupted)
-    except Unbounded as why:
-        found.open_ended(f"{count_of(case.corrupted, 'corrupted group')} alone {why}")
-        return
+def _possible(min_support: int, said: Sequence[Items | None], case: BenignCase, found: Findings) -> dict[str, str]:
+    made = CountedList(tuple(said), (1,) * len(said), min_support)
+    choices = possible_items(made, case.corrupted)
     if not found.evidence:
         found.evidence = {
             "threshold": max((made.answering + case.corrupted) // 2 + 1, min_support),
@@ -95,14 +75,11 @@ def _certify_case(
             "contested": [made.wording(key) for key, wordings in choices.items() if None in wordings],
         }
     if prod(map(len, choices.values())) > _MOST_TEXTS:
-        found.give_up(
+        raise TooManyTexts(
             f"the attacker decides on {count_of(len(choices), 'item')}, more than {_MOST_TEXTS:,} texts; raise "
             "min_support, or ask a narrower question"
         )
-        return
-    texts = list(dict.fromkeys(_texts(choices.values())))
-    for text, score in zip(texts, (yield from ledger.scored(texts)), strict=True):
-        found.add(text, score, "items that enough groups can give", number)
+    return dict.fromkeys(_texts(choices.values()), "items that enough groups can give")
 
 
 def _texts(choices: Iterable[list[str | None]]) -> Iterator[str]:

@@ -12,23 +12,18 @@ from functools import partial
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
-from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
-from robustrag_integrations.certification.isolated import certify_sizes
+from robustrag_integrations.certification.findings import Asking, Findings, Question
+from robustrag_integrations.certification.isolated import Unbounded, certify_sizes, without_calls
 from robustrag_integrations.core import possible, wordings
 from robustrag_integrations.defenses.agreement.linear_forms import Votes
 from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.consensus.reading import Said
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.plans.asking import Reading
 from robustrag_integrations.prompts import ABSTENTION
 
 ANY_KEY = "can have any answer win"
 ANY_FORM = "can decide how the answer is written"
 ANY_SOLE = "can be the only one that is heard, and have any text shown"
-
-
-class Unbounded(Exception):
-    """Raised when corrupted groups alone can cause any text; the message says what they can do."""
 
 
 def consensus_certification_plan(
@@ -37,34 +32,19 @@ def consensus_certification_plan(
     """Certify all corruption sizes of a question, the smallest first."""
     read = settings.reader.for_question(question.query).read
     prompts_of = partial(settings.isolated_prompts, question.query)
-    certify_case = partial(_certify_case, settings)
-    return (
-        yield from certify_sizes(question, settings.quorum, prompts_of, read, certify_case, same_batches=same_batches)
-    )
+
+    def texts(said: Sequence[Said | None], case: BenignCase, found: Findings) -> dict[str, str]:
+        if not found.evidence:
+            shown = Outcome.of(said, settings.rule).evidence
+            found.evidence = {**shown, "corrupted_groups": case.corrupted, "untouched_groups": len(case.groups)}
+        possible = sorted(possible_texts(said, case.corrupted, settings))
+        return dict.fromkeys(possible, count_of(len(possible), "possible answer"))
+
+    step = without_calls(texts)
+    return certify_sizes(question, settings.quorum, prompts_of, read, step, same_batches=same_batches)
 
 
-def _certify_case(
-    settings: ConsensusSettings,
-    found: Findings,
-    number: int,
-    case: BenignCase,
-    readings: Sequence[Reading[Said]],
-    ledger: Ledger,
-) -> Asking[None]:
-    if not found.evidence:
-        shown = Outcome.of([reading.found for reading in readings], settings.rule).evidence
-        found.evidence = {**shown, "corrupted_groups": case.corrupted, "untouched_groups": len(case.groups)}
-    try:
-        texts = sorted(possible_texts(readings, case.corrupted, settings))
-    except Unbounded as why:
-        found.open_ended(f"{count_of(case.corrupted, 'corrupted group')} alone {why}")
-        return
-    scores = yield from ledger.scored(texts)
-    for text, score in zip(texts, scores, strict=True):
-        found.add(text, score, count_of(len(texts), "possible answer"), number)
-
-
-def possible_texts(readings: Sequence[Reading[Said]], corrupted: int, settings: ConsensusSettings) -> set[str]:
+def possible_texts(said: Sequence[Said | None], corrupted: int, settings: ConsensusSettings) -> set[str]:
     """Return every answer that is possible next to so many corrupted groups, which may say anything or abstain.
 
     What people are told where sources disagree is an abstention.
@@ -72,7 +52,7 @@ def possible_texts(readings: Sequence[Reading[Said]], corrupted: int, settings: 
     Raises:
         Unbounded: any text is possible.
     """
-    outcome, rule = Outcome.of([reading.found for reading in readings], settings.rule), settings.rule
+    outcome, rule = Outcome.of(said, settings.rule), settings.rule
     if outcome.count.winner is not None and outcome.holding(Votes(outcome.weights), 0, corrupted, verbatim=True)[0]:
         return {outcome.text}
     votes = [own if own is not None and own.counts else None for own in outcome.said]

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation, Passage, RobustAnswer
-from robustrag_integrations.defenses.agreement.numbers import among_counts, exact_number
+from robustrag_integrations.defenses.keyword.threshold import among_counts, exact_number
 from tests.helpers.scripted import BARE, split
 
 FINE = [1 / 3, 2 / 3, 1 / 30, 0.07 / 7.3, Fraction(0.3), Fraction(1, 10**30), 1 - Fraction(1, 10**30), 1e-20]
