@@ -102,30 +102,30 @@ def test_prompts_of_ours_and_other_methods_get_nothing_added(kind: Driver, templ
     ],
 )
 async def test_a_wording_is_shown_once_it_is_known_to_say_the_answer_alone(
-    kind: Driver, worded: str, shown: str, style: str
+    framework: Driver, worded: str, shown: str, style: str
 ) -> None:
-    said = await kind.engine(wording(worded), DAYS, OWN).asked(style, ASKED)
+    said = await framework.engine(wording(worded), DAYS, OWN).asked(style, ASKED)
     assert (said.pieces, said.answer.text, said.answer.evidence["agreed"]) == ([shown], shown, "30 days")
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_a_call_that_fails_leaves_the_agreed_answer(kind: Driver, style: str) -> None:
+async def test_a_call_that_fails_leaves_the_agreed_answer(framework: Driver, style: str) -> None:
     def fails(agreed: str) -> str:
         raise RuntimeError("the server is gone")
 
-    said = await kind.engine(wording(fails), DAYS, OWN).asked(style, ASKED)
+    said = await framework.engine(wording(fails), DAYS, OWN).asked(style, ASKED)
     assert said.text == "30 days"
     assert "the call that words it failed" in said.answer.warnings[-1]
     assert "the server is gone" in said.answer.warnings[-1]
 
 
 @pytest.mark.parametrize("style", STYLES)
-async def test_another_model_may_write_the_end(kind: Driver, style: str) -> None:
+async def test_another_model_may_write_the_end(framework: Driver, style: str) -> None:
     reader, writer = wording("never asked"), Script(lambda prompt: SENTENCE)
-    said = await kind.engine(reader, DAYS, OWN, final_llm=writer).asked(style, ASKED)
+    said = await framework.engine(reader, DAYS, OWN, final_llm=writer).asked(style, ASKED)
     assert (said.text, len(reader.prompts), len(writer.prompts)) == (SENTENCE, 4, 1)
     reader, writer = Script(), Script(lambda prompt: "Paris it is")
-    engine = kind.engine(reader, truthful(), final_llm=writer, aggregation="keyword", final="always")
+    engine = framework.engine(reader, truthful(), final_llm=writer, aggregation="keyword", final="always")
     assert ((await engine.asked(style)).text, len(reader.prompts), len(writer.prompts)) == ("Paris it is", 5, 1)
 
 

@@ -177,9 +177,9 @@ TOLD = "Sources disagree: 30 days (a.pdf, b.pdf); 14 days (c.pdf, d.pdf)"
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(("found", "told"), [(TIE, TOLD), (SOLE, "30 days")], ids=["tie", "sole source"])
-async def test_people_are_told_what_models_are_not(kind: Driver, found: Any, told: str, style: str) -> None:
+async def test_people_are_told_what_models_are_not(framework: Driver, found: Any, told: str, style: str) -> None:
     for reader, shown in (("people", told), ("model", ABSTENTION)):
-        said = await kind.engine(Script(quoted), found, reader=reader).asked(style)
+        said = await framework.engine(Script(quoted), found, reader=reader).asked(style)
         assert (said.pieces, said.answer.text, said.answer.radius) == ([shown], shown, 0)
         assert said.answer.abstained is (found is TIE or reader == "model")
         if found is TIE:

@@ -253,8 +253,6 @@ LEAKING: dict[str, Callable[[], Any]] = {
         ],
     ),
     "lcel": lambda: {"context": RETRIEVER | joined, "input": RunnablePassthrough()} | PROMPT | LLM | StrOutputParser(),
-    "one document alone": lambda: RETRIEVER | (lambda found: found[0].page_content) | LLM,
-    "the third document": lambda: RETRIEVER | (lambda found: found[-3:][0].page_content) | LLM,
     "bound method": lambda: RunnableLambda(RETRIEVER.invoke) | joined | LLM,
     "assign": lambda: RunnablePassthrough.assign(context=itemgetter("input") | RETRIEVER | joined) | PROMPT | LLM,
     "branch": lambda: RunnableBranch((lambda q: True, RETRIEVER | joined), RunnableLambda(str)) | LLM,
@@ -272,7 +270,6 @@ LEAKING: dict[str, Callable[[], Any]] = {
         LLM, [storing], middleware=[*defence(trusted=["storing"]), with_notes]
     ),
     "ensemble": lambda: create_retrieval_chain(EnsembleRetriever(retrievers=[RETRIEVER, STORE.as_retriever()]), STUFF),
-    "function": lambda: lambda question: LLM.invoke(joined(RETRIEVER.invoke(question))),
     "functional": lambda: functional,
     "documents beside the robust chain": lambda: (
         ROBUST | (lambda found: f"{found['answer']} {found['context'][0].page_content}") | LLM
@@ -385,45 +382,9 @@ async def test_a_tool_of_the_providers_is_found(asynchronously: bool) -> None:
     assert (found.trusted, found.not_vouched_for) == (("web_search",), ())
 
 
-@BOTH
-async def test_an_answer_that_one_document_decides_is_found(asynchronously: bool) -> None:
-    others = [Document("A river flows through it.", metadata={"source": f"{n}"}) for n in range(3)]
-    rag = create_robust_retrieval_chain(ListRetriever(documents=[*others, DOCUMENTS[0]]), Reader(), PROMPT)
-    with pytest.raises(UndefendedError, match="holds a canary"):
-        await checked(rag | itemgetter("answer") | LLM, asynchronously)
-
-
-@BOTH
-async def test_an_answer_of_one_source_is_found_in_another_prompt(asynchronously: bool) -> None:
-    one = ListRetriever(documents=DOCUMENTS[:1])
-    honest = Reader(answer=lambda prompt: "Paris")  # obeys no order
-    rag = create_robust_retrieval_chain(one, honest, PROMPT)
-    with pytest.raises(UndefendedError, match="holds an answer of 5 characters that one document may have decided"):
-        await checked(rag | itemgetter("answer") | LLM, asynchronously)
-    for told in ({"votes": VoteRules(min_radius=1)}, {"reader": "model"}):
-        rag = create_robust_retrieval_chain(one, honest, PROMPT, **told)
-        assert (await checked(rag | itemgetter("answer") | LLM, asynchronously)).planted
-
-
-@BOTH
-async def test_errors_of_the_program_stay_its_own_and_the_patches_go(asynchronously: bool) -> None:
-    def fail(question: str) -> Any:
-        raise RuntimeError("the index is gone")
-
+async def test_the_patches_go_when_a_program_fails() -> None:
     before = BaseTool.run, BaseTool.arun, InMemoryVectorStore.similarity_search
-    for app in (RunnableLambda(fail), fail):
-        with pytest.raises(RuntimeError, match="the index is gone"):
-            await checked(app, asynchronously)
     with pytest.raises(UndefendedError):
-        await checked(RETRIEVER | joined | LLM | fail, asynchronously)
-    with pytest.raises(TypeError, match="cannot run a list"):
-        await checked([ROBUST], asynchronously)
-    with pytest.raises(ValueError, match="no tool is named 'ad' in trusted= or stubs="):
-        await checked(ROBUST, asynchronously, trusted=["ad"])
+        assert_defended(RETRIEVER | joined | LLM | (lambda said: 1 / 0), QUESTION)
     assert (BaseTool.run, BaseTool.arun, InMemoryVectorStore.similarity_search) == before
-
-
-def test_one_check_at_a_time() -> None:
-    with pytest.raises(RuntimeError, match="another assert_defended is running"):
-        assert_defended(lambda question: assert_defended(ROBUST, question), QUESTION)
     assert assert_defended(ROBUST, {"input": QUESTION}).planted == ("ListRetriever",)

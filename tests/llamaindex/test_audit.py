@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -127,36 +126,18 @@ def test_robust_wirings_are_not(name: str) -> None:
     assert audit.findings == []
 
 
-def test_threads_are_audited_and_the_path_leads_to_the_prompt() -> None:
+def test_the_path_leads_to_the_prompt() -> None:
     with audit_isolation() as audit:
-        thread = threading.Thread(target=INDEX.as_query_engine(llm=LLM, **K).query, args=(QUESTION,))
-        thread.start()
-        thread.join()
+        INDEX.as_query_engine(llm=LLM, **K).query(QUESTION)
     (finding,) = audit.findings
     assert finding.path.startswith("RetrieverQueryEngine.query > ")
     assert finding.path.endswith("FactReader.complete")
     assert finding.component == "FactReader"
     assert "RobustRAGQueryEngine" in finding.fix
-    plain()
-    assert audit.findings == [finding]
-
-
-def test_an_audit_that_raises_stops_the_prompt() -> None:
-    llm = FactReader()
-    handlers = list(llm.callback_manager.handlers)
-    with audit_isolation("raise") as audit:
-        assert str(RobustRAGQueryEngine.from_args(INDEX.as_retriever(**K), llm=llm).query(QUESTION)) == "Paris"
-        asked = len(llm.seen)
-        with pytest.raises(UndefendedError, match="7 groups"):
-            INDEX.as_query_engine(llm=llm, **K).query(QUESTION)
-        with pytest.raises(UndefendedError, match="besides what was isolated"):
-            RobustContextChatEngine.from_defaults(retriever=Mine(), llm=llm).chat(
-                QUESTION, chat_history=[ChatMessage(content=joined(nodes_of(truthful())))]
-            )
-    assert len(llm.seen) == asked
-    assert len(audit.findings) >= 2
-    assert llm.callback_manager.handlers == handlers
-    INDEX.as_query_engine(llm=llm, **K).query(QUESTION)
+    handlers = list(CHAT.callback_manager.handlers)
+    with audit_isolation("raise"), pytest.raises(UndefendedError, match="besides what was isolated"):
+        STOCK["documents in the conversation"]()
+    assert CHAT.callback_manager.handlers == handlers
 
 
 def test_an_audit_is_a_callback_handler_too(clean: VectorStoreIndex) -> None:
