@@ -137,7 +137,7 @@ def test_keys_made_to_be_unequal_win_no_votes(framework: Driver, make: Any) -> N
     def key(item: Any) -> Any:
         return keys.get(item.text) or make()
 
-    evil = [Passage(EVIL, id=f"evil-{n}") for n in range(5)]
+    evil = [Passage(f"{EVIL} {n}", id=f"evil-{n}") for n in range(5)]
     found = answer(framework, [*truthful(4), *evil], group_by=key)
     assert (found.text, sizes(found)) == ("Paris", [1, 1, 1, 1, 5])
     assert warned(found, "5 of 9 passages have no group_by key")
