@@ -152,8 +152,11 @@ def test_passages_are_left_as_they_are_and_come_back(framework: Driver) -> None:
 
 def test_a_question_of_choices_is_voted_on(kind: Driver) -> None:
     choices = ["London", "Paris", "Rome"]
-    said = kind.engine(Script(), [*truthful(), planted()], aggregation="voting", choices=choices).ask()
-    assert (said.text, said.answer.choice, said.answer.radius) == ("Paris", 1, 1)
+    for template in (None, [("human", "{context}\n{question}\n{choices}")]):
+        script = Script()
+        said = kind.engine(script, [*truthful(), planted()], template, aggregation="voting", choices=choices).ask()
+        assert (said.text, said.answer.choice, said.answer.radius) == ("Paris", 1, 1)
+        assert all("Rome" in prompt for prompt in script.prompts)
     with pytest.raises(ValueError, match="2 to 26"):
         kind.engine(Script(), truthful(), aggregation="voting", choices=["one"]).ask()
     with pytest.raises(ValueError, match="choices"):

@@ -71,12 +71,6 @@ def tool(engine: RobustRAGQueryEngine) -> QueryEngineTool:
     return QueryEngineTool.from_defaults(engine, name="robust", description="capitals")
 
 
-def test_from_args_makes_a_defended_engine(engine: RobustRAGQueryEngine) -> None:
-    response = engine.query(QUESTION)
-    assert str(response) == "Paris"
-    assert response.metadata["robustrag"]["radius"] >= 1
-
-
 def test_from_args_passes_settings_on_and_refuses_what_excludes_each_other(
     clean: VectorStoreIndex, llm: FactReader
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 from llama_index.core.base.llms.types import ChatMessage, ChatResponse
 from llama_index.core.base.response.schema import PydanticResponse, StreamingResponse
 from llama_index.core.bridge.pydantic import BaseModel
-from llama_index.core.schema import QueryBundle, TextNode
+from llama_index.core.schema import TextNode
 
 from llamaindex_robustrag import Abstained, CallOptions, RobustRAGSynthesizer
 from robustrag_integrations.answers.answer import SCHEMA
@@ -157,25 +157,12 @@ async def test_a_structured_abstention_has_a_form_of_its_own(llm: FactReader, st
         assert response.metadata["robustrag"]["abstained"]
 
 
-def test_braces_in_retained_keywords_are_not_read_as_a_template(llm: FactReader) -> None:
-    """With a fixed extractor, so that the braces survive."""
-    hostile = "{text} {message_0} {output_cls}"
-    synthesizer = RobustRAGSynthesizer(llm=llm, output_cls=Capital, extractor=lambda text: {hostile})
-    synthesizer.synthesize(QUESTION, nodes_of(truthful()))
-    assert f"Keywords: {hostile}\n" in llm.seen[-1]
-
-
 @pytest.mark.parametrize("style", ["get_response", "aget_response"])
 async def test_bare_texts_are_groups_of_their_own(style: str, llm: FactReader) -> None:
     method = getattr(RobustRAGSynthesizer(llm=llm), style)
     given = method(QUESTION, [*truthful(), EVIL])
     assert (given if style == "get_response" else await given) == "Paris"
     assert len(llm.seen) == 7
-
-
-def test_a_query_bundle_is_a_question(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm=llm).synthesize(QueryBundle(QUESTION), nodes_of(truthful()))
-    assert response.metadata["robustrag"]["query"] == QUESTION
 
 
 class Fills(FactReader):

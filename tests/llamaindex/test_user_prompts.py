@@ -141,20 +141,6 @@ def test_a_parser_gets_nothing_that_does_not_hold_the_answer() -> None:
     assert "no value of the object holds the agreed answer, Paris" in report["warnings"][-1]
 
 
-def test_keyword_aggregation_asks_it_with_the_agreed_keywords_or_a_prompt_of_its_own() -> None:
-    llm = FactReader()
-    synthesizer = RobustRAGSynthesizer(llm, **KEYWORD)
-    synthesizer.update_prompts({"text_qa_template": PromptTemplate(TEXT)})
-    synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
-    assert llm.seen[3] == f"Talk like a pirate.\n{KEYWORDS}\nQ: {QUESTION}"
-    synthesizer.update_prompts({"keyword_prompt": PromptTemplate("Sing of it.\nKeywords: {keywords_str}\n{query_str}")})
-    synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
-    assert llm.seen[7] == f"Sing of it.\nKeywords: paris\n{QUESTION}"
-    assert sorted(synthesizer.get_prompts()) == ["keyword_prompt", "text_qa_template"]
-    with pytest.raises(ValueError, match="consensus aggregation has no final prompt"):
-        RobustRAGSynthesizer(llm, aggregation="consensus", keyword_prompt=PromptTemplate("{keywords_str}"))
-
-
 def test_it_can_be_changed_like_the_stock_one(clean: VectorStoreIndex) -> None:
     llm = FactReader()
     engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), llm=llm)
@@ -221,16 +207,3 @@ def test_the_model_at_the_end_alone_may_be_a_structured_one() -> None:
     response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert response.response == Capital(name="Paris")
     assert not any("schema" in prompt for prompt in reader.seen)
-
-
-def test_voting_takes_a_prompt_with_choices() -> None:
-    class Chooses(FactReader):
-        def _said(self, prompt: str) -> str:
-            return "B" if "Paris" in prompt.split("Options")[0] else "C"
-
-    template = PromptTemplate("{context_str}\n{query_str}\nOptions:\n{choices_str}")
-    synthesizer = RobustRAGSynthesizer(Chooses(), aggregation="voting", text_qa_template=template)
-    response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)), choices=["Rome", "Paris"])
-    assert response.metadata["robustrag"]["choice"] == 1
-    with pytest.raises(ValueError, match="has no final prompt"):
-        RobustRAGSynthesizer(Chooses(), aggregation="voting", keyword_prompt=PromptTemplate("{keywords_str}"))
