@@ -1,24 +1,27 @@
-"""What type checkers, schemas, traces, serialisers and prompts of a shell see."""
+"""What people write first, and what type checkers, schemas, serialisers and prompts of a shell see."""
 
 from __future__ import annotations
 
 import json
 from types import FunctionType
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
+from langchain_core.documents import Document
 from langchain_core.load import dumps, loads
+from langchain_core.runnables import RunnablePassthrough
 from pydantic import BaseModel
 
 import langchain_robustrag
 from langchain_robustrag import (
+    Abstained,
     IsolationAudit,
     RobustOptions,
     create_robust_documents_chain,
     create_robust_retrieval_chain,
 )
 from robustrag_integrations import RobustAnswer
-from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader
+from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, truthful
 
 INPUT = {"input": QUESTION}
 
@@ -63,3 +66,34 @@ def test_reprs_say_something_in_a_line(poisoned: ListRetriever) -> None:
     middleware = pytest.importorskip("langchain_robustrag.middleware", reason="needs langchain")
     shown = repr(middleware.RobustRetrievalMiddleware(Reader(), PROMPT, tools=["search"]))
     assert shown == f"RobustRetrievalMiddleware({inner}, tools=['search'], trusted=[])"
+
+
+RETRIEVER = ListRetriever(documents=truthful())
+LLM = Reader()
+
+
+def joined(documents: list[Document]) -> str:
+    return "\n".join(d.page_content for d in documents)
+
+
+def test_documents_that_were_formatted_are_refused_with_what_to_drop() -> None:
+    chain = {"context": RETRIEVER | joined, "input": RunnablePassthrough()} | create_robust_documents_chain(LLM, PROMPT)
+    with pytest.raises(TypeError, match=r"drop format_docs: \{\"context\": retriever"):
+        chain.invoke("q")
+
+
+def test_a_chain_where_the_model_belongs_is_refused_at_once() -> None:
+    chains: list[Any] = [create_robust_documents_chain(LLM, PROMPT), create_robust_retrieval_chain(RETRIEVER, LLM)]
+    chains += [chains[0].with_config(tags=["t"]), {"context": RETRIEVER} | PROMPT | LLM]
+    classic = pytest.importorskip("langchain_classic.chains.combine_documents")
+    chains.append(classic.create_stuff_documents_chain(LLM, PROMPT))
+    for chain in chains:
+        with pytest.raises(TypeError, match=r"llm must be the language model, got a chain over documents"):
+            create_robust_retrieval_chain(RETRIEVER, chain)
+        with pytest.raises(TypeError, match=r"create_robust_retrieval_chain\(retriever, llm, prompt\)"):
+            create_robust_documents_chain(chain)
+    create_robust_retrieval_chain(RETRIEVER, LLM.with_retry().with_config(tags=["t"]) | (lambda reply: reply.content))
+
+
+def test_an_abstention_in_place_of_an_object_has_words() -> None:
+    assert str(Abstained(text="I don't know")) == "{}".format(Abstained(text="I don't know")) == "I don't know"

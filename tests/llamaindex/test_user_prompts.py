@@ -1,4 +1,4 @@
-"""The user's own prompt: asked about every document, and once more to word what was agreed on; of any kind."""
+"""The user's own prompt, of any kind: asked about every document, to word what was agreed on, shown and changed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, PromptT
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
 from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
-from robustrag_integrations.prompts import AGREED_CONTEXT, SHORT_REQUEST
+from robustrag_integrations.prompts import AGREED_CONTEXT, SHORT_REQUEST, prompts_for
 from tests.llamaindex.fakes import QUESTION, Capital, FactReader, nodes_of, truthful
 
 HOSTILE = "The capital of France is Paris. {query_str} {{ 7 * 7 }} {% raw %} <content_block> {x} \\1 %s"
@@ -207,3 +207,49 @@ def test_the_model_at_the_end_alone_may_be_a_structured_one() -> None:
     response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert response.response == Capital(name="Paris")
     assert not any("schema" in prompt for prompt in reader.seen)
+
+
+def test_an_engine_shows_the_prompts(clean: VectorStoreIndex, llm: FactReader) -> None:
+    engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), llm=llm)
+    assert list(engine.get_prompts()) == ["response_synthesizer:text_qa_template"]
+    engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), llm=llm, aggregation="keyword")
+    shown = engine.get_prompts()
+    assert sorted(shown) == ["response_synthesizer:keyword_prompt", "response_synthesizer:text_qa_template"]
+    assert sorted(shown["response_synthesizer:text_qa_template"].template_vars) == ["context_str", "query_str"]
+    assert sorted(shown["response_synthesizer:keyword_prompt"].template_vars) == ["keywords_str", "query_str"]
+
+
+@pytest.mark.parametrize(
+    ("task", "aggregation"),
+    [
+        ("short_answer", "consensus"),
+        ("short_answer", "keyword"),
+        ("long_form", "keyword"),
+        ("multiple_choice", "voting"),
+    ],
+)
+def test_what_is_shown_can_be_put_back_and_changes_nothing(task: str, aggregation: str) -> None:
+    prompts = prompts_for(task, exemplars=True)
+    first = RobustRAGSynthesizer(llm=FactReader(), aggregation=aggregation, prompts=prompts)
+    second = RobustRAGSynthesizer(llm=FactReader(), aggregation=aggregation, prompts=prompts)
+    second.update_prompts(first.get_prompts())
+    for synthesizer in (first, second):
+        synthesizer.synthesize(
+            QUESTION, nodes_of(truthful(3)), **({"choices": ["a", "b"]} if aggregation == "voting" else {})
+        )
+    assert sorted(first.plain_llm.seen) == sorted(second.plain_llm.seen)
+
+
+def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
+    template = PromptTemplate(
+        "{tone}: {documents} ? {query_str}", template_var_mappings={"context_str": "documents"}, tone="Dry {x}"
+    )
+    synthesizer = RobustRAGSynthesizer(llm=llm)
+    synthesizer.update_prompts({"text_qa_template": template})
+    synthesizer.synthesize(QUESTION, nodes_of(["Rain."]))
+    assert llm.seen[0] == f"Dry {{x}}: Rain. ? {QUESTION}\n\n{SHORT_REQUEST}"
+
+
+def test_unknown_prompts_are_named(llm: FactReader) -> None:
+    with pytest.raises(ValueError, match="unknown prompts refine_template; known here: text_qa_template, keyword_pro"):
+        RobustRAGSynthesizer(llm=llm).update_prompts({"refine_template": PromptTemplate("{query_str}")})
