@@ -1,4 +1,4 @@
-"""What one prompt holds: one document, whatever splits, packs or cuts nodes; where nodes are from, and which are shown."""
+"""What one prompt holds: one document, whatever splits or packs nodes; where nodes come from, and which are shown."""
 
 from __future__ import annotations
 
