@@ -35,16 +35,14 @@ _SHORT = 5  # tokens of the target
 _TEXT = 32  # tokens of the text that trials take keys and values from, and of their rows if each attends to its own
 _STEP_TOKEN = 5
 _EXTREME = 8  # tokens with the largest embeddings: neighbours in a trial
-
-Text = tuple[int, ...]
-
-
-Trial = Callable[[Sequence[Text], int], Iterator[torch.Tensor]]
-"""Runs these rows in a batch of this size, padding included; yields all numbers [rows, ...] that other rows may affect,
-in the same order each time."""
 _PLACES = {"linear": (0, 1, 1), "addmm": (1, 2, 0), "matmul": (0, 1, 0), "__matmul__": (0, 1, 0), "mm": (0, 1, 0)}
 _HALF = (torch.bfloat16, torch.float16)  # precisions whose bits show little of the order
 _DIFFERENT = 509  # different outputs of a trial's weight
+
+Text = tuple[int, ...]
+Trial = Callable[[Sequence[Text], int], Iterator[torch.Tensor]]
+"""Runs these rows in a batch of this size, padding included; yields all numbers [rows, ...] that other rows may affect,
+in the same order each time."""
 
 
 class ModelMemo(Generic[T]):
@@ -256,6 +254,10 @@ def _bits(numbers: torch.Tensor) -> torch.Tensor:
 
 class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
     """Within it, products with weights are computed once more, with rows that are all the same.
+
+    Half precision rounds so much away that two orders of summation mostly give the same bits, but not always. So these
+    are numbers whose sums all but cancel: only the rounding errors of the way are left, and another order leaves
+    others.
 
     Args:
         rows: the number of rows of the pass; products of other numbers are left alone.

@@ -6,7 +6,9 @@ passage decides and in a number of rows that the isolation probe found exact.
 
 A model is examined before its first prompt. It reads two short prompts by its own code; then in the ways of sharing
 that its configuration allows, the best first, and the first that gives the same logits is taken. Where there is none,
-each prompt is a batch of its own, if the model gives the same logits from its cache; else it is refused.
+each prompt is a batch of its own, if the model gives the same logits from its cache; else it is refused: some
+architectures keep no cache of the library's kind, or count positions in a way of their own, and others let a token see
+those after it.
 """
 
 from __future__ import annotations
