@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations.cli.arguments import add_model, add_setting, existing, whole_number
-from robustrag_integrations.cli.models import load_model
+from robustrag_integrations.cli.models import named_model
 from robustrag_integrations.cli.output import Progress, UsageError, complain
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import (
@@ -251,4 +251,4 @@ class Documents:
         per_source = None if group_by == PASSAGE else args.per_source
         self.library = Library(BM25Index(chunks), args.top_k or 10, per_source, group_by)
         progress.step(f"loading the model {args.model}")
-        self.model = load_model(args.model, args.base_url)
+        self.model = named_model(args.model, args.base_url).load()

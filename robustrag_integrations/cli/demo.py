@@ -13,7 +13,7 @@ from robustrag_integrations._util.words import loss_in_words
 from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
 from robustrag_integrations.attacks import inject, planted_texts
 from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
-from robustrag_integrations.cli.models import load_model
+from robustrag_integrations.cli.models import named_model
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, show, show_json
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.defenses.base import Defense
@@ -92,7 +92,7 @@ def run(args: argparse.Namespace) -> int:
         )
     attacks = plantings_on(case, passages, args.poison)
     progress.step(f"loading the model {args.model}")
-    model = load_model(args.model, args.base_url, max_context_tokens=256)  # the world's articles are short
+    model = named_model(args.model, args.base_url, max_context_tokens=256).load()  # the world's articles are short
     try:
         outcomes = demonstrate(case, passages, attacks, _defenses_of(model, bool(case.choices)), progress.step)
     except ValueError as error:  # the question does not fit into the model's window

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from robustrag_integrations.cli.output import UsageError
-from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.providers import NamedModel, forms_that_take, takes
 
 _SETTINGS = ("dtype", "max_new_tokens", "max_context_tokens")
@@ -33,34 +31,23 @@ def with_settings(models: Sequence[Any], args: argparse.Namespace) -> list[Any]:
     ]
 
 
-def load_model(
+def named_model(
     name: str, base_url: str | None = None, *, max_context_tokens: int = 512, max_concurrency: int | None = None
-) -> TextModel:
-    """Load the model of a name that `check_name` has passed.
+) -> NamedModel:
+    """Return what `load()` makes a model of.
 
     Args:
-        name: a model's name, as `PROVIDERS` has them.
+        name: a model's name that `check_name` has passed, as `PROVIDERS` has them.
         base_url: the server of a served model.
         max_context_tokens: number of tokens of passages that a group may have; local models only.
         max_concurrency: number of calls that may be under way; None for the model's default. Local models run batches.
 
     Raises:
         UsageError: `base_url` with a model that has no server, or one that is not an address.
-        ModelError: the model cannot be loaded, or has no key.
-        ImportError: an extra is missing.
     """
-    named = named_model(name, base_url, max_context_tokens)
-    return replace(named, max_concurrency=max_concurrency if takes(name, "max_concurrency") else None).load()
-
-
-def named_model(name: str, base_url: str | None = None, max_context_tokens: int = 512) -> NamedModel:
-    """Return the model's name and options for `load_model`.
-
-    Raises:
-        UsageError: `base_url` with a model that has no server, or one that is not an address.
-    """
+    settings: dict[str, Any] = {"max_context_tokens": max_context_tokens, "max_concurrency": max_concurrency}
     try:
-        return NamedModel(name, base_url, max_context_tokens if takes(name, "max_context_tokens") else None)
+        return NamedModel(name, base_url, **{what: value for what, value in settings.items() if takes(name, what)})
     except ValueError as error:
         message = str(error).replace("base_url goes with ", "--base-url goes with --model ")
         raise UsageError(message.replace("base_url=", "--base-url ")) from error

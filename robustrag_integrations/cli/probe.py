@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
-from robustrag_integrations.cli.models import load_model
+from robustrag_integrations.cli.models import named_model
 from robustrag_integrations.cli.output import (
     EXIT_ANSWERED,
     EXIT_DIFFERS,
@@ -68,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
     """Probe the model; see the module's help text."""
     from robustrag_integrations.models.determinism_probe import probe_determinism
 
-    model = load_model(args.model, args.base_url, max_concurrency=args.load + 1)
+    model = named_model(args.model, args.base_url, max_concurrency=args.load + 1).load()
     bar: Any = None
 
     def show_calls(done: int, total: int) -> None:

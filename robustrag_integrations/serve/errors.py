@@ -68,20 +68,16 @@ def request_error(error: Exception) -> RequestError:
     if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
         return RequestError(504, "the answer took too long; ask again later", kind="server_error", code="timeout")
     if isinstance(error, ModelError):
-        message = f"no answer: {failure_message(error)}"
+        # Without the words of the model's server, which may quote passages that clients do not see.
+        failed = "the final call failed" if str(error).startswith("the final call failed") else "the model failed"
+        causes = [str(error)]
+        if isinstance(error, QuorumError):
+            failed, causes = str(error).partition(". ")[0], list(error.causes.values())
+        message = f"no answer: {failed}: {', '.join(sorted(set(map(call_failure, causes))))}"
         return RequestError(502, message, kind="server_error", code="model_failed")
     if isinstance(error, (ValueError, RobustRAGError)):  # a question too long for the model, bad choices
         return RequestError(400, str(error))
     return RequestError(500, "the server failed; its log names the kind of error", kind="server_error")
-
-
-def failure_message(error: ModelError) -> str:
-    """Describe a failure without the words of the model's server, which may quote passages that clients do not see."""
-    if isinstance(error, QuorumError):
-        causes = sorted({call_failure(cause) for cause in error.causes.values()})
-        return f"{str(error).partition('. ')[0]}: {', '.join(causes)}"
-    failed = "the final call failed" if str(error).startswith("the final call failed") else "the model failed"
-    return f"{failed}: {call_failure(str(error))}"
 
 
 def call_failure(message: str) -> str:
