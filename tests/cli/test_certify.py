@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import subprocess
@@ -108,13 +107,6 @@ def test_a_custom_metric_is_certified(data, capsys) -> None:
     assert 0.5 <= cacc(capsys.readouterr().out) <= 1
     assert main(["certify", str(data), "--metric", "f1"]) == 2
     assert "must be one of contains, exact or module:function" in capsys.readouterr().err
-
-
-def test_gzipped_data_and_votes(tmp_path, capsys) -> None:
-    path = tmp_path / "q.jsonl.gz"
-    path.write_bytes(gzip.compress(json.dumps(ROWS[0]).encode()))
-    assert main(["certify", str(path), "--defense", "voting", "--metric", "exact", "--json"]) == 0
-    assert cacc(capsys.readouterr().out) == 1.0
 
 
 @pytest.mark.parametrize(

@@ -149,13 +149,6 @@ def test_a_head_that_can_be_read_in_two_ways_is_refused_and_the_connection_close
         assert status_of(raw) == 400
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/v1/models", "/v1/models/vanilla"])
-def test_head_is_answered_like_get_without_a_body(path: str) -> None:
-    with serving(service(says_anna)) as address:
-        assert asked(address, path, "HEAD") == (200, b"")
-        assert asked(address, path)[0] == 200
-
-
 # What others said
 
 
