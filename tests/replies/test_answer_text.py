@@ -32,19 +32,11 @@ def test_the_answer_is_taken_out_of_what_a_model_sends(reply: str, answer: str) 
     [
         (r"\boxed{4608}", "4608"),
         (r"\boxed{4608\ \text{pallets}}", "4608 pallets"),
-        (r"The answer is \boxed{x_{12}}.", "The answer is x12."),
+        (r"It is $\boxed{1{,}250\%}$.", "It is 1,250% ."),
         (r"\boxed{open", "open"),
         ("$5 and $6", "$5 and $6"),
-        (r"\frac{3}{4}", "3/4"),
-        (r"It is $-5^\circ\text{C}$.", "It is -5°C ."),
-        (r"$1{,}250$", "1,250"),
-        (r"$12\%$", "12%"),
-        (r"$H_2O$", "H2O"),
-        (r"\mathrm{H_2O}", "H2O"),
-        ("It costs $5 and $6, or $x_y.", "It costs $5 and $6, or $x_y."),
         (r"C:\times\frac.txt", r"C:\times\frac.txt"),
-        ("$HOME/a_b and $PATH", "$HOME/a_b and $PATH"),
-        ("${A_B}$", "${A_B}$"),
+        ("$HOME/a_b and ${A_B}$", "$HOME/a_b and ${A_B}$"),
     ],
 )
 def test_boxed_answers_are_unboxed(text: str, plain: str) -> None:
