@@ -14,8 +14,7 @@ from typing import Any
 from benchmarks.arguments import count
 from robustrag_integrations import LocalModel
 from robustrag_integrations.answers.usage import Spending
-from robustrag_integrations.defenses.registry import METHODS, Method
-from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method
 from robustrag_integrations.evaluation.data.datasets import load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
 

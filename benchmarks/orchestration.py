@@ -16,8 +16,7 @@ from benchmarks.inference import Bench
 from benchmarks.instant import CHOICES, PASSAGES, QUESTION, Instant, milliseconds, names
 from benchmarks.results import Ratio, Target, said
 from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.defenses.registry import METHODS
-from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.registry import METHODS, VANILLA
 
 _LATENCY = 0.1  # seconds of a simulated call
 _PASSAGES = [f"Account {i}: the bridge was built by Bo Ek." for i in range(10)]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from inspect import signature
 from typing import Any, cast
 
 from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser, StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
-from typing_extensions import Unpack
 
 from langchain_robustrag.aggregations import (
     RobustOptions,
@@ -28,16 +28,14 @@ from robustrag_integrations.answers.answer import Reader, checked_reader
 from robustrag_integrations.defenses.agreement.lists import ListSettings
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.method_options import MethodOptions
-from robustrag_integrations.defenses.registry import default_method, method_of
-from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
+from robustrag_integrations.defenses.registry import method_for
+from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import GroupBy
-from robustrag_integrations.grouping.votes import VoteRules, rules_of
+from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.base import TextModel
 
 
-@takes_settings
 def create_robust_documents_chain(
     llm: AnyModel,
     prompt: BasePromptTemplate[Any] | None = None,
@@ -60,7 +58,7 @@ def create_robust_documents_chain(
     document_prompt: BasePromptTemplate[Any] | None = None,
     document_separator: str = "\n\n",
     document_variable_name: str = "context",
-    **options: Unpack[MethodOptions],
+    **options: Any,
 ) -> RobustDocuments:
     r"""Create a chain that asks about each document alone and aggregates the replies.
 
@@ -111,7 +109,8 @@ def create_robust_documents_chain(
         document_prompt: the template of one document; metadata that a document lacks is left blank.
         document_separator: between two documents of one group.
         document_variable_name: under which name documents come in, and the prompt wants them.
-        options: the settings of the method, such as `share` of consensus or `alpha` of keyword aggregation, and `task`;
+        options: the settings of the method, such as `min_support` of consensus or `alpha` of keyword aggregation, and
+            `task`;
             `help(robustrag_integrations.ConsensusAggregation)` and the like describe them.
 
     Returns:
@@ -143,9 +142,10 @@ def create_robust_documents_chain(
         "output_schema": output_schema,
     }
     others = [name for name, value in besides.items() if value is not None]
-    named = [name for name, value in options.items() if value is not None]
-    method = method_of(default_method(options.get("task"), [*named, *others]) if aggregation is None else aggregation)
-    checked = checked_settings(method, options, others)
+    chosen = Arguments.of({**options, "group_by": group_by}, aggregation=aggregation, votes=votes, settings=settings)
+    method = method_for(chosen.aggregation, chosen.options, others)
+    arguments = signature(create_robust_documents_chain).parameters
+    checked = checked_settings(method, chosen.options, others, [*arguments, *RULES])
     if output_schema is not None:
         if isinstance(checked, ListSettings):
             raise ValueError("task='list' has no output_schema: the items of a list are the report's claims")
@@ -157,7 +157,7 @@ def create_robust_documents_chain(
             "one, or aggregation='keyword'"
         )
     checked_reader(reader)
-    rules = rules_of(votes, group_by)
+    rules = chosen.rules
     method.load().check_rules(rules)
     if not isinstance(calls := calls or CallOptions(), CallOptions):
         raise TypeError(f"calls must be CallOptions(...), got {type(calls).__name__}")

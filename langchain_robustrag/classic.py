@@ -8,9 +8,7 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import Document
 from langchain_core.prompts import BasePromptTemplate
 from pydantic import ConfigDict
-from typing_extensions import Unpack
 
-from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.runnable import RobustDocuments
@@ -49,7 +47,7 @@ class RobustDocumentsChain(BaseCombineDocumentsChain):
         cls,
         llm: AnyModel,
         prompt: BasePromptTemplate[Any] | None = None,
-        **options: Unpack[RobustOptions],
+        **options: Any,
     ) -> RobustDocumentsChain:
         """Make the chain; see `create_robust_documents_chain` for the arguments."""
         return cls(documents_chain=create_reporting_chain(llm, prompt, options))

@@ -9,9 +9,7 @@ from langchain_core.messages import AIMessage
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import RunnableConfig, RunnableLambda
 from langchain_core.runnables.config import merge_configs
-from typing_extensions import Unpack
 
-from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.callbacks import ShownMessage, in_loop
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
@@ -23,7 +21,7 @@ def create_robust_node(
     *,
     answer_key: str = "answer",
     robustness_key: str | None = "robustness",
-    **options: Unpack[RobustOptions],
+    **options: Any,
 ) -> RunnableLambda[Any, dict[str, Any]]:
     """Create a LangGraph node that answers from the documents in the graph's state.
 

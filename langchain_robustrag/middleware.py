@@ -10,9 +10,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
-from typing_extensions import Unpack
 
-from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.hosted import hosted_result, hosted_results, hosted_tools
@@ -74,7 +72,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         tools: Collection[str | BaseTool] = (),
         trusted: Collection[str | BaseTool] = (),
         supporting_only: bool = False,
-        **options: Unpack[RobustOptions],
+        **options: Any,
     ) -> None:
         super().__init__()
         check_flag(supporting_only=supporting_only)

@@ -20,9 +20,7 @@ from langchain_core.runnables import (
 from langchain_core.runnables.utils import get_unique_config_specs
 from langchain_core.utils.pydantic import create_model
 from pydantic import BaseModel, Field
-from typing_extensions import Unpack
 
-from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.base import OneRun, child_config
 from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.chain import create_reporting_chain
@@ -180,7 +178,7 @@ def create_robust_retrieval_chain(
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     supporting_only: bool = False,
-    **options: Unpack[RobustOptions],
+    **options: Any,
 ) -> RobustRetrievalChain:
     """Create a chain that retrieves, answers robustly, and says how robustly.
 

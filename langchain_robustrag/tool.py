@@ -14,9 +14,7 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 from langchain_core.tools import StructuredTool, ToolException
 from langchain_core.tools.retriever import RetrieverInput
-from typing_extensions import Unpack
 
-from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.callbacks import NOSTREAM
 from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import create_reporting_chain
@@ -51,7 +49,7 @@ def create_robust_retriever_tool(
     *,
     prompt: BasePromptTemplate[Any] | None = None,
     supporting_only: bool = False,
-    **options: Unpack[RobustOptions],
+    **options: Any,
 ) -> RobustRetrieverTool:
     """Create a tool that retrieves documents and answers from them robustly.
 

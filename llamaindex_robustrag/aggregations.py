@@ -7,26 +7,15 @@ from dataclasses import fields
 from typing import Any
 
 from llamaindex_robustrag.llm_calls import CallOptions
-from robustrag_integrations._util.checks import refuse_unknown
-from robustrag_integrations.defenses.base import MethodSettings
-from robustrag_integrations.defenses.method_options import MethodOptions
-from robustrag_integrations.defenses.registry import METHODS, Method, default_method, method_of
-from robustrag_integrations.prompts import PromptSet
+from robustrag_integrations.defenses.registry import Method, method_for
+from robustrag_integrations.defenses.settings import MethodSettings
 
-_OF_OBJECTS = {
-    **{each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions) if each.init},
-}
-
-
-class SynthesizerOptions(MethodOptions, total=False):
-    """The settings of the methods that ship; `aggregation` decides which of them apply."""
-
-    prompts: PromptSet | None
+_OF_OBJECTS = {each.name: f"pass calls=CallOptions({each.name}=...)" for each in fields(CallOptions) if each.init}
 
 
 def method_and_settings(
     aggregation: str | None,
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
     others: Collection[str] = (),
     arguments: Collection[str] = (),
 ) -> tuple[Method, MethodSettings]:
@@ -34,17 +23,14 @@ def method_and_settings(
 
     Args:
         aggregation: a method's name; None for the one that takes all that is given.
-        given: the settings by name, `task` and `prompts` among them; None for the default.
+        options: the given settings by name, `task` and `prompts` among them.
         others: the names of what else was given that not every method takes.
-        arguments: the names of all that a synthesizer takes.
+        arguments: the names of all that a synthesizer takes, which may have been meant.
 
     Raises:
         ValueError, TypeError: an unknown method or argument, or an invalid one.
     """
-    method = method_of(default_method(given.get("task"), [*given, *others]) if aggregation is None else aggregation)
-    known = [*(setting.name for setting in method.settings), "task", "prompts"]
-    of_others = [setting.name for other in METHODS.values() for setting in other.settings]
-    taker = f"{method.name} aggregation"
-    refuse_unknown(given, known, taker, others=[*of_others, *arguments, *_OF_OBJECTS], instead=_OF_OBJECTS)
-    settings: MethodSettings = method.settings_of(given)
+    method = method_for(aggregation, options, others)
+    method.check_names(options, ("task", "prompts"), near=[*arguments, *_OF_OBJECTS], instead=_OF_OBJECTS)
+    settings: MethodSettings = method.load().settings_of(**options)
     return method, settings

@@ -37,9 +37,8 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import NodeWithScore, QueryBundle, QueryType
 from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
-from typing_extensions import Unpack
 
-from llamaindex_robustrag.aggregations import SynthesizerOptions, method_and_settings
+from llamaindex_robustrag.aggregations import method_and_settings
 from llamaindex_robustrag.conversation import conversation_caveats, from_conversation, with_aside
 from llamaindex_robustrag.grouping import GroupNodesBy, checked_nodes, group_nodes
 from llamaindex_robustrag.llm_calls import CallOptions, LLMModel
@@ -62,10 +61,10 @@ from robustrag_integrations.answers.answer import Reader, RobustAnswer, checked_
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
-from robustrag_integrations.defenses.settings_file import SettingsLike, takes_settings
+from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
 from robustrag_integrations.grouping.passages import PassageGroup, isolate
 from robustrag_integrations.grouping.quotas import few_sources_warning
-from robustrag_integrations.grouping.votes import VoteRules, rules_of
+from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.base import TextModel, repeats_of
 from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.plans.asking import PlanInput
@@ -140,7 +139,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         >>> str(response), response.metadata["robustrag"]["radius"]
     """
 
-    @takes_settings
     def __init__(
         self,
         llm: LLM | TextModel | None = None,
@@ -161,7 +159,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         citation_markers: bool = False,
         supporting_only: bool = False,
         choices: Sequence[str] | None = None,
-        **options: Unpack[SynthesizerOptions],
+        **options: Any,
     ) -> None:
         check_flag(streaming=streaming, citation_markers=citation_markers, supporting_only=supporting_only)
         _check_kinds(output_cls, calls, callback_manager)
@@ -175,17 +173,22 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         structured = isinstance(llm, StructuredLLM) and output_cls is None
         besides = [name for name, value in others.items() if value is not None] + ["output_cls"] * structured
         taken = signature(RobustRAGSynthesizer.__init__).parameters
-        self._method, self._settings = method_and_settings(aggregation, options, besides, taken)
+        chosen = Arguments.of(
+            {**options, "group_by": group_by}, aggregation=aggregation, votes=votes, settings=settings
+        )
+        self._method, self._settings = method_and_settings(
+            chosen.aggregation, chosen.options, besides, [*taken, *RULES]
+        )
         given = _llm_of(llm)
         # Without callback_manager: the base class would put it into the LLM, which others share.
         super().__init__(llm=given, prompt_helper=prompt_helper, streaming=streaming, output_cls=output_cls)
         self._callback_manager = callback_manager or Settings.callback_manager
-        self._rules = rules_of(votes, group_by)  # type: ignore[arg-type]
+        self._rules = chosen.rules
         if self._rules.group_size != 1:
             raise ValueError(
                 f"group_size={self._rules.group_size}: nodes have groups by group_by; leave group_size out"
             )
-        self._group_by: GroupNodesBy = group_by or cast("GroupNodesBy", self._rules.by)
+        self._group_by = cast("GroupNodesBy", self._rules.by)
         self._method.load().check_rules(self._rules)
         self._markers = citation_markers
         self._supporting_only = supporting_only

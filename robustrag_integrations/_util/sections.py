@@ -24,17 +24,17 @@ class Section:
     """
 
     def __init__(self, given: Mapping[str, Any], path: str, error: type[Exception]) -> None:
-        self._given, self._path, self._error = given, path, error
+        self.given, self._path, self._error = given, path, error
 
     def __contains__(self, key: str) -> bool:
-        return key in self._given
+        return key in self.given
 
     def __getitem__(self, key: str) -> Any:
-        return self._given[key]
+        return self.given[key]
 
     def get(self, key: str) -> Any:
         """Return a value as it was given; None if it is missing."""
-        return self._given.get(key)
+        return self.given.get(key)
 
     def wrong(self, message: str, key: str | None = None) -> Exception:
         """Return an error that names a key."""
@@ -43,7 +43,7 @@ class Section:
 
     def known(self, keys: Collection[str], of: str = "") -> None:
         """Raise unless all keys are among these."""
-        for key in self._given:
+        for key in self.given:
             if key not in keys:
                 near = nearest_of(str(key), keys)
                 hint = f"did you mean {near!r}? " if near else ""
@@ -51,7 +51,7 @@ class Section:
 
     def name(self, key: str, allowed: Collection[str]) -> str:
         """Read one of these names."""
-        value = self._given.get(key)
+        value = self.given.get(key)
         if not isinstance(value, str) or value not in allowed:
             near = nearest_of(value, allowed) if isinstance(value, str) else None
             hint = f"; did you mean {near!r}?" if near else ""
@@ -60,7 +60,7 @@ class Section:
 
     def number(self, key: str, smallest: int, largest: int) -> int:
         """Read a whole number of this range."""
-        value = self._given[key]
+        value = self.given[key]
         if not is_whole_number(value, smallest, largest):
             raise self.wrong(f"{shown(value)} must be a whole number from {smallest} to {largest:,}", key)
         return value

@@ -1,78 +1,90 @@
-"""Declarations of settings, from which constructors, checks, files, flags and the reference are derived.
+"""Settings as fields of dataclasses, from which constructors, checks, files, flags and the reference are derived.
 
-A setting is a key of a `TypedDict`, annotated with its type and a `Setting`.
+`setting` declares a field: its default, its meaning and its bounds; the type of the field says the rest. `settings_in`
+reads them, and `check_settings` checks an object that has them. None stands for the default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
+from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from robustrag_integrations._util.checks import check_flag, is_whole_number
+
+_KEY = "setting"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The declaration of a setting, beside its type.
+    """What is known of a setting.
 
     Attributes:
-        default: its value when nothing is given; None where that depends on the task, or is nothing.
+        name: the name of its field.
+        kind: `int`, `float`, `bool`, `str` for one of `values`, `object` for anything else.
+        values: the words that its type names.
+        is_mapping: True if it may be a mapping from names.
+        default: its value when nothing is given; None where that is nothing, or depends on more than the task.
         help: its meaning, for `--help` and docstrings.
+        long_form: its default for long answers; None: the same.
         least: its minimum, if it is a number.
         most: its maximum.
         below: an upper bound that is itself excluded.
         threshold: True for a threshold, or what chooses between thresholds. These are flags of their own, and every row
             of an evaluation records them.
         is_function: True for a function that configurations and flags name as `module:function`.
-        name: the key; read from the options.
-        kind: `int`, `float`, `bool`, `str` for one of `values`, `object` for anything else; read from the type.
-        values: the words of its `Literal` type.
-        is_mapping: True if it may be a mapping from names; read from the type.
     """
 
+    name: str
+    kind: type
+    values: tuple[str, ...]
+    is_mapping: bool
     default: Any
     help: str
+    long_form: Any = None
     least: float | None = None
     most: float | None = None
     below: float | None = None
     threshold: bool = False
     is_function: bool = False
-    name: str = ""
-    kind: type = object
-    values: tuple[str, ...] = ()
-    is_mapping: bool = False
 
     @property
     def is_number(self) -> bool:
-        """True if its value is a number, which a config or a flag can hold."""
+        """True if its value is a number."""
         return self.kind in (int, float)
 
     @property
-    def is_choice(self) -> bool:
-        """True if its value is one of a few words, which a config or a flag can hold."""
-        return bool(self.values)
+    def is_plain(self) -> bool:
+        """True if a file, a flag or a page can hold its value: a number, a word, or True and False."""
+        return self.kind is not object or bool(self.values)
 
-    def check(self, value: Any) -> Any:
-        """Return a value that the declaration allows.
+    @property
+    def default_in_words(self) -> str:
+        """Its default, also for long answers; empty where there is none."""
+        if self.default in (None, False) or callable(self.default):
+            return ""
+        shown = self.default if isinstance(self.default, str) else repr(self.default)
+        return f"default {shown}" + ("" if self.long_form is None else f", for long form {self.long_form!r}")
+
+    def check(self, value: Any) -> None:
+        """Check a value.
 
         Raises:
-            ValueError: it does not; the message names the value, what is allowed and what it means.
+            ValueError: it is not allowed; the message names the value, what is allowed and what it means.
             TypeError: it must be True or False.
         """
         if self.kind is bool:
             check_flag(**{self.name: value})
-        if self.is_choice and value not in self.values and (isinstance(value, str) or self.kind is str):
+        if self.values and value not in self.values and (isinstance(value, str) or self.kind is str):
             raise ValueError(f"{self.name}={value!r:.60} must be {' or '.join(map(repr, self.values))}")
-        if self.is_number and not (value is None and self.default is None) and not self._allows(value):
-            raise ValueError(f"{self.name}={value!r:.60} must {self.bounds}: {self.help}")
-        return value
+        if self.is_number and not self._allows(value):
+            raise ValueError(f"{self.name}={value!r:.60} must {self._bounds}: {self.help}")
 
     @property
-    def bounds(self) -> str:
-        """The numbers that are allowed, in words."""
+    def _bounds(self) -> str:
         if self.kind is int:
             most = "" if self.most is None else f" and at most {self.most:g}"
             return f"be a whole number of at least {self.least or 0:g}{most}"
@@ -92,20 +104,64 @@ class Setting:
         return inside and (self.below is None or number < self.below)
 
 
-def settings_in(options: type) -> tuple[Setting, ...]:
-    """Return the settings that a `TypedDict` declares, in order."""
-    return tuple(
-        _named(name, *get_args(annotation))
-        for name, annotation in get_type_hints(options, include_extras=True).items()
-        if get_origin(annotation) is Annotated
-    )
+def setting(
+    default: Any,
+    help: str,
+    *,
+    long_form: Any = None,
+    least: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+    threshold: bool = False,
+    is_function: bool = False,
+) -> Any:
+    """Declare a field of a dataclass as a setting; see `Setting` for the arguments."""
+    declared = {
+        "default": default,
+        "help": help,
+        "long_form": long_form,
+        "least": least,
+        "most": most,
+        "below": below,
+        "threshold": threshold,
+        "is_function": is_function,
+    }
+    return field(default=None, metadata={_KEY: declared})  # `check_settings` knows the task
 
 
-def _named(name: str, annotated: Any, setting: Setting) -> Setting:
-    """Return a declaration with its name, and what its type says: kind and words."""
-    kinds = get_args(annotated) if get_origin(annotated) in (Union, UnionType) else (annotated,)
+def settings_in(owner: type) -> tuple[Setting, ...]:
+    """Return the settings of a dataclass, thresholds first."""
+    found: Any = owner  # a class is hashable, whatever its objects are
+    return _settings_in(found)
+
+
+@cache
+def _settings_in(owner: type) -> tuple[Setting, ...]:
+    types = get_type_hints(owner)
+    declared = {f.name: f.metadata[_KEY] for f in fields(owner) if _KEY in f.metadata}
+    found = [Setting(name, *_read(types[name]), **more) for name, more in declared.items()]
+    return tuple(sorted(found, key=lambda each: not each.threshold))
+
+
+def check_settings(owner: Any, task: str | None = None) -> None:
+    """Check the settings of an object, and put the defaults, for long answers those of long answers, in place of None.
+
+    Raises:
+        ValueError, TypeError: a value that is not allowed; the message names it and the fix.
+    """
+    for each in settings_in(type(owner)):
+        if (value := getattr(owner, each.name)) is not None:
+            each.check(value)
+        else:
+            of_task = each.long_form if task == "long_form" and each.long_form is not None else each.default
+            object.__setattr__(owner, each.name, of_task)
+
+
+def _read(annotation: Any) -> tuple[type, tuple[str, ...], bool]:
+    """Return what a type says: kind, words, and whether it may be a mapping."""
+    kinds = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     kinds = tuple(kind for kind in kinds if kind is not type(None))
-    values = tuple(word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind))
-    chosen = next((kind for kind in (float, int, bool) if kind in kinds), str if values and len(kinds) == 1 else object)
+    words = tuple(word for kind in kinds if get_origin(kind) is Literal for word in get_args(kind))
+    kind = next((kind for kind in (float, int, bool) if kind in kinds), str if words and len(kinds) == 1 else object)
     is_mapping = any(get_origin(kind) is Mapping for kind in kinds)
-    return replace(setting, name=name, kind=object if is_mapping else chosen, values=values, is_mapping=is_mapping)
+    return object if is_mapping else kind, words, is_mapping

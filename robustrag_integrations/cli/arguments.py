@@ -155,7 +155,7 @@ def add_setting(group: Any, setting: Setting, about: str | None = None, **more: 
         about: its help; None for the declaration's.
         more: for argparse, in place of what follows from the declaration.
     """
-    default = "" if setting.default in (None, False) else f" (default {setting.default})"
+    default = f" ({setting.default_in_words})" if setting.default_in_words else ""
     given: dict[str, Any] = {"dest": setting.name, "default": None, "help": about or f"{setting.help}{default}"}
     if setting.kind is bool:
         given["action"] = "store_true"
@@ -173,7 +173,7 @@ def value_of(setting: Setting) -> dict[str, Any]:
     """Return the type of a setting's flag, as arguments of `add_argument`."""
     if setting.is_function:
         return {"type": str, "metavar": "MODULE:FUNCTION"}
-    if setting.is_choice:
+    if setting.values:
         return {"choices": setting.values}
     return {"type": setting.kind if setting.is_number else some_text, "metavar": setting.name[0].upper()}
 

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations._util.settings import Setting
 from robustrag_integrations.cli.arguments import add_model, add_setting, existing, whole_number
 from robustrag_integrations.cli.models import named_model
 from robustrag_integrations.cli.output import Progress, UsageError, complain
@@ -18,7 +19,6 @@ from robustrag_integrations.defenses.registry import (
     BASELINES,
     METHODS,
     Method,
-    Setting,
     default_method,
     entry_of,
 )
@@ -110,7 +110,9 @@ def thresholds() -> dict[str, dict[str, Setting]]:
     """Return every threshold and choice by name, each with the setting of every method that has one of this name."""
     found: dict[str, dict[str, Setting]] = {}
     for method in (*METHODS.values(), *BASELINES.values()):
-        for setting in method.flags:
+        for setting in method.settings:
+            if not (setting.threshold or setting.values or setting.is_function):
+                continue
             found.setdefault(setting.name, {})[method.name] = setting
     return found
 
@@ -124,10 +126,8 @@ def add_thresholds(parser: argparse.ArgumentParser) -> None:
 
 def threshold_help(of_methods: Mapping[str, Setting]) -> str:
     """Return the `--help` text of a threshold."""
-    first, *others = of_methods.values()
-    if all((s.help, s.default) == (first.help, first.default) for s in others):
-        return f"{', '.join(of_methods)}: {first.help} (default {first.default})"
-    return "; ".join(f"{name}: {s.help} (default {s.default})" for name, s in of_methods.items())
+    first = next(iter(of_methods.values()))
+    return f"{', '.join(of_methods)}: {first.help} ({first.default_in_words or 'default: none'})"
 
 
 def read_settings(path: str) -> SavedSettings:
@@ -154,9 +154,9 @@ def fill_in(args: argparse.Namespace) -> None:
             raise UsageError(
                 f"--settings {saved.path} is for --defense {saved.aggregation}, not {args.defense}; leave one out"
             )
-        typed = _given(args, ("top_k", *RULES, *(s.name for s in saved.method.settings)))
-        for name, value in {"top_k": saved.top_k, **saved.under(typed)}.items():
-            setattr(args, "defense" if name == "aggregation" else name, value)
+        typed = _given(args, ("top_k", *RULES, *(s.name for s in METHODS[saved.aggregation].settings)))
+        for name, value in {"top_k": saved.top_k, "defense": saved.aggregation, **saved.under(typed)}.items():
+            setattr(args, name, value)
     if args.defense is None:
         names = [*_given(args, thresholds()), *(["choices"] if getattr(args, "choices", None) else [])]
         args.defense = default_method(getattr(args, "task", None), names)

@@ -17,8 +17,7 @@ from robustrag_integrations.cli.models import named_model
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, show, show_json
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import METHODS
-from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.data import world
 from robustrag_integrations.evaluation.data.questions import EvalQuestion

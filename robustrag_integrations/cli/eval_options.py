@@ -22,9 +22,8 @@ from robustrag_integrations.cli.flags import add_field, add_fields, given_fields
 from robustrag_integrations.cli.models import with_settings
 from robustrag_integrations.cli.output import UsageError
 from robustrag_integrations.cli.running import add_how
-from robustrag_integrations.defenses.registry import METHODS
+from robustrag_integrations.defenses.registry import METHODS, VANILLA
 from robustrag_integrations.defenses.settings_file import SavedSettings
-from robustrag_integrations.defenses.vanilla import VANILLA
 from robustrag_integrations.evaluation.run.config import (
     DEFAULTS,
     TASK_OF,
@@ -193,8 +192,9 @@ def _set_saved(merged: dict[str, Any], args: argparse.Namespace) -> None:
 
 def _entry(saved: SavedSettings, args: argparse.Namespace) -> dict[str, Any]:
     """Return a settings file as a defence of a configuration."""
-    found = saved.under({"group_by": args.group_by, "group_size": args.group_size})
-    name, task = found.pop("aggregation"), found.pop("task", None)
+    typed = {"group_by": args.group_by, "group_size": args.group_size}
+    found = saved.under({name: value for name, value in typed.items() if value is not None})
+    name, task = saved.aggregation, found.pop("task", None)
     only = {} if task is None else {"tasks": [key for key, value in TASK_OF.items() if value == task]}
     return {"name": name, "label": f"{name} ({Path(saved.path).name})", **found, **only}
 

@@ -18,8 +18,7 @@ from robustrag_integrations.cli.defending import (
 )
 from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
 from robustrag_integrations.cli.serving import add_limits, add_port, limits_of, listening_on, needs, serve_until_stopped
-from robustrag_integrations.defenses.registry import BASELINES, METHODS
-from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA
 
 if TYPE_CHECKING:
     from robustrag_integrations.serve.app import Service

@@ -1,6 +1,6 @@
 """The front door of all defences: check the input, isolate, run the plan.
 
-1. `__init__` splits its arguments into vote rules and settings of the method (`registry.Method.checked`).
+1. `__init__` splits its arguments into vote rules (`VoteRules`) and settings of the method (`settings_type`).
 2. `plan` puts the passages into groups (`VoteRules.isolate`); `whole_plan` counts votes, runs the method's own
    `plan_of` and adds what all answers have (`plans/finish.py`): every driver and framework runs it.
 3. `answer`, `aanswer`, `stream` and `astream` run it with a `Performer`; `certify` runs `certification_run`.
@@ -13,9 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
-from robustrag_integrations._util.checks import check_flag, nearest_of
+from robustrag_integrations._util.checks import check_flag, refuse_unknown
+from robustrag_integrations._util.settings import settings_in
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Promise, Repeats
 from robustrag_integrations.certification.cases import AttackMode
@@ -23,7 +24,8 @@ from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.defenses.registry import METHODS, Method, described, methods_that
-from robustrag_integrations.defenses.settings_file import SettingsLike, load_settings, saved_under
+from robustrag_integrations.defenses.settings import MethodSettings
+from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike, load_settings
 from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGroup, as_passages
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
@@ -35,21 +37,9 @@ from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.records import Circumstances, KeptReplies
 from robustrag_integrations.plans.requests import Plan, Steps
 from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
-from robustrag_integrations.prompts import PromptSet
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack
-
-    from robustrag_integrations.grouping.votes import VoteOptions
-    from robustrag_integrations.prompts import Task
-
-    class DefenseArguments(VoteOptions, total=False):
-        """The keyword arguments of every defence besides its settings: vote rules, and what goes with any method."""
-
-        task: Task | None
-        prompts: PromptSet | None
-        settings: SettingsLike | None
-        accept_sampling: bool
 
     class CertifyOptions(TypedDict, total=False):
         """The keyword arguments of `Defense.certify` besides the corruption size."""
@@ -67,24 +57,6 @@ if TYPE_CHECKING:
 _OPTIONS = re.compile(r"^( *)options: the settings of the method:$", re.MULTILINE)
 
 
-class MethodSettings(Protocol):
-    """Everything that decides an aggregation apart from the model."""
-
-    @property
-    def prompts(self) -> PromptSet:
-        """The prompts that the model is asked."""
-        ...
-
-    @classmethod
-    def of(cls, *args: Any, **kwargs: Any) -> MethodSettings:
-        """Build the settings from user arguments, by keyword."""
-        ...
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the settings, JSON-safe, as answers and certificates name them."""
-        ...
-
-
 def refuse_choices(choices: Sequence[str] | None, defense: type[Defense]) -> None:
     """Raise ValueError if a defence that does not answer multiple-choice questions was given options."""
     if choices is not None:
@@ -96,7 +68,8 @@ class Defense(ABC):
     """A defence: isolate, ask, aggregate, answer. Subclasses say how with settings, a plan and what performs it.
 
     Attributes:
-        method: its entry of the registry, which has its settings.
+        settings_type: a frozen dataclass whose fields are its settings.
+        method: its entry of the registry, the one of its settings if it names none.
         promise: the part of a run that the method's radius fixes if its model draws at random; None: nothing.
         isolates: False for a baseline that shows passages together, of whose groups nothing is told.
         takes_weights: True if groups may have more votes than one.
@@ -113,27 +86,35 @@ class Defense(ABC):
     settings: Any  # of `settings_type`
 
     def __init_subclass__(cls) -> None:
-        """Name the method's settings in the class's docstring."""
-        if "method" in vars(cls) and cls.__doc__:
+        """Find the method, and name its settings in the class's docstring."""
+        if "settings_type" in vars(cls):
+            if "method" not in vars(cls):
+                cls.method = cls.settings_type.method
             cls.__doc__ = _OPTIONS.sub(
-                lambda found: f"{found[0]}\n{described(cls.method, found[1] + '    ')}", cls.__doc__
+                lambda found: f"{found[0]}\n{described(settings_in(cls.settings_type), found[1] + '    ')}",
+                cls.__doc__ or "",
             )
 
     def __init__(self, **given: Any) -> None:
-        saved = given.pop("settings", None)
-        arguments = given if saved is None else saved_under(given, saved, self.method)
-        accept_sampling = arguments.pop("accept_sampling", False)
+        accept_sampling = given.pop("accept_sampling", False)
         check_flag(accept_sampling=accept_sampling)
-        known = [*VOTES, "task", "prompts", *(s.name for s in self.method.settings)]
-        for name in arguments:
-            if name not in known:
-                near = nearest_of(name, known)
-                hint = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
-                raise TypeError(f"{type(self).__name__} has no argument {name!r:.60}; {hint}")
-        self.rules = VoteRules(**{name: arguments.pop(name) for name in VOTES if name in arguments})
+        saved = given.pop("settings", None)
+        known = [*VOTES, "task", "prompts", *(s.name for s in settings_in(self.settings_type))]
+        refuse_unknown(given, known, type(self).__name__)
+        chosen = Arguments.of(given, aggregation=self.method.name, settings=saved)
+        self.rules = chosen.rules
         self.check_rules(self.rules)
-        self.settings = self.settings_type.of(**arguments)
+        self.settings = self.settings_of(**chosen.options)
         self.accept_sampling = accept_sampling
+
+    @classmethod
+    def settings_of(cls, **given: Any) -> Any:
+        """Return the settings, checked, from the user's; None stands for the default.
+
+        Raises:
+            ValueError, TypeError: an invalid one; the message names it and the fix.
+        """
+        return cls.settings_type(**given)
 
     @classmethod
     def takes(cls, settings: object) -> bool:
@@ -484,7 +465,7 @@ def from_settings(model: Any, settings: SettingsLike, **given: Any) -> Defense:
         >>> defense.answer("Who won?", passages)
     """
     saved = load_settings(settings)
-    made: Defense = saved.method.build(model, settings=saved, **given)
+    made: Defense = METHODS[saved.aggregation].build(model, settings=saved, **given)
     return made
 
 

@@ -1,11 +1,8 @@
-"""The registry of aggregation methods: the name, settings, needs and class of each.
+"""The registry of aggregation methods: the name, needs and class of each.
 
-A setting is declared once: a key of a method's options, annotated with its type and a `Setting`. Constructors, checks,
-settings files, command-line flags, evaluation configurations, both integrations and the reference are derived from it.
-
-1. The package of a method (`defenses/NAME/__init__.py`) declares its options and registers a `Method`.
-2. Its class is a dotted name, so that reading the tables loads neither numpy nor torch.
-3. `Method.checked` turns user arguments into values: every setting, checked against its declaration.
+A method is a folder (`defenses/NAME/`) and an entry here. Its class is a dotted name, so that reading the table loads
+neither numpy nor torch; its settings are the fields of the class's `settings_type` (`settings.MethodSettings`), from
+which checks, settings files, flags, evaluation configurations, both integrations and the reference are derived.
 """
 
 from __future__ import annotations
@@ -15,11 +12,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
 from textwrap import fill
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from robustrag_integrations._util.checks import refuse_unknown
 from robustrag_integrations._util.entry_points import Table
-from robustrag_integrations._util.settings import Setting as Setting  # for packages that add methods
-from robustrag_integrations._util.settings import settings_in
+from robustrag_integrations._util.settings import Setting, settings_in
 
 if TYPE_CHECKING:
     from robustrag_integrations.prompts import Task
@@ -37,7 +35,6 @@ class Method:
         tasks: the tasks it answers; the first one is its default.
         needs: `text` for any model, `probabilities` for a model that gives next-token probabilities.
         defense: `module:Class` of its front door, a `Defense`.
-        options: a `TypedDict` of its settings, besides `task`, `prompts` and the grouping.
         prompts: the prompts of a `PromptSet` that it uses besides the isolated one.
     """
 
@@ -46,13 +43,12 @@ class Method:
     tasks: tuple[Task, ...]
     needs: Need
     defense: str
-    options: type
     prompts: tuple[str, ...] = ()
 
     @cached_property
     def settings(self) -> tuple[Setting, ...]:
         """Its settings, thresholds first."""
-        return tuple(sorted(settings_in(self.options), key=lambda s: not s.threshold))
+        return settings_in(self.load().settings_type)
 
     @property
     def asks_once_more(self) -> bool:
@@ -75,36 +71,9 @@ class Method:
         return tuple(s for s in self.settings if s.threshold)
 
     @property
-    def flags(self) -> tuple[Setting, ...]:
-        """The settings that are options of the command line: thresholds, what is one of a few words, and functions."""
-        return tuple(s for s in self.settings if s.threshold or s.is_choice or s.is_function)
-
-    @property
     def class_name(self) -> str:
         """The front door's name in Python."""
         return self.defense.partition(":")[2]
-
-    def default(self, name: str) -> Any:
-        """Return the default of a setting."""
-        return next(s.default for s in self.settings if s.name == name)
-
-    def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a value for every setting: the given one, or for None the default.
-
-        Raises:
-            ValueError: a name that is no setting, or a value that its declaration does not allow; the message names it
-                and the fix.
-        """
-        self.check_names(given)
-        return {s.name: s.check(s.default if given.get(s.name) is None else given[s.name]) for s in self.settings}
-
-    def in_force(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the thresholds: the given ones, and the defaults of the others.
-
-        Raises:
-            ValueError: a value that is not allowed; the message names it and the fix.
-        """
-        return {s.name: s.check(s.default if given.get(s.name) is None else given[s.name]) for s in self.thresholds}
 
     def check_task(self, task: Task | None) -> Task:
         """Return the task, or the method's first one for None.
@@ -120,17 +89,35 @@ class Method:
         fix = f"; use {' or '.join(others)} for {str(task).replace('_', ' ')}" if others else ""
         raise ValueError(f"task={task!r}: {self.name} does {' and '.join(map(repr, self.tasks))}{fix}")
 
-    def check_names(self, names: Collection[str], also: Collection[str] = ()) -> None:
-        """Check that all of these settings are the method's own (or among `also`).
+    def check_names(
+        self,
+        names: Collection[str],
+        also: Collection[str] = (),
+        *,
+        near: Collection[str] = (),
+        instead: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
+        """Check that all of these settings are the method's own.
+
+        Args:
+            names: those that were given.
+            also: what else is taken.
+            near: further arguments of the caller, which may have been meant.
+            instead: what to write in place of arguments that are somewhere else.
 
         Raises:
-            ValueError: one is not; the message lists what the method takes.
+            TypeError: one is nobody's; the message names the nearest one that there is.
+            ValueError: one is another method's; the message lists what this one takes.
         """
         known = (*(s.name for s in self.settings), *also)
-        if foreign := sorted(set(names) - set(known)):
-            raise ValueError(
-                f"aggregation={self.name!r} has no {', '.join(foreign)}; it takes {', '.join(known) or 'no settings'}"
-            )
+        foreign = [name for name in names if name not in known]
+        if not foreign:
+            return
+        of_others = {s.name for m in (*METHODS.values(), *BASELINES.values()) for s in m.settings}
+        nobodys = [name for name in foreign if name not in {*of_others, *near} or name in instead]
+        refuse_unknown(nobodys, known, self.name, others={*of_others, *near}, instead=instead)
+        takes = f"it takes {', '.join(known) or 'no settings'}"
+        raise ValueError(f"aggregation={self.name!r} has no {', '.join(foreign)}; {takes}")
 
     def load(self) -> Any:
         """Return the front door's class, a subclass of `Defense`."""
@@ -151,7 +138,8 @@ class Method:
         Raises:
             ValueError, TypeError: an invalid argument; the message names it and the fix.
         """
-        return self.load().settings_type.of(**given)
+        self.check_names(given, ("task", "prompts"))
+        return self.load().settings_of(**given)
 
 
 def _method(name: str, found: object) -> Method:
@@ -172,25 +160,58 @@ def _method(name: str, found: object) -> Method:
     return found
 
 
-METHODS: Table[Method] = Table("robustrag.methods", {}, _method)
+_SHIPPED = (
+    Method(
+        name="keyword",
+        summary="keep the keywords that enough groups share, answer from those alone; any model",
+        tasks=("short_answer", "long_form"),
+        needs="text",
+        defense="robustrag_integrations.defenses.keyword.defense:KeywordAggregation",
+        prompts=("keyword", "phrases"),
+    ),
+    Method(
+        name="decoding",
+        summary="decode from the sum of all groups' next-token probabilities; a model that gives them",
+        tasks=("short_answer", "long_form"),
+        needs="probabilities",
+        defense="robustrag_integrations.defenses.decoding.defense:DecodingAggregation",
+        prompts=("no_retrieval",),
+    ),
+    Method(
+        name="voting",
+        summary="majority vote over the options of a multiple-choice question; any model",
+        tasks=("multiple_choice",),
+        needs="text",
+        defense="robustrag_integrations.defenses.voting.defense:MajorityVoting",
+    ),
+    Method(
+        name="consensus",
+        summary="one round: the whole answer that most sources give, in a source's own words; any model",
+        tasks=("short_answer", "long_form", "list"),
+        needs="text",
+        defense="robustrag_integrations.defenses.consensus.defense:ConsensusAggregation",
+        prompts=("choice", "wording"),
+    ),
+)
+METHODS: Table[Method] = Table("robustrag.methods", {method.name: method for method in _SHIPPED}, _method)
 """The methods with a radius, by name: these and those of other packages."""
 
-BASELINES: Table[Method] = Table(None, {}, _method, module="robustrag_integrations.evaluation.baselines")
+VANILLA = Method(
+    name="vanilla",
+    summary="no defence: one prompt with all passages, to compare with",
+    tasks=("short_answer", "multiple_choice", "long_form", "list"),
+    needs="text",
+    defense="robustrag_integrations.defenses.vanilla.defense:VanillaRAG",
+)
+BASELINES: Table[Method] = Table(
+    None, {VANILLA.name: VANILLA}, _method, module="robustrag_integrations.evaluation.baselines"
+)
 """The baselines to compare with, by name; each has the radius 0."""
 
 
-def register(method: Method, table: Table[Method] = METHODS) -> Method:
-    """Add a method that ships to the table, and return it; its package does so."""
-    table[method.name] = method
-    return method
-
-
-def described(method: Method, indent: str) -> str:
+def described(settings: Collection[Setting], indent: str) -> str:
     """Return the settings for a docstring, one a line."""
-    lines = (
-        f"{s.name}: {s.help}{'' if s.default is None else f'; default {s.default!r}'}.".replace("..", ".")
-        for s in method.settings
-    )
+    lines = (f"{s.name}: {'; '.join(filter(None, (s.help, s.default_in_words)))}.".replace("..", ".") for s in settings)
     return "\n".join(fill(line, 120, initial_indent=indent, subsequent_indent=indent + "    ") for line in lines)
 
 
@@ -218,6 +239,17 @@ def default_method(task: Task | None, names: Collection[str] = ()) -> str:
         if (task is None or task in method.tasks) and taken.issuperset(names):
             return method.name
     return "consensus"
+
+
+def method_for(aggregation: str | None, options: Mapping[str, Any], others: Collection[str] = ()) -> Method:
+    """Return the method of this name; for None the one that takes these options, and what else is given by name.
+
+    Raises:
+        ValueError: there is none of this name.
+    """
+    if aggregation is None:
+        aggregation = default_method(options.get("task"), [*options, *others])
+    return method_of(aggregation)
 
 
 def method_of(name: object) -> Method:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Any, Literal
 
 from robustrag_integrations._util.checks import check_at_least, is_whole_number
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.settings import Setting, settings_in
+from robustrag_integrations._util.settings import check_settings, setting, settings_in
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.copies import first_of_same
@@ -35,58 +35,6 @@ _CHANGES_NO_ANSWER = (*HASTE, "allow_sole_source", "tiers")
 _LIMITS = ("min_groups", "min_radius")
 MOST_VOTES = 100  # of one origin; more leave nothing to the others
 _NAMED = 5  # names in a warning
-
-
-class VoteOptions(TypedDict, total=False):
-    """The fields of `VoteRules` as keyword arguments, which every defence and both integrations take."""
-
-    group_size: Annotated[int, Setting(1, "number of passages per group", least=1)]
-    group_by: Annotated[
-        GroupBy | None,
-        Setting(None, "what has one vote: origin (a file or page), site, passage, or an entry of the metadata"),
-    ]
-    copies: Annotated[
-        Copies, Setting("report", "sources with the same text: report them, or count those that answer alike once")
-    ]
-    weights: Annotated[
-        Weights | None,
-        Setting(
-            None,
-            "votes of a source, folder, host or site in place of one, 0 to leave it out: handbook.pdf=3 "
-            "https://x.com=0; or "
-            "newest:ENTRY for votes by the date in an entry of the metadata; the radius then counts votes",
-        ),
-    ]
-    tiers: Annotated[
-        Tiers | None,
-        Setting(
-            None,
-            "how far a source, folder, host or site is trusted, the most trusted first: wiki/=internal; others are "
-            "other; or an entry of the metadata. The answer tells how many sources of each can be replaced",
-        ),
-    ]
-    min_groups: Annotated[int, Setting(0, "abstain with fewer groups", least=0)]
-    min_radius: Annotated[
-        int | Mapping[str, int], Setting(0, "abstain below this radius; with tiers also by label: other=9 internal=0")
-    ]
-    below: Annotated[Below, Setting("abstain", "in place of an answer that is worth too little: abstain, or raise")]
-    stop_when_decided: Annotated[
-        bool,
-        Setting(False, "consensus, voting: ask no longer than the answer, and its min_radius, can still change"),
-    ]
-    wave_size: Annotated[
-        int | None, Setting(None, "with stop_when_decided: number of groups asked at once; all if not given", least=1)
-    ]
-    allow_sole_source: Annotated[
-        bool,
-        Setting(False, "an answer that one source alone gives goes into other prompts, an agent's or a tool's, too"),
-    ]
-
-
-RULES = {rule.name: rule for rule in settings_in(VoteOptions)}
-"""The declarations of the rules, by name."""
-VOTES = tuple(RULES)
-"""The names of the rules."""
 
 
 @dataclass(frozen=True)
@@ -125,25 +73,42 @@ class VoteRules:
         ImportError: `group_by="site"` without tldextract.
     """
 
-    group_size: int = 1
-    group_by: GroupBy | None = None
-    copies: Copies = "report"
-    weights: Weights | None = None
-    tiers: Tiers | None = None
-    min_groups: int = 0
-    min_radius: int | Mapping[str, int] = 0
-    below: Below = "abstain"
-    stop_when_decided: bool = False
-    wave_size: int | None = None
-    allow_sole_source: bool = False
+    group_size: int = setting(1, "number of passages per group", least=1)
+    group_by: GroupBy | None = setting(
+        None, "what has one vote: origin (a file or page), site, passage, or an entry of the metadata"
+    )
+    copies: Copies = setting("report", "sources with the same text: report them, or count those that answer alike once")
+    weights: Weights | None = setting(
+        None,
+        "votes of a source, folder, host or site in place of one, 0 to leave it out: handbook.pdf=3 https://x.com=0; "
+        "or newest:ENTRY for votes by the date in an entry of the metadata; the radius then counts votes",
+    )
+    tiers: Tiers | None = setting(
+        None,
+        "how far a source, folder, host or site is trusted, the most trusted first: wiki/=internal; others are other; "
+        "or an entry of the metadata. The answer tells how many sources of each can be replaced",
+    )
+    min_groups: int = setting(0, "abstain with fewer groups", least=0)
+    min_radius: int | Mapping[str, int] = setting(
+        0, "abstain below this radius; with tiers also by label: other=9 internal=0"
+    )
+    below: Below = setting("abstain", "in place of an answer that is worth too little: abstain, or raise")
+    stop_when_decided: bool = setting(
+        False, "consensus, voting: ask no longer than the answer, and its min_radius, can still change"
+    )
+    wave_size: int | None = setting(
+        None, "with stop_when_decided: number of groups asked at once; all if not given", least=1
+    )
+    allow_sole_source: bool = setting(
+        False, "an answer that one source alone gives goes into other prompts, an agent's or a tool's, too"
+    )
     by: GroupBy = field(init=False, default="origin")
     _named: ByOrigin[int] | None = field(init=False, default=None, repr=False, compare=False)
     _tiers: TierRule | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_settings(self)
         object.__setattr__(self, "by", grouping_of(self.group_size, self.group_by))
-        for rule in RULES.values():
-            rule.check(getattr(self, rule.name))
         if self.weights is not None and self.copies == "one_vote":
             raise ValueError(
                 "weights and copies='one_vote' exclude each other: a copy with another weight would take the place "
@@ -178,6 +143,11 @@ class VoteRules:
             if self._tiers is not None and self._tiers.is_closed and tier not in self._tiers.labels:
                 known = ", ".join(map(repr, self._tiers.labels))
                 raise ValueError(f"min_radius: no tier is called {tier!r:.60}; they are {known}")
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The rules that are not at their defaults."""
+        return {name: value for name, rule in RULES.items() if (value := getattr(self, name)) != rule.default}
 
     def check_complete(self) -> None:
         """Check that no rule lacks one that it goes with, which a settings file may have added.
@@ -356,22 +326,10 @@ def _as_setting(weights: Any) -> Any:
     return weights.as_dict() if isinstance(weights, Newest) else "function"
 
 
-def rules_of(votes: VoteRules | None, group_by: GroupBy | None) -> VoteRules:
-    """Return the rules that `votes=` and `group_by=` give together.
-
-    Raises:
-        TypeError: `votes` is no `VoteRules`.
-        ValueError: both name a `group_by`.
-    """
-    if votes is None:
-        return VoteRules(group_by=group_by)
-    if not isinstance(votes, VoteRules):
-        raise TypeError(f"votes must be VoteRules(...), got {type(votes).__name__}")
-    if group_by is None:
-        return votes
-    if votes.group_by not in (None, group_by):
-        raise ValueError(f"group_by={group_by!r:.60} and votes.group_by={votes.group_by!r:.60}: give one of them")
-    return replace(votes, group_by=group_by)
+RULES = {rule.name: rule for rule in settings_in(VoteRules)}
+"""The declarations of the rules, by name."""
+VOTES = tuple(RULES)
+"""The names of the rules."""
 
 
 def _checked(votes: object, key: object) -> int:

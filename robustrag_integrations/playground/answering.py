@@ -12,8 +12,7 @@ from robustrag_integrations._util.redaction import in_one_line
 from robustrag_integrations.answers.answer import STATUSES, RobustAnswer, ask_report
 from robustrag_integrations.attacks import ATTACKS, Attack, planted_texts
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.registry import BASELINES, entry_of
-from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.registry import BASELINES, VANILLA, entry_of
 from robustrag_integrations.drawing.answer import answer_parts, groups_legend, groups_strip
 from robustrag_integrations.drawing.certificate import certificate_parts
 from robustrag_integrations.drawing.elements import h, to_data

@@ -14,8 +14,7 @@ from starlette.routing import Route
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method
-from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, Method
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.playground import state
@@ -130,7 +129,7 @@ def _method(method: Method) -> dict[str, Any]:
         "settings": [
             {
                 "name": setting.name,
-                "default": setting.default,
+                "default": setting.default if setting.long_form is None else None,  # the page does not know the task
                 "meaning": setting.help,
                 "whole": setting.kind is int,
                 "values": list(setting.values),

@@ -112,7 +112,7 @@ def state_of(given: object) -> State:
 
 def settable(method: Method) -> tuple[Setting, ...]:
     """Return the settings that a page can hold: numbers and words, no functions."""
-    return tuple(s for s in method.settings if s.is_number or s.is_choice)
+    return tuple(s for s in method.settings if s.is_number or s.values)
 
 
 def _check_settings(method: Method, given: Mapping[str, Any]) -> None:

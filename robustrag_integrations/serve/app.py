@@ -17,7 +17,7 @@ from starlette.routing import Route
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.corpus.retrieval import Library
 from robustrag_integrations.defenses.base import Defense
-from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.registry import VANILLA
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.serve.access import HEALTH, LOOPBACK_HOSTS, AccessMiddleware
 from robustrag_integrations.serve.chat import ChatRequest, ChatResponse, chat_request, report_of

@@ -16,13 +16,11 @@ from robustrag_integrations.defenses.registry import METHODS
 
 MODULE = """
 from robustrag_integrations.defenses.registry import Method
-from tests.defenses.toy import UnanimityOptions
 
-TWICE = Method("{name}", "all groups word for word", ("short_answer",), "text", "tests.defenses.toy.defense:Unanimity",
-               UnanimityOptions)
+TWICE = Method("{name}", "all groups word for word", ("short_answer",), "text", "tests.defenses.toy.defense:Unanimity")
 
-LOST = Method("lost", "", ("short_answer",), "text", "toy_plugin:Gone", dict)
-ODD = Method("odd", "", ("short_answer",), "text", "toy_plugin:flattery", dict)
+LOST = Method("lost", "", ("short_answer",), "text", "toy_plugin:Gone")
+ODD = Method("odd", "", ("short_answer",), "text", "toy_plugin:flattery")
 
 def flattery(scene):
     return f"You are kind. {{scene.question}} {{scene.target}}!"

@@ -36,7 +36,7 @@ SAYS = ("Xylo", "xylo.", "Yew", "Zulu", "q", LINK, "I don't know", None)
 MOVES = [*(Move(reply) for reply in SAYS), Move("Xylo", is_sure=False), Move("Yew", is_sure=False, favours="yew")]
 CLEAN = [*MOVES, Move("Xylo"), *[Move("I don't know")] * 8, Move("Yew", favours="yew")]
 CONSENSUS: list[Any] = [
-    ConsensusSettings.of(prompts=BARE, quorum=0.0, min_support=least, agreement=agreement, unsure=counts)  # type: ignore[arg-type]
+    ConsensusSettings(prompts=BARE, quorum=0.0, min_support=least, agreement=agreement, unsure=counts)  # type: ignore[arg-type]
     for least, agreement, counts in [
         (1, "plurality", "count"),
         (2, "plurality", "count"),
@@ -45,7 +45,7 @@ CONSENSUS: list[Any] = [
     ]
 ]
 METHODS: list[Any] = CONSENSUS + [
-    KeywordSettings.of(prompts=BARE, quorum=0.0, final=final, alpha=alpha, beta=beta, disagreement="abstain")  # type: ignore[arg-type]
+    KeywordSettings(prompts=BARE, quorum=0.0, final=final, alpha=alpha, beta=beta, disagreement="abstain")  # type: ignore[arg-type]
     for final, alpha, beta in [("never", 0.5, 5), ("always", 0.3, 2), ("never", 1.0, 3)]
 ]
 
@@ -191,7 +191,7 @@ def test_a_certificate_that_forgets_the_only_source_heard_is_caught(monkeypatch:
 
 def test_a_certificate_that_forgets_the_runoff_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(certificate, "possible", lambda *_: {None})
-    world = Worlds(ConsensusSettings.of(prompts=BARE, quorum=0.0), "runoff")
+    world = Worlds(ConsensusSettings(prompts=BARE, quorum=0.0), "runoff")
     world.moves = [Move("Xylo"), Move("Xylo"), Move("Yew", favours="yew"), Move("Yew", favours="yew"), Move("Zulu")]
     world.groups = [_group(number) for number in range(5)]
     assert world.text(world.moves, world.groups) == "Xylo"

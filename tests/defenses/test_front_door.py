@@ -61,7 +61,7 @@ def uniform(text, prefix):
         ({"quorum": 2}, "quorum=2"),
         ({"extractor": {"a"}}, "extractor must be a function"),
         ({"beta": 10**400}, "beta=1000"),
-        ({"group_size": 10**400}, "group_size=1000.* and at most 2..53"),
+        ({"group_size": 10**400}, "group_size=1000.*must be a whole number"),
         (
             {"prompts": PromptTemplate("p", "{context} {query}", ("context", "query"))},
             "must be a PromptSet, got Prompt",
@@ -485,9 +485,9 @@ def test_decoding_reports_where_a_group_would_have_gone_another_way() -> None:
 
 @pytest.mark.parametrize("method", [KeywordAggregation, ConsensusAggregation, MajorityVoting])
 def test_an_argument_that_a_method_does_not_have_is_named_with_the_nearest(method: Any) -> None:
-    with pytest.raises(TypeError, match=rf"^{method.__name__} has no argument 'quorun'; did you mean quorum\?"):
+    with pytest.raises(TypeError, match="unknown arguments quorun; did you mean quorum"):
         method(CallableModel(str), quorun=0.2)
-    with pytest.raises(TypeError, match=r"has no argument 'xyz'; known: .*group_size, .*quorum"):
+    with pytest.raises(TypeError, match=rf"unknown arguments xyz; {method.__name__} takes .*group_size, .*quorum"):
         method(CallableModel(str), xyz=1)
 
 

@@ -51,7 +51,7 @@ class World:
     question: str
 
     def __post_init__(self) -> None:
-        self.settings = ConsensusSettings.of()
+        self.settings = ConsensusSettings()
         self.reader = self.settings.reader.for_question(self.question)
         self.replies = [*WORLDS[self.question].split("|"), UNKNOWN]
         self.read = cache(lambda reply: self.reader.read(Response(reply)))

@@ -31,7 +31,7 @@ def test_a_class_takes_exactly_the_declared_settings(method: Method) -> None:
     model: Any = ScriptedDecodingModel(lambda text, prefix: []) if method.needs_probabilities else CallableModel(str)
     assert method.build(model, **{s.name: s.default for s in method.settings})
     for name in {s.name for m in METHODS.values() for s in m.settings} - {s.name for s in method.settings}:
-        with pytest.raises((TypeError, ValueError), match=rf"has no .*{name}"):
+        with pytest.raises((TypeError, ValueError), match=name):
             method.build(model, **{name: 1})
 
 
@@ -81,7 +81,7 @@ def test_an_unknown_method_or_task_is_named_with_what_there_is() -> None:
         method_of("radar")
     with pytest.raises(ValueError, match=r"keyword does .* use MajorityVoting for multiple choice"):
         METHODS["keyword"].check_task("multiple_choice")
-    with pytest.raises(ValueError, match=r"has no gama; it takes gamma"):
+    with pytest.raises(TypeError, match=r"gama; did you mean gamma"):
         METHODS["decoding"].check_names(["gama"])
 
 

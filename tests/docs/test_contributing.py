@@ -20,7 +20,7 @@ def test_a_recipe_has_a_snippet_that_runs_and_a_test_that_follows_it(recipe: str
     kept = dict(METHODS)
     [snippet] = Page(recipe).snippets("python")
     try:
-        exec(compile(snippet, "CONTRIBUTING.md", "exec"), {"__name__": "recipe"})
+        exec(compile(snippet, "CONTRIBUTING.md", "exec", dont_inherit=True), {"__name__": "recipe"})
     finally:
         METHODS.clear()
         METHODS.update(kept)

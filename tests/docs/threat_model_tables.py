@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from robustrag_integrations.defenses.decoding import DECODING
+from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.token_choice import ONE, choose_token, fixed_point, step_radius
 from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 
@@ -15,7 +15,7 @@ RULES: dict[str, Threshold] = {
     **{f"{a}, {b}": Threshold.of(a, b) for a, b in ((0.2, 3), (0.3, 3), (0.4, 4), (0.5, 5), (0.5, 10))},
     "more than half": Threshold(Fraction(1, 2), None, 2, is_strict=True),
 }
-SLACK = round(DECODING.default("slack") * ONE)
+SLACK = DecodingSettings().slack_units
 
 
 def keyword(agreeing: int, others: int, rule: Threshold) -> int:

@@ -74,7 +74,7 @@ def attack_threshold(found: Radii, rng: random.Random, draws: np.random.Generato
 
 @cache
 def _said(counts: str, move: Move) -> Said | None:
-    settings = ConsensusSettings.of(unsure=counts, prompts=BARE)  # type: ignore[arg-type]
+    settings = ConsensusSettings(unsure=counts, prompts=BARE)  # type: ignore[arg-type]
     assert isinstance(settings, ConsensusSettings)
     return settings.reader.for_question("q").read(move.response).found
 

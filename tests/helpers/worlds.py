@@ -9,12 +9,12 @@ import itertools
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import CertificationRun, text_run
@@ -30,6 +30,7 @@ from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.defenses.voting.certificate import voting_certification_plan
 from robustrag_integrations.defenses.voting.plan import voting_plan
 from robustrag_integrations.defenses.voting.settings import VotingSettings
@@ -37,7 +38,7 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.metrics import Metric, contains_answer
 from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Scores
-from robustrag_integrations.plans.asking import PlanInput, Quorum
+from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft, MethodTerms, finish
 from robustrag_integrations.plans.records import SpendingBook
 from robustrag_integrations.plans.requests import Append, Ask, OpenSession, Reply, Request, Score, Steps
@@ -247,10 +248,11 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
     more["disagreement"] = "abstain"
     more["final"] = rng.choice(["always", "always", "always", "never"])
     if rng.random() < 0.3:
-        settings = KeywordSettings.of_majority(rng.choice([1, 2, 2, 3]), min_words=1, **more)
+        majority = Threshold(Fraction(1, 2), None, rng.choice([1, 2, 2, 3]), is_strict=True)
+        settings = KeywordSettings(task="long_form", other_threshold=majority, min_words=1, **more)
     else:
         alpha, beta = rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7]), rng.choice([2, 3, 4, 9])
-        settings = KeywordSettings.of(alpha=alpha, beta=beta, **more)
+        settings = KeywordSettings(alpha=alpha, beta=beta, **more)
     quick: Any = _Quick(settings)
     quick.reader = _QuickReader(settings.reader)
     references = ("right",)
@@ -293,7 +295,9 @@ def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
     )
     said = Memo(lambda _: rng.choice(replies))
     quorum = rng.choice([0.0, 0.3, 0.5, 0.7])
-    settings = ListSettings(rng.choice([1, 2, 2, 3]), BARE, Quorum(quorum), is_abstention, "abstain", "abstain")
+    settings = ListSettings(
+        task="list", min_support=rng.choice([1, 2, 2, 3]), prompts=BARE, quorum=quorum, disagreement="abstain"
+    )
     quick: Any = _Quick(settings, read=settings.read)
     references = ("x",)
 
@@ -374,7 +378,7 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
             favours=likeliest if rng.random() < 0.7 else rng.choice(["xylo", "yoke", "zulu"]),
         )
     )
-    settings = ConsensusSettings.of(
+    settings = ConsensusSettings(
         min_support=rng.choice([1, 2, 2, 3, 3]),
         agreement=rng.choice(["plurality", "plurality", "majority"]),
         unsure=rng.choice(["count", "count", "abstain"]),
@@ -422,7 +426,7 @@ def voting_world(rng: random.Random, *, agreeing: bool = False) -> World:
     """Majority voting; `agreeing`: most groups vote for the same option."""
     setting = _setting(rng, agreeing)
     said = Memo(lambda _: rng.choice(["A"] * (12 if agreeing else 7) + ["B", "B", "C", "I don't know", None]))
-    settings = VotingSettings.of(
+    settings = VotingSettings(
         prompts=BARE_CHOICES, quorum=rng.choice([0.0, 0.3, 0.5, 0.7]), disagreement=rng.choice(["tell", "abstain"])
     )
     quick: Any = _Quick(settings, vote_of=settings.vote_of)
@@ -460,7 +464,7 @@ def decoding_world(rng: random.Random, *, agreeing: bool = False) -> World:
     nothing = Memo(lambda prefix: agreed[prefix] if rng.random() < 0.4 else _row(rng))
     rows = Memo(lambda key: agreed[key[1]] if rng.random() < 0.8 else rng.choice([_row(rng), rng.choice(VERTICES)]))
     silent = Memo(lambda _: rng.random() < 0.1)
-    settings = DecodingSettings.of(
+    settings = DecodingSettings(
         eta=rng.choice([0, 0, 0, 0.5, 1, 2, 3, 4]),
         max_new_tokens=steps,
         prompts=BARE,

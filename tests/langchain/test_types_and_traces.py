@@ -16,7 +16,6 @@ import langchain_robustrag
 from langchain_robustrag import (
     Abstained,
     IsolationAudit,
-    RobustOptions,
     create_robust_documents_chain,
     create_robust_retrieval_chain,
 )
@@ -30,7 +29,6 @@ def test_every_public_function_has_type_hints() -> None:
     for item in map(langchain_robustrag.__dict__.get, langchain_robustrag.__all__):
         if isinstance(item, FunctionType):
             assert "return" in get_type_hints(item)
-    assert "group_by" in get_type_hints(RobustOptions)
 
 
 def test_output_schemas_have_fields(retriever: ListRetriever) -> None:

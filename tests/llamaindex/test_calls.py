@@ -135,7 +135,7 @@ def test_something_else_as_llm_is_refused() -> None:
     ("arguments", "error", "words"),
     [
         ({"votes": VoteRules(group_size=2)}, ValueError, "group_size=2: .*leave group_size out"),
-        ({"gamma": 0.9}, TypeError, "unknown arguments gamma; keyword aggregation takes alpha, beta"),
+        ({"gamma": 0.9}, ValueError, "aggregation='keyword' has no gamma; it takes alpha, beta"),
         ({"num_workers": 2}, TypeError, r"pass calls=CallOptions\(num_workers=...\)"),
         ({"calls": 3}, TypeError, r"calls must be CallOptions\(...\), got int"),
         ({"aggregation": "decoding"}, TypeError, "does not give; use a HuggingFaceLLM"),

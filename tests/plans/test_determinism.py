@@ -10,8 +10,7 @@ import pytest
 from robustrag_integrations import CallableModel, DecodingAggregation, KeywordAggregation, MajorityVoting
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import PREMISES, UNKNOWN, Determinism, Promise, Repeats
-from robustrag_integrations.defenses.registry import METHODS, Method
-from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method
 from robustrag_integrations.defenses.vanilla.defense import VanillaRAG
 from robustrag_integrations.grouping.passages import Passage
 from tests.defenses.toy import UNANIMITY

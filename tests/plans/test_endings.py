@@ -95,7 +95,7 @@ def test_within_the_radius_an_attacker_gets_the_answer_or_an_abstention_and_noth
     assert (1, "I don't know") in outcomes
 
 
-@pytest.mark.parametrize("least", [-1, 1.0, True, "1", None])
+@pytest.mark.parametrize("least", [-1, 1.0, True, "1"])
 def test_a_smallest_radius_that_is_no_whole_number_is_refused(least: Any) -> None:
     with pytest.raises(ValueError, match=r"min_radius=.* must be a whole number of at least 0"):
         keyword(least)

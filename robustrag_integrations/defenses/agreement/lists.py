@@ -23,20 +23,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from robustrag_integrations._util.json_values import plain
-from robustrag_integrations.abstention import Abstains, abstention_of
 from robustrag_integrations.answers.answer import Claim
 from robustrag_integrations.core import commonest
 from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Row, Votes, largest_radius
-from robustrag_integrations.defenses.agreement.rules import Disagreement
+from robustrag_integrations.defenses.registry import METHODS, Method
+from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.keywords import extractor_fingerprint
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import PlanInput, Quorum, Reading, ask_groups, read_response
+from robustrag_integrations.plans.asking import PlanInput, Reading, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-from robustrag_integrations.prompts import Prompt, PromptSet, chosen_prompts
+from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.keys import key_of, whole_answer
-from robustrag_integrations.replies.reading import CutReplies
 from robustrag_integrations.reply_text import answer_text
 
 MOST_ITEMS = 200  # of one reply
@@ -47,41 +46,17 @@ _MARK = re.compile(r"\s*(?:[-*•+–‣▪]|\(?(\d{1,3})[.)])\s+(?=\S)")
 Items = tuple[tuple[str, str], ...]  # the items of one reply: each key with the wording of it
 
 
-@dataclass(frozen=True)
-class ListSettings:
-    """Everything that decides a list apart from the model.
+@dataclass(frozen=True, kw_only=True)
+class ListSettings(AbstainingSettings):
+    """Everything that decides a list apart from the model: what consensus makes of its settings (`task="list"`).
 
     Attributes:
         min_support: the number of votes that an item needs.
-        prompts: the prompts for the model.
-        quorum: number of groups that must have been asked with success.
-        abstention: a function that is True if a reply abstains.
-        cut_replies: the fate of a reply that was cut.
-        disagreement: the text where no item is shown.
     """
 
+    method: ClassVar[Method] = METHODS["consensus"]
+
     min_support: int
-    prompts: PromptSet
-    quorum: Quorum
-    abstention: Abstains
-    cut_replies: CutReplies
-    disagreement: Disagreement = "tell"
-
-    @classmethod
-    def of(cls, min_support: int, prompts: PromptSet | None, given: Mapping[str, Any]) -> ListSettings:
-        """Build the settings from checked ones.
-
-        Raises:
-            TypeError: `abstention` is no function and no list of phrases.
-        """
-        return cls(
-            min_support,
-            chosen_prompts(prompts, "list"),
-            Quorum(given["quorum"]),
-            abstention_of(given["abstention"]),
-            given["cut_replies"],
-            given["disagreement"],
-        )
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group."""
@@ -101,7 +76,7 @@ class ListSettings:
         return {
             "min_support": self.min_support,
             "task": "list",
-            "quorum": self.quorum.share,
+            "quorum": self.quorum,
             "abstention": extractor_fingerprint(self.abstention),
             "cut_replies": self.cut_replies,
             "disagreement": self.disagreement,
@@ -259,7 +234,7 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
         return CountedList(tuple(found), tuple(votes), settings.min_support, tells)
 
     prompts = settings.isolated_prompts(inputs.query, inputs.groups)
-    heard = yield from ask_groups(inputs, prompts, settings.read, settings.quorum, count, by_letter=True)
+    heard = yield from ask_groups(inputs, prompts, settings.read, settings.quorum_rule, count, by_letter=True)
     made = count(heard.found, heard.votes)
 
     def said(items: Items) -> dict[str, Any]:
@@ -273,7 +248,7 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
         return group.origins or tuple(p.id or f"group {place + 1}" for p in group.passages)
 
     others = sorted(made.counts.keys() - made.shown.keys(), key=lambda key: (-made.counts[key], key))
-    quorum = settings.quorum.radius(heard.responses, [g.weight for g in inputs.groups])
+    quorum = settings.quorum_rule.radius(heard.responses, [g.weight for g in inputs.groups])
     answer = inputs.answer(
         text_of(made.shown.values()),
         groups=heard.reports(said),

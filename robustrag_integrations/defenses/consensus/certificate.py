@@ -41,7 +41,7 @@ def consensus_certification_plan(
         return dict.fromkeys(possible, count_of(len(possible), "possible answer"))
 
     step = without_calls(texts)
-    return certify_sizes(question, settings.quorum, prompts_of, read, step, same_batches=same_batches)
+    return certify_sizes(question, settings.quorum_rule, prompts_of, read, step, same_batches=same_batches)
 
 
 def possible_texts(said: Sequence[Said | None], corrupted: int, settings: ConsensusSettings) -> set[str]:
@@ -58,7 +58,7 @@ def possible_texts(said: Sequence[Said | None], corrupted: int, settings: Consen
     votes = [own if own is not None and own.counts else None for own in outcome.said]
     if corrupted == 0:
         texts = {outcome.text or ABSTENTION}
-        winners: Iterable[str | None] = outcome.count.tied if settings.runoff else ()
+        winners: Iterable[str | None] = outcome.count.tied if settings.runoff == "auto" else ()
     else:
         keys = possible(votes, corrupted, rule)
         if keys is None:

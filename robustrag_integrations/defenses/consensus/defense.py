@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from fractions import Fraction
+from typing import Any
 
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
@@ -11,27 +12,17 @@ from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.agreement.list_certificate import list_certification_plan
 from robustrag_integrations.defenses.agreement.lists import ListSettings, list_plan
 from robustrag_integrations.defenses.base import TextDefense, refuse_choices
-from robustrag_integrations.defenses.consensus import CONSENSUS
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.metrics import Metric
-from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from robustrag_integrations.defenses.base import DefenseArguments
-    from robustrag_integrations.defenses.consensus import ConsensusOptions
-
-    class ConsensusArguments(ConsensusOptions, DefenseArguments, total=False):
-        """The keyword arguments of `ConsensusAggregation` besides the model."""
 
 
 class ConsensusAggregation(TextDefense):
@@ -64,15 +55,25 @@ class ConsensusAggregation(TextDefense):
         >>> answer.text, answer.radius
     """
 
-    method = CONSENSUS
     takes_weights = True
     decides_early = True
     settings_type = ConsensusSettings
     settings: ConsensusSettings | KeywordSettings | ListSettings
     promise = Promise("the answer of this run")
 
-    def __init__(self, model: TextModel, **given: Unpack[ConsensusArguments]) -> None:
-        super().__init__(model, **given)
+    @classmethod
+    def settings_of(cls, **given: Any) -> ConsensusSettings | KeywordSettings | ListSettings:
+        """Return the settings of the task: lists are counted item by item, long answers as the paper's keywords."""
+        found = ConsensusSettings(**given)
+        if found.task == "short_answer":
+            return found
+        shared = ("task", "prompts", "quorum", "abstention", "cut_replies", "disagreement")
+        same: dict[str, Any] = {name: getattr(found, name) for name in shared}
+        if found.task == "list":
+            return ListSettings(min_support=found.min_support, **same)
+        return KeywordSettings(
+            other_threshold=Threshold(Fraction(1, 2), None, found.min_support, is_strict=True), **same
+        )
 
     @classmethod
     def takes(cls, settings: object) -> bool:

@@ -40,9 +40,9 @@ def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draf
     def count(found: Sequence[Said | None], votes: Sequence[int]) -> Outcome:
         return Outcome.of(found, settings.rule, votes)
 
-    heard = yield from ask_groups(inputs, prompts, read, settings.quorum, count, by_letter=True)
+    heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
     outcome = count(heard.found, heard.votes)
-    if settings.runoff and not heard.pending:
+    if settings.runoff == "auto" and not heard.pending:
         outcome = outcome.scored((yield from _scores(outcome, heard, prompts)))
     answer = inputs.answer(outcome.text, groups=heard.reports(_said_of(inputs, outcome)), evidence=outcome.evidence)
     answer = answer.changed(warnings=_warnings(outcome, answer))

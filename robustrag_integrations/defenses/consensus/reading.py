@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from robustrag_integrations.abstention import abstention_of, is_abstention
+from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.core import Vote, vote
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keywords.words import extractor_fingerprint
@@ -50,16 +50,6 @@ class AnswerReader:
     sure_from: float = 0.5
     unsure_counts: bool = True
     question: str = ""
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> AnswerReader:
-        """Build the reader from checked settings.
-
-        Raises:
-            TypeError: `abstention` is no function and no list of phrases.
-        """
-        counts = given["unsure"] == "count"
-        return cls(abstention_of(given["abstention"]), given["cut_replies"], float(given["sure_from"]), counts)
 
     def for_question(self, question: str) -> AnswerReader:
         """Return this reader for one question."""

@@ -4,76 +4,70 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
-from robustrag_integrations.defenses.agreement.lists import ListSettings
+from robustrag_integrations._util.settings import setting
 from robustrag_integrations.defenses.agreement.plurality import Rule
-from robustrag_integrations.defenses.agreement.rules import ONE_IN, Disagreement
-from robustrag_integrations.defenses.consensus import CONSENSUS, ConsensusOptions
+from robustrag_integrations.defenses.agreement.rules import ONE_IN, Agreement
 from robustrag_integrations.defenses.consensus.reading import AnswerReader
-from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.registry import METHODS, Method
+from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.languages.questions import asks_yes_or_no
 from robustrag_integrations.models.base import SCORE_NOISE
-from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import AGREED_CONTEXT, Prompt, PromptSet, PromptTemplate, Task, chosen_prompts
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from robustrag_integrations.prompts import AGREED_CONTEXT, Prompt, PromptTemplate
 
 _OBJECT = PromptTemplate("", AGREED_CONTEXT + "\n\nQuestion: {query}\nAnswer:", ("agreed", "query"))
 
 
-@dataclass(frozen=True)
-class ConsensusSettings:
+@dataclass(frozen=True, kw_only=True)
+class ConsensusSettings(AbstainingSettings):
     """Everything that decides a consensus apart from the model.
 
     Attributes:
-        rule: the rule that chooses the answer.
-        reader: a response to what it says.
-        prompts: the prompts for the model.
-        quorum: number of groups that must have been asked with success.
-        disagreement: the text where there is no answer.
-        runoff: True if a tie may be settled by how likely the other groups find the tied answers.
-        words: True if the user's prompt words the agreed answer.
         objects: True if the final call puts the agreed answer into an object, or into the format of a parser; what does
             not hold it is an abstention.
     """
 
-    rule: Rule
-    reader: AnswerReader
-    prompts: PromptSet
-    quorum: Quorum
-    disagreement: Disagreement = "tell"
-    runoff: bool = True
-    words: bool = True
+    method: ClassVar[Method] = METHODS["consensus"]
+
+    min_support: int = setting(2, "number of sources that must give an answer", least=1, threshold=True)
+    agreement: Agreement = setting(
+        "plurality",
+        "what wins: the answer of most sources, if more than a quarter of those that answer give it, or only one of "
+        "more than half of them (majority), which errs less and abstains more",
+        threshold=True,
+    )
+    unsure: Literal["count", "abstain"] = setting(
+        "count",
+        "effect of a reply of which the model is unsure: count like any other, or abstain, which suits weak models; "
+        "needs log-probabilities",
+    )
+    sure_from: float = setting(
+        0.5, "confidence from which the model is sure of a reply (replies/confidence.py)", least=0, most=1
+    )
+    runoff: Literal["auto", "never"] = setting(
+        "auto",
+        "a tie goes to the answer that more of the other sources find likelier, where the model can tell (LocalModel, "
+        "servers with prompt_logprobs)",
+    )
+    wording: Literal["model", "source"] = setting(
+        "model",
+        "with a prompt of your own: one more call with it words the agreed answer, which is shown if it says that "
+        "answer and nothing else; source: the answer is shown as a source writes it",
+    )
     objects: bool = False
 
-    @classmethod
-    def of(
-        cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[ConsensusOptions]
-    ) -> ConsensusSettings | KeywordSettings | ListSettings:
-        """Build the settings from user arguments; None stands for the default.
+    @cached_property
+    def rule(self) -> Rule:
+        """The rule that chooses the answer."""
+        return Rule(self.min_support, ONE_IN[self.agreement], SCORE_NOISE)
 
-        Raises:
-            ValueError, TypeError: an invalid argument; the message names it and the fix.
-        """
-        chosen_task = CONSENSUS.check_task(task)
-        given = CONSENSUS.checked(options)
-        shared = {name: given[name] for name in ("quorum", "abstention", "cut_replies", "disagreement")}
-        if chosen_task == "list":
-            return ListSettings.of(given["min_support"], prompts, shared)
-        if chosen_task == "long_form":
-            return KeywordSettings.of_majority(given["min_support"], prompts, **shared)
-        return cls(
-            Rule(given["min_support"], ONE_IN[given["agreement"]], SCORE_NOISE),
-            AnswerReader.of(given),
-            chosen_prompts(prompts, chosen_task),
-            Quorum(given["quorum"]),
-            given["disagreement"],
-            given["runoff"] == "auto",
-            given["wording"] == "model",
-        )
+    @cached_property
+    def reader(self) -> AnswerReader:
+        """What reads a response."""
+        return AnswerReader(self.abstention, self.cut_replies, float(self.sure_from), self.unsure == "count")
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; a question of yes or no is asked as a choice."""
@@ -88,7 +82,7 @@ class ConsensusSettings:
         """
         if self.objects:
             return (self.prompts.wording or _OBJECT).render(agreed=agreed, query=query)
-        if not self.words or self.prompts.wording is None or asks_yes_or_no(query) or "`" in agreed:
+        if self.wording == "source" or self.prompts.wording is None or asks_yes_or_no(query) or "`" in agreed:
             return None
         return self.prompts.wording.render(agreed=agreed, query=query)
 
@@ -96,11 +90,13 @@ class ConsensusSettings:
         """The settings, JSON-safe, as answers and certificates name them."""
         return {
             "task": "short_answer",
-            "min_support": self.rule.min_support,
-            "agreement": next(name for name, one_in in ONE_IN.items() if one_in == self.rule.one_in),
-            "quorum": self.quorum.share,
+            "min_support": self.min_support,
+            "agreement": self.agreement,
+            "quorum": self.quorum,
             "disagreement": self.disagreement,
-            "runoff": "auto" if self.runoff else "never",
-            "wording": "model" if self.objects or (self.words and self.prompts.wording is not None) else "source",
+            "runoff": self.runoff,
+            "wording": "model"
+            if self.objects or (self.prompts.wording is not None and self.wording == "model")
+            else "source",
             **self.reader.as_dict(),
         }

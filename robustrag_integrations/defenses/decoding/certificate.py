@@ -127,7 +127,7 @@ def _open(
     openings: Sequence[Opening] = yield OpenTrees(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
     walk.ledger.spent += len(batches)
     for batch, opening in zip(batches, openings, strict=True):
-        if largest_shift(opening.distributions.moved, len(batch)) > settings.slack:
+        if largest_shift(opening.distributions.moved, len(batch)) > settings.slack_units:
             for found in walk.sizes:
                 found.give_up(rows_too_noisy(opening.distributions.moved, settings))
             return None
@@ -146,7 +146,7 @@ def _open(
                 else:
                     yield from _nobody(walk, found, number, case)
     _pass_on(walk)
-    return seats, {s: rows_of(o.distributions, walk.settings.slack) for s, o in enumerate(openings)}
+    return seats, {s: rows_of(o.distributions, walk.settings.slack_units) for s, o in enumerate(openings)}
 
 
 @dataclass(frozen=True)
@@ -313,4 +313,4 @@ def _rows_after(walk: Walk, seat: Seat, prefix: tuple[int, ...]) -> Asking[dict[
     sessions = sorted({session for session, _ in seat.rows})
     replies = yield Grow(tuple(Branch(s, prefix, only_child=False) for s in sessions), exact=True)
     walk.ledger.spent += len(sessions)
-    return {s: rows_of(d, walk.settings.slack) for s, d in zip(sessions, replies, strict=True)}
+    return {s: rows_of(d, walk.settings.slack_units) for s, d in zip(sessions, replies, strict=True)}

@@ -46,7 +46,7 @@ def decoding_run(
     certifier = DecodingCertifier(model, metric, question.references)
 
     def numerics() -> dict[str, Any]:
-        return {**numerics_of(model), "slack": settings.slack / ONE}
+        return {**numerics_of(model), "slack": settings.slack_units / ONE}
 
     named = str(getattr(model, "description", type(model).__name__))
     return CertificationRun(

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.base import Defense, refuse_choices
-from robustrag_integrations.defenses.decoding import DECODING
 from robustrag_integrations.defenses.decoding.certifier import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
@@ -21,15 +20,6 @@ from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Steps
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from robustrag_integrations.defenses.base import DefenseArguments
-    from robustrag_integrations.defenses.decoding import DecodingOptions
-
-    class DecodingArguments(DecodingOptions, DefenseArguments, total=False):
-        """The keyword arguments of `DecodingAggregation` besides the model."""
 
 
 class DecodingAggregation(Defense):
@@ -59,7 +49,6 @@ class DecodingAggregation(Defense):
         >>> answer = defense.answer("Who won?", passages)
     """
 
-    method = DECODING
     settings_type = DecodingSettings
     settings: DecodingSettings
     promise = Promise(
@@ -68,7 +57,7 @@ class DecodingAggregation(Defense):
         given="given the probabilities of the other groups",
     )
 
-    def __init__(self, model: DecodingModel, **given: Unpack[DecodingArguments]) -> None:
+    def __init__(self, model: DecodingModel, **given: Any) -> None:
         super().__init__(**given)
         if not isinstance(model, DecodingModel):
             raise TypeError(

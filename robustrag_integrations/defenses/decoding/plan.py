@@ -68,7 +68,7 @@ def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCod
         while answering:
             step, distributions = yield from _step(distributions, answering, settings)
             failures = distributions.failures or failures
-            undecided += not step.decided(settings.eta)
+            undecided += not step.decided(settings.eta_units)
             noise = max(noise, distributions.moved)
             radius = _radius(step, distributions, settings, radius)
             steps.append(_noted(step))
@@ -140,14 +140,14 @@ def _spelt_out(codec: TokenCodec, steps: Sequence[_Noted]) -> dict[str, list[Any
 
 def _radius(step: DecodingStep, distributions: Distributions, settings: DecodingSettings, limit: int) -> int:
     """The largest r <= limit such that replacing r groups cannot change this step's token."""
-    if step.shift > settings.slack:
+    if step.shift > settings.slack_units:
         return 0
     fallback = step.fallback
     if step.shift and not is_clear(distributions.no_retrieval, distributions.noise):
         if step.choice.indecisive:
             return 0
         fallback = NO_TOKEN  # the top token has to be forced
-    return step_radius(step.scores, step.choice, fallback, settings.eta, settings.slack + step.error, limit)
+    return step_radius(step.scores, step.choice, fallback, settings.eta_units, settings.slack_units + step.error, limit)
 
 
 def _ending_warnings(text: IncrementalDetokenizer, settings: DecodingSettings) -> list[str]:
@@ -162,7 +162,7 @@ def _ending_warnings(text: IncrementalDetokenizer, settings: DecodingSettings) -
 
 
 def _noise_warnings(noise: float, answering: int, settings: DecodingSettings) -> tuple[str, ...]:
-    if largest_shift(noise, answering) <= settings.slack:
+    if largest_shift(noise, answering) <= settings.slack_units:
         return ()
     return (f"the radius is 0: {rows_too_noisy(noise, settings)}",)
 
@@ -217,12 +217,12 @@ def _step(
     Where a shorter list decides a choice, all probabilities would decide it alike. Only the longest list there is may
     leave a step undecided, and its length is the model's own. So no passage has a say in which lists are used.
     """
-    step = choose_step(distributions, answering, settings.eta)
-    while not step.decided(settings.eta):
+    step = choose_step(distributions, answering, settings.eta_units)
+    while not step.decided(settings.eta_units):
         more = yield Sharpen()
         if not isinstance(more, Distributions):
             break
-        distributions, step = more, choose_step(more, answering, settings.eta)
+        distributions, step = more, choose_step(more, answering, settings.eta_units)
     return step, distributions
 
 

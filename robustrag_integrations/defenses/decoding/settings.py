@@ -4,62 +4,60 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
-from robustrag_integrations.defenses.decoding import DECODING, DecodingOptions
+from robustrag_integrations._util.settings import setting
 from robustrag_integrations.defenses.decoding.token_choice import ONE
+from robustrag_integrations.defenses.registry import METHODS, Method
+from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from robustrag_integrations.prompts import Prompt
 
 
-@dataclass(frozen=True)
-class DecodingSettings:
-    """Everything that decides a decoding aggregation apart from the model.
+@dataclass(frozen=True, kw_only=True)
+class DecodingSettings(MethodSettings):
+    """Everything that decides a decoding aggregation apart from the model."""
 
-    Attributes:
-        gamma: a group whose probability of the abstention string reaches gamma is left out.
-        eta: probability gap up to which the no-retrieval token is emitted, in units of 2**-40.
-        slack: the margin added to each comparison of the radius, in units of 2**-40.
-        max_new_tokens: T_max.
-        stop: strings that end the answer.
-        task: `short_answer` or `long_form`.
-        prompts: the prompts for the model.
-    """
+    method: ClassVar[Method] = METHODS["decoding"]
 
-    gamma: float
-    eta: int
-    slack: int
-    max_new_tokens: int
-    stop: tuple[str, ...]
-    task: Task
-    prompts: PromptSet
+    gamma: float = setting(
+        0.99,
+        'probability of abstaining, of the whole "I don\'t know", from which a group is left out',
+        least=0,
+        most=1,
+        threshold=True,
+    )
+    eta: float = setting(
+        0.0,
+        "lead of the best token, between sums of probabilities, up to which the token without retrieval is taken; "
+        "above 0 for long answers",
+        least=0,
+        below=1000,
+        threshold=True,
+    )
+    max_new_tokens: int = setting(30, "longest answer, T_max", long_form=500, least=1)
+    stop: tuple[str, ...] = setting(
+        ("\n",), "strings that end the answer: a line break, or an empty line", long_form=("\n\n",)
+    )
+    slack: float = setting(
+        2.0**-10, "margin of every comparison of the radius, for float noise between runs", least=0, below=1000
+    )
 
-    @classmethod
-    def of(
-        cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[DecodingOptions]
-    ) -> DecodingSettings:
-        """Build the settings from user arguments; None stands for the default.
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.stop, str) or not all(isinstance(s, str) and s for s in self.stop):
+            raise TypeError(f"stop must be a list of non-empty str, got {self.stop!r}")
+        self._set(gamma=float(self.gamma), stop=tuple(self.stop))
 
-        Raises:
-            ValueError, TypeError: an invalid argument; the message names it and the fix.
-        """
-        chosen_task, given = DECODING.check_task(task), DECODING.checked(options)
-        long_form = chosen_task == "long_form"
-        stop = given["stop"] if given["stop"] is not None else (("\n\n",) if long_form else ("\n",))
-        if isinstance(stop, str) or not all(isinstance(s, str) and s for s in stop):
-            raise TypeError(f"stop must be a list of non-empty str, got {stop!r}")
-        return cls(
-            float(given["gamma"]),
-            round(given["eta"] * ONE),
-            round(given["slack"] * ONE),
-            given["max_new_tokens"] or (500 if long_form else 30),
-            tuple(stop),
-            chosen_task,
-            chosen_prompts(prompts, chosen_task),
-        )
+    @property
+    def eta_units(self) -> int:
+        """Eta in units of 2**-40."""
+        return round(self.eta * ONE)
+
+    @property
+    def slack_units(self) -> int:
+        """The slack in units of 2**-40."""
+        return round(self.slack * ONE)
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> tuple[Prompt, ...]:
         """One prompt per group."""
@@ -73,8 +71,8 @@ class DecodingSettings:
         """The settings, JSON-safe, as answers and certificates name them."""
         return {
             "gamma": self.gamma,
-            "eta": self.eta / ONE,
-            "slack": self.slack / ONE,
+            "eta": self.eta_units / ONE,
+            "slack": self.slack_units / ONE,
             "max_new_tokens": self.max_new_tokens,
             "stop": list(self.stop),
             "task": self.task,

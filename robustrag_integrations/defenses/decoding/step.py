@@ -73,7 +73,7 @@ def rows_too_noisy(noise: float, settings: DecodingSettings) -> str:
     """Explain why nothing is promised of a model whose probabilities move by so much for the same prompt."""
     return (
         f"each probability of this model can move by {noise:.1e} for the same prompt, and their sums by more than "
-        f"slack={settings.slack / ONE:.1e} allows for (`numerics` of the model says why)"
+        f"slack={settings.slack_units / ONE:.1e} allows for (`numerics` of the model says why)"
     )
 
 
@@ -87,7 +87,7 @@ def who_answers(groups: Sequence[PassageGroup], abstention: NDArray[np.floating]
 
 def unsettled(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], settings: DecodingSettings) -> set[int]:
     """Return the groups for which float noise, up to the slack, decides whether they answer."""
-    slack = settings.slack / ONE
+    slack = settings.slack_units / ONE
     fewer, more = (set(who_answers(groups, abstention, settings.gamma + shift)) for shift in (-slack, slack))
     return more - fewer
 

@@ -121,9 +121,9 @@ class Walk:
         """
         scores = np.stack([replies[s].scores[row] for s, row in seat.rows])
         here = replies[seat.rows[0][0]]
-        eta = self.settings.eta
+        eta = self.settings.eta_units
         choice = choose_token(scores, here.fallbacks[0], eta)
-        slack = self.settings.slack if seat.corrupted else 0
+        slack = self.settings.slack_units if seat.corrupted else 0
         error = 2 * sum(replies[s].noise for s, _ in seat.rows)
         span = certain_tokens(choice, here.fallbacks, seat.corrupted, eta, slack, error, sure=here.sure)
         if span is None and not asking_again:
@@ -210,7 +210,7 @@ def _scores(walk: Walk, part: Sequence[Node], *, exact: bool) -> Asking[list[dic
     branches = tuple(Branch(s, node.prefix, node.only_child) for node in part for s in sessions_of(node))
     distributions: Sequence[Distributions] = yield Grow(branches, exact)
     replies = iter(distributions)
-    return [{s: rows_of(next(replies), walk.settings.slack) for s in sessions_of(node)} for node in part]
+    return [{s: rows_of(next(replies), walk.settings.slack_units) for s in sessions_of(node)} for node in part]
 
 
 def judged(

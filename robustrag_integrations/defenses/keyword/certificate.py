@@ -93,7 +93,7 @@ def keyword_certification_plan(
     trial = _Trial(question, settings)
     return (
         yield from certify_sizes(
-            question, settings.quorum, prompts_of, reader.read, trial.certify_case, same_batches=same_batches
+            question, settings.quorum_rule, prompts_of, reader.read, trial.certify_case, same_batches=same_batches
         )
     )
 

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.base import TextDefense, refuse_choices
-from robustrag_integrations.defenses.keyword import KEYWORD
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from robustrag_integrations.defenses.base import DefenseArguments
-    from robustrag_integrations.defenses.keyword import KeywordOptions
-    from robustrag_integrations.grouping.votes import VoteRules
-
-    class KeywordArguments(KeywordOptions, DefenseArguments, total=False):
-        """The keyword arguments of `KeywordAggregation` besides the models."""
 
 
 class KeywordAggregation(TextDefense):
@@ -61,7 +51,6 @@ class KeywordAggregation(TextDefense):
         >>> answer.text, answer.radius
     """
 
-    method = KEYWORD
     takes_weights = True
     settings_type = KeywordSettings
     settings: KeywordSettings
@@ -72,9 +61,7 @@ class KeywordAggregation(TextDefense):
         scope="final_prompt",
     )
 
-    def __init__(
-        self, model: TextModel, *, final_model: TextModel | None = None, **given: Unpack[KeywordArguments]
-    ) -> None:
+    def __init__(self, model: TextModel, *, final_model: TextModel | None = None, **given: Any) -> None:
         super().__init__(model if final_model is None else TwoModels(model, final_model), **given)
 
     @classmethod

@@ -75,7 +75,7 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
         return _Text(tally, settings.disagreement == "tell" and not tally.kept)
 
     prompts = settings.isolated_prompts(query, inputs.groups)
-    heard = yield from ask_groups(inputs, prompts, reader.read, settings.quorum, count)
+    heard = yield from ask_groups(inputs, prompts, reader.read, settings.quorum_rule, count)
     outcome = count(heard.found, heard.votes)
     tally = outcome.tally
     final: Response | None = None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
-from robustrag_integrations.abstention import Abstains, abstention_of, is_abstention
+from robustrag_integrations.abstention import Abstains, is_abstention
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keywords import (
     KeywordExtractor,
@@ -40,21 +40,6 @@ class KeywordReader:
     abstention: Abstains = is_abstention
     cut_replies: CutReplies = "abstain"
     question: str = ""
-
-    @classmethod
-    def of(cls, given: Mapping[str, Any], min_words: int) -> KeywordReader:
-        """Build the reader from checked settings.
-
-        Raises:
-            TypeError: an extractor or abstention that is no function; the message names it and the fix.
-            ImportError: the extractor is `spacy`, which is not installed.
-        """
-        extractor = given["extractor"]
-        if isinstance(extractor, str):
-            extractor = SpacyKeywordExtractor() if extractor == "spacy" else WordExtractor()
-        if not callable(extractor):
-            raise TypeError(f"extractor must be a function from text to a set of str, got {type(extractor).__name__}")
-        return cls(extractor, min_words, abstention_of(given["abstention"]), given["cut_replies"])
 
     def for_question(self, query: str) -> KeywordReader:
         """Return this reader for one question, whose own keywords do not count if it asks for something else.
@@ -102,6 +87,20 @@ class KeywordReader:
             "abstention": extractor_fingerprint(self.abstention),
             "cut_replies": self.cut_replies,
         }
+
+
+def extractor_of(given: KeywordExtractor | str) -> KeywordExtractor:
+    """Return an extractor as it is, or the one of a name.
+
+    Raises:
+        TypeError: it is no function.
+        ImportError: it is `spacy`, which is not installed.
+    """
+    if isinstance(given, str):
+        return SpacyKeywordExtractor() if given == "spacy" else WordExtractor()
+    if not callable(given):
+        raise TypeError(f"extractor must be a function from text to a set of str, got {type(given).__name__}")
+    return given
 
 
 def _as_counted(found: Collection[str]) -> frozenset[str]:

@@ -5,79 +5,83 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import Any, ClassVar, Literal
 
-from robustrag_integrations.defenses.agreement.rules import Disagreement
-from robustrag_integrations.defenses.keyword import KEYWORD, Final, KeywordOptions
-from robustrag_integrations.defenses.keyword.reader import KeywordReader
+from robustrag_integrations._util.settings import setting
+from robustrag_integrations.defenses.keyword.reader import KeywordReader, extractor_of
 from robustrag_integrations.defenses.keyword.threshold import Threshold
+from robustrag_integrations.defenses.registry import METHODS, Method
+from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, agreed_prompt, chosen_prompts
+from robustrag_integrations.keywords.words import KeywordExtractor
+from robustrag_integrations.prompts import Prompt, PromptSet, Task, agreed_prompt
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-_PAPERS: tuple[float, int] = (0.2, 3)
-_HALF = 0.5  # of long form: what fewer than half of the sources carry is no part of the final prompt
+_PAPERS_BETA = 3
 
 
-@dataclass(frozen=True)
-class KeywordSettings:
+@dataclass(frozen=True, kw_only=True)
+class KeywordSettings(AbstainingSettings):
     """Everything that decides a keyword aggregation apart from the model.
 
     Attributes:
-        threshold: the number of votes that keeps a keyword.
-        reader: a response to its keywords.
-        task: `short_answer` or `long_form`.
-        prompts: the prompts for the model.
-        quorum: number of groups that must have been asked with success.
-        final: when the model words the kept keywords.
-        disagreement: the text where nothing is kept.
-        has_beta: True if the user has given a number of groups that is enough in any case.
+        other_threshold: a threshold in place of that of alpha and beta.
     """
 
-    threshold: Threshold
-    reader: KeywordReader
-    task: Task
-    prompts: PromptSet
-    quorum: Quorum
-    final: Final = "always"
-    disagreement: Disagreement = "tell"
-    has_beta: bool = False
+    method: ClassVar[Method] = METHODS["keyword"]
 
-    @classmethod
-    def of(
-        cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[KeywordOptions]
-    ) -> KeywordSettings:
-        """Build the settings from user arguments; None stands for the default.
+    alpha: float | Fraction = setting(
+        0.2,
+        "share of the answering groups that keeps a keyword, with weights of their votes: at least min(alpha * n, "
+        "beta) of n, as in the paper",
+        long_form=0.5,  # what fewer than half of the sources carry is no part of the final prompt
+        least=0,
+        most=1,
+        threshold=True,
+    )
+    beta: int | None = setting(
+        None,
+        "number of groups that keeps a keyword in any case; 3 as in the paper, and none for long form and with "
+        "weights, where a few groups could always reach it",
+        least=1,
+        threshold=True,
+    )
+    final: Literal["always", "never"] = setting(
+        "always",
+        "when the model words the kept keywords: always, as in the paper, so that its reply is the answer; never: the "
+        "kept keywords are the answer",
+    )
+    min_words: int = setting(
+        1,
+        "keywords of fewer words do not count (the paper's text says more than two words, its results come from "
+        "dropping single words)",
+        long_form=2,
+        least=1,
+    )
+    extractor: KeywordExtractor | Literal["words", "spacy"] = setting(
+        "words",
+        "what finds a reply's keywords: words, its plain content words and phrases; spacy, the paper's; in Python also "
+        "a function from a reply to its keywords, or to None where it abstains",
+    )
+    other_threshold: Threshold | None = None
 
-        Raises:
-            ValueError, TypeError: an invalid argument; the message names it and the fix.
-        """
-        chosen_task = KEYWORD.check_task(task)
-        given = KEYWORD.checked(options)
-        alpha, beta = (_HALF, None) if chosen_task == "long_form" else _PAPERS
-        alpha, beta = given["alpha"] if given["alpha"] is not None else alpha, given["beta"] or beta
-        return cls(
-            Threshold.of(alpha, beta),
-            KeywordReader.of(given, given["min_words"] or (2 if chosen_task == "long_form" else 1)),
-            chosen_task,
-            _with_final_prompt(chosen_prompts(prompts, chosen_task), chosen_task),
-            Quorum(given["quorum"]),
-            given["final"],
-            given["disagreement"],
-            given["beta"] is not None,
-        )
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(prompts=_with_final_prompt(self.prompts, self.task), extractor=extractor_of(self.extractor))
 
-    @classmethod
-    def of_majority(
-        cls, min_support: int, prompts: PromptSet | None, **options: Unpack[KeywordOptions]
-    ) -> KeywordSettings:
-        """Build the settings of another method's long form: what more than half of the groups, and so many, carry."""
-        found = cls.of(task="long_form", prompts=prompts, **options)
-        return replace(found, threshold=Threshold(Fraction(1, 2), None, min_support, is_strict=True))
+    @cached_property
+    def threshold(self) -> Threshold:
+        """The number of votes that keeps a keyword."""
+        if self.other_threshold is not None:
+            return self.other_threshold
+        beta = self.beta or (None if self.task == "long_form" else _PAPERS_BETA)
+        return Threshold.of(self.alpha, beta)
+
+    @cached_property
+    def reader(self) -> KeywordReader:
+        """What reads a response."""
+        return KeywordReader(extractor_of(self.extractor), self.min_words, self.abstention, self.cut_replies)
 
     def under(self, rules: VoteRules) -> KeywordSettings:
         """Return the settings as they are under these rules of voting.
@@ -89,12 +93,12 @@ class KeywordSettings:
         """
         if rules.weights is None:
             return self
-        if self.has_beta:
+        if self.beta is not None:
             raise ValueError(
-                f"beta={self.threshold.beta} is a number of groups, and weights= gives groups several votes; leave "
+                f"beta={self.beta} is a number of groups, and weights= gives groups several votes; leave "
                 "beta out: alpha is a share of all votes then"
             )
-        return replace(self, threshold=replace(self.threshold, beta=None))
+        return replace(self, other_threshold=replace(self.threshold, beta=None))
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; for long form a request for short phrases."""
@@ -103,7 +107,7 @@ class KeywordSettings:
 
     def final_prompt(self, query: str, kept: Sequence[str]) -> Prompt:
         """Return the second prompt: the query and the list of kept keywords, nothing else."""
-        assert self.prompts.keyword is not None  # noqa: S101 - checked in `of`
+        assert self.prompts.keyword is not None  # noqa: S101 - set at the start
         return self.prompts.keyword.render(keywords=", ".join(kept), query=query)
 
     def as_dict(self) -> dict[str, Any]:
@@ -114,7 +118,7 @@ class KeywordSettings:
             "least": self.threshold.least,
             "task": self.task,
             "final": self.final,
-            "quorum": self.quorum.share,
+            "quorum": self.quorum,
             "disagreement": self.disagreement,
             **self.reader.as_dict(),
         }

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.base import TextDefense, refuse_choices
-from robustrag_integrations.defenses.vanilla import VANILLA, VanillaOptions
+from robustrag_integrations.defenses.registry import VANILLA, Method
+from robustrag_integrations.defenses.settings import ChoiceSettings
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option, shown_options
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response, TextModel
@@ -19,13 +20,8 @@ from robustrag_integrations.prompts import (
     ABSTENTION,
     PromptSet,
     PromptTemplate,
-    Task,
-    chosen_prompts,
 )
 from robustrag_integrations.replies.reading import CutReplies
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 
 def vanilla_plan(inputs: PlanInput, settings: VanillaSettings, choices: Sequence[str] | None) -> Steps[Draft]:
@@ -65,25 +61,15 @@ def ask_once(
     return text, choice, said
 
 
-@dataclass(frozen=True)
-class VanillaSettings:
+@dataclass(frozen=True, kw_only=True)
+class VanillaSettings(ChoiceSettings):
     """Everything that decides vanilla RAG apart from the model."""
 
-    task: Task
-    prompts: PromptSet
-    cut_replies: CutReplies = "abstain"
-
-    @classmethod
-    def of(
-        cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[VanillaOptions]
-    ) -> VanillaSettings:
-        """Build the settings from user arguments; None stands for the default."""
-        chosen, given = VANILLA.check_task(task), VANILLA.checked(options)
-        return cls(chosen, chosen_prompts(prompts, chosen, options.get("options")), given["cut_replies"])
+    method: ClassVar[Method] = VANILLA
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""
-        return {"task": self.task, "options": self.prompts.options, "cut_replies": self.cut_replies}
+        return {"task": self.task, "options": self.options, "cut_replies": self.cut_replies}
 
 
 class VanillaRAG(TextDefense):
@@ -96,21 +82,13 @@ class VanillaRAG(TextDefense):
         options: the settings of the method:
     """
 
-    method = VANILLA
     isolates = False
     settings_type = VanillaSettings
     settings: VanillaSettings
 
-    def __init__(
-        self,
-        model: TextModel,
-        *,
-        task: Task | None = None,
-        prompts: PromptSet | None = None,
-        **options: Unpack[VanillaOptions],
-    ) -> None:
-        VANILLA.check_names(options)
-        super().__init__(model, group_by="passage", task=task, prompts=prompts, **options)
+    def __init__(self, model: TextModel, **given: Any) -> None:
+        VANILLA.check_names(given, ("task", "prompts"))
+        super().__init__(model, group_by="passage", **given)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:

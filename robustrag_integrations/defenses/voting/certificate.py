@@ -35,7 +35,7 @@ def voting_certification_plan(
 
     return certify_sizes(
         question,
-        settings.quorum,
+        settings.quorum_rule,
         lambda groups: settings.isolated_prompts(question.query, groups, choices),
         lambda response: settings.vote_of(response, choices),
         without_calls(possible),

@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun, text_run
 from robustrag_integrations.certification.findings import Question
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.defenses.voting import VOTING
 from robustrag_integrations.defenses.voting.certificate import voting_certification_plan
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.defenses.voting.plan import voting_plan
 from robustrag_integrations.defenses.voting.settings import VotingSettings
 from robustrag_integrations.metrics import Metric
-from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
-    from robustrag_integrations.defenses.base import DefenseArguments
-    from robustrag_integrations.defenses.voting import VotingOptions
-
-    class VotingArguments(VotingOptions, DefenseArguments, total=False):
-        """The keyword arguments of `MajorityVoting` besides the model."""
 
 
 class MajorityVoting(TextDefense):
@@ -57,15 +45,11 @@ class MajorityVoting(TextDefense):
         >>> answer.text, answer.choice, answer.radius
     """
 
-    method = VOTING
     takes_weights = True
     decides_early = True
     settings_type = VotingSettings
     settings: VotingSettings
     promise = Promise("the option that won this run")
-
-    def __init__(self, model: TextModel, **given: Unpack[VotingArguments]) -> None:
-        super().__init__(model, **given)
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:

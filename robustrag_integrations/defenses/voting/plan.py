@@ -28,7 +28,7 @@ def voting_plan(inputs: PlanInput, choices: Sequence[str], settings: VotingSetti
 
     prompts = settings.isolated_prompts(inputs.query, inputs.groups, choices)
     read = settings.vote_of
-    heard = yield from ask_groups(inputs, prompts, lambda r: read(r, choices), settings.quorum, count_of_votes)
+    heard = yield from ask_groups(inputs, prompts, lambda r: read(r, choices), settings.quorum_rule, count_of_votes)
     count = count_of_votes(heard.found, heard.votes)
     winner = count.winner
 

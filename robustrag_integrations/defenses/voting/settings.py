@@ -4,50 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
 from robustrag_integrations.defenses.agreement.plurality import Rule
-from robustrag_integrations.defenses.agreement.rules import Disagreement
-from robustrag_integrations.defenses.voting import VOTING, VotingOptions
+from robustrag_integrations.defenses.registry import METHODS, Method
+from robustrag_integrations.defenses.settings import ChoiceSettings, GroupSettings
 from robustrag_integrations.defenses.voting.options import parse_option, shown_options
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import Quorum, Reading, read_response
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, chosen_prompts
-from robustrag_integrations.replies.reading import CutReplies
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from robustrag_integrations.plans.asking import Reading, read_response
+from robustrag_integrations.prompts import Prompt
 
 RULE = Rule(min_support=1)
 """One vote is enough for an option; a tie is none."""
 
 
-@dataclass(frozen=True)
-class VotingSettings:
+@dataclass(frozen=True, kw_only=True)
+class VotingSettings(GroupSettings, ChoiceSettings):
     """Everything that decides a vote apart from the model."""
 
-    prompts: PromptSet
-    quorum: Quorum
-    cut_replies: CutReplies = "abstain"
-    disagreement: Disagreement = "tell"
-
-    @classmethod
-    def of(
-        cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[VotingOptions]
-    ) -> VotingSettings:
-        """Build the settings from user arguments; None stands for the default.
-
-        Raises:
-            ValueError, TypeError: an invalid argument; the message names it and the fix.
-        """
-        given = VOTING.checked(options)
-        return cls(
-            chosen_prompts(prompts, VOTING.check_task(task), options.get("options")),
-            Quorum(given["quorum"]),
-            given["cut_replies"],
-            given["disagreement"],
-        )
+    method: ClassVar[Method] = METHODS["voting"]
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str]) -> list[Prompt]:
         """One prompt per group."""
@@ -64,8 +40,8 @@ class VotingSettings:
         """The settings, JSON-safe."""
         return {
             "task": "multiple_choice",
-            "options": self.prompts.options,
-            "quorum": self.quorum.share,
+            "options": self.options,
+            "quorum": self.quorum,
             "cut_replies": self.cut_replies,
             "disagreement": self.disagreement,
         }

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeVar
+from typing import Any
 
 from robustrag_integrations._util.plugins import load_object
+from robustrag_integrations._util.settings import settings_in
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import GroupReport
 from robustrag_integrations.defenses.base import TextDefense, refuse_choices
-from robustrag_integrations.defenses.registry import Method
+from robustrag_integrations.defenses.settings import ChoiceSettings
 from robustrag_integrations.defenses.vanilla.defense import ask_once, in_one_prompt
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option, shown_options
 from robustrag_integrations.evaluation.score.intervals import check_installed
@@ -25,58 +26,31 @@ from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.prompts import (
     ABSTENTION,
-    PromptSet,
     PromptTemplate,
-    Task,
-    chosen_prompts,
 )
-from robustrag_integrations.replies.reading import CutReplies
 
 Function = Callable[..., Any]
-Own = TypeVar("Own", bound="BaselineSettings")
 
 
-@dataclass(frozen=True)
-class BaselineSettings:
-    """Settings of a baseline.
+@dataclass(frozen=True, kw_only=True)
+class BaselineSettings(ChoiceSettings):
+    """Settings of a baseline; a function may be given by its name, `module:function`."""
 
-    Attributes:
-        method: the baseline's entry of the registry, which has the defaults.
-        functions: by the setting's name, the function that is asked where the user gives none.
-        values: the baseline's own settings by name.
-    """
-
-    method: ClassVar[Method]
-    functions: ClassVar[Mapping[str, Function]] = {}
-
-    task: Task
-    prompts: PromptSet
-    cut_replies: CutReplies
-    values: Mapping[str, Any]
-
-    @classmethod
-    def of(cls: type[Own], *, task: Task | None = None, prompts: PromptSet | None = None, **given: Any) -> Own:
-        """Build the settings from user arguments; a function may be given by its name, `module:function`.
-
-        Raises:
-            ValueError, TypeError: an invalid argument.
-        """
-        chosen, values = cls.method.check_task(task), cls.method.checked(given)
-        shown = chosen_prompts(prompts, chosen, given.get("options"))
-        del values["options"]  # the prompts say it
-        values |= {name: function_of(name, values[name], own) for name, own in cls.functions.items()}
-        return cls(chosen, shown, values.pop("cut_replies"), values)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for each in settings_in(type(self)):
+            if each.is_function:
+                self._set(**{each.name: function_of(each.name, getattr(self, each.name))})
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe; a function by its name."""
-        own = {name: name_of(value) if callable(value) else value for name, value in self.values.items()}
-        return {"task": self.task, "cut_replies": self.cut_replies, **own, "options": self.prompts.options}
+        values = {each.name: getattr(self, each.name) for each in settings_in(type(self))}
+        own = {name: name_of(value) if callable(value) else value for name, value in values.items()}
+        return {"task": self.task, **own}
 
 
 class Baseline(TextDefense):
     """A defence of another paper, to compare with; one passage has one vote, and the radius is 0.
-
-    A subclass names its `method`, and in `functions` what is asked where the user gives no function.
 
     Args:
         model: the model to ask.
@@ -84,14 +58,8 @@ class Baseline(TextDefense):
             `cut_replies` (`"abstain"` by default, or `"count"`), and the baseline's own settings.
     """
 
-    functions: ClassVar[Mapping[str, Function]] = {}
     isolates = False
     settings: BaselineSettings
-
-    def __init_subclass__(cls) -> None:
-        """Give the baseline a type of settings with its defaults."""
-        cls.settings_type = type("Settings", (BaselineSettings,), {"method": cls.method, "functions": cls.functions})
-        super().__init_subclass__()
 
     def __init__(self, model: TextModel, **given: Any) -> None:
         check_installed()
@@ -111,19 +79,17 @@ class Baseline(TextDefense):
         return None
 
 
-def function_of(name: str, given: Any, default: Callable[..., Any]) -> Callable[..., Any]:
-    """The function itself, the one of a name (`module:function`, `file.py:function`), or the default for None.
+def function_of(name: str, given: Any) -> Function:
+    """The function itself, or the one of a name (`module:function`, `file.py:function`).
 
     Raises:
         ValueError: it cannot be imported.
         TypeError: it is no function.
     """
-    if given is None:
-        return default
     found = load_object(given, f"{name}={given!r:.200}") if isinstance(given, str) else given
     if not callable(found):
         raise TypeError(f"{name} must be a function or module:function, got {type(found).__name__}")
-    function: Callable[..., Any] = found
+    function: Function = found
     return function
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from robustrag_integrations.evaluation.baselines import DETECTOR, INSTRUCTION
+from robustrag_integrations._util.settings import setting
+from robustrag_integrations.defenses.registry import BASELINES, Method
 from robustrag_integrations.evaluation.baselines.base import Baseline, BaselineSettings, Function, probability, reread
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft
@@ -29,10 +29,17 @@ _PHRASES = re.compile(
 )
 
 
+@dataclass(frozen=True, kw_only=True)
+class InstructionSettings(BaselineSettings):
+    """The settings of the prompt that warns."""
+
+    method: ClassVar[Method] = BASELINES["instruction"]
+
+
 class InstructionPrompt(Baseline):
     """Vanilla RAG whose prompt says to ignore instructions in the passages."""
 
-    method = INSTRUCTION
+    settings_type = InstructionSettings
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
@@ -56,20 +63,30 @@ def speaks_to_the_reader(text: str) -> bool:
     return _PHRASES.search(" ".join(text[:_LONGEST].split())) is not None
 
 
+@dataclass(frozen=True, kw_only=True)
+class DetectorSettings(BaselineSettings):
+    """The settings of the detector."""
+
+    method: ClassVar[Method] = BASELINES["detector"]
+
+    detector: Function = setting(
+        speaks_to_the_reader, "tells if a passage holds an injection; looks for phrases by default", is_function=True
+    )
+
+
 class InjectionDetector(Baseline):
     """Vanilla RAG over the passages that an injection detector lets through.
 
-    `detector` is a function from a passage's text to True, False or a score in [0, 1], of which 0.5 is enough; None
-    searches for a few phrases (`speaks_to_the_reader`).
+    `detector` is a function from a passage's text to True, False or a score in [0, 1], of which 0.5 is enough; by
+    default it searches for a few phrases (`speaks_to_the_reader`).
     """
 
-    method = DETECTOR
-    functions: ClassVar[Mapping[str, Function]] = {"detector": speaks_to_the_reader}
+    settings_type = DetectorSettings
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
+    def plan_of(inputs: PlanInput, settings: DetectorSettings) -> Steps[Draft]:
         """One prompt with the passages that the detector lets through."""
         choices = InjectionDetector.options_of(inputs, settings)
-        scores = [probability("detector", settings.values["detector"](group.text)) for group in inputs.groups]
+        scores = [probability("detector", settings.detector(group.text)) for group in inputs.groups]
         kept = [i for i, score in enumerate(scores) if score < _ENOUGH]
         return reread(inputs, settings, choices, kept, evidence={"scores": scores})

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
+from robustrag_integrations._util.settings import setting
+from robustrag_integrations.defenses.registry import BASELINES, Method
 from robustrag_integrations.defenses.vanilla.defense import in_one_prompt
-from robustrag_integrations.evaluation.baselines import MIS, MIS_SAMPLING
 from robustrag_integrations.evaluation.baselines.base import (
     Baseline,
     BaselineSettings,
@@ -24,20 +25,42 @@ from robustrag_integrations.plans.requests import Steps
 LARGEST = 20  # of what is searched exactly; the search is exponential in it
 
 
+@dataclass(frozen=True, kw_only=True)
+class SetSettings(BaselineSettings):
+    """The settings of the exact form of ReliabilityRAG."""
+
+    method: ClassVar[Method] = BASELINES["mis"]
+
+    contradicts: Function = setting(
+        differ, "tells if two answers contradict each other; compares words by default", is_function=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingSettings(SetSettings):
+    """The settings of the sampling form of ReliabilityRAG."""
+
+    method: ClassVar[Method] = BASELINES["mis-sampling"]
+
+    samples: int = setting(20, "number of draws; the set of them is searched exactly", least=1, most=LARGEST)
+    sample_size: int = setting(2, "number of passages of a draw", least=1)
+    decay: float = setting(0.9, "weight of a rank relative to the one above it", least=0.01, most=1)
+    seed: int = setting(0, "of the draws", least=0)
+
+
 class IndependentSet(Baseline):
     """ReliabilityRAG's exact form.
 
     Every passage is asked alone. Among those that answer, the largest set of which no two contradict each other is
     kept, of several the one of better ranks; its raw passages are then read together. `contradicts` is a function of
-    (question, first answer, second answer) that gives True, False or a probability, of which 0.5 is enough; None
-    compares words (`contradiction.differ`).
+    (question, first answer, second answer) that gives True, False or a probability, of which 0.5 is enough; by
+    default words are compared (`contradiction.differ`).
     """
 
-    method = MIS
-    functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ}
+    settings_type = SetSettings
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
+    def plan_of(inputs: PlanInput, settings: SetSettings) -> Steps[Draft]:
         """Isolated answers, the largest set, one reading of its passages.
 
         Raises:
@@ -50,7 +73,7 @@ class IndependentSet(Baseline):
                 f"most {LARGEST}"
             )
         heard = yield from isolated_answers(inputs, settings, choices)
-        kept = consistent(settings.values["contradicts"], inputs.query, heard)
+        kept = consistent(settings.contradicts, inputs.query, heard)
         return (yield from reread(inputs, settings, choices, kept, heard=heard))
 
 
@@ -62,17 +85,16 @@ class SampledIndependentSet(Baseline):
     kept; all its raw passages are read together.
     """
 
-    method = MIS_SAMPLING
-    functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ}
+    settings_type = SamplingSettings
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
+    def plan_of(inputs: PlanInput, settings: SamplingSettings) -> Steps[Draft]:
         """The draws' answers, the largest set of them, one reading of its passages."""
         choices = SampledIndependentSet.options_of(inputs, settings)
-        drawn = draws(len(inputs.groups), settings.values)
+        drawn = draws(len(inputs.groups), settings)
         contexts = [in_one_prompt([inputs.groups[place] for place in places], i) for i, places in enumerate(drawn)]
         heard = yield from isolated_answers(replace(inputs, groups=tuple(contexts)), settings, choices)
-        agreeing = consistent(settings.values["contradicts"], inputs.query, heard)
+        agreeing = consistent(settings.contradicts, inputs.query, heard)
         kept = {place for i in agreeing for place in drawn[i]}
         evidence = {"draws": [list(places) for places in drawn], "kept_draws": agreeing}
         return (yield from reread(inputs, settings, choices, kept, evidence=evidence))
@@ -85,15 +107,15 @@ def consistent(contradicts: Function, query: str, heard: Heard[str]) -> list[int
     return [answering[i] for i in largest_independent_set(found)]
 
 
-def draws(count: int, settings: Mapping[str, Any]) -> list[tuple[int, ...]]:
+def draws(count: int, settings: SamplingSettings) -> list[tuple[int, ...]]:
     """The places of each draw, in rank order; better draws come first. The seed decides them, not the passages."""
-    chance = random.Random(settings["seed"])
+    chance = random.Random(settings.seed)
     found = []
-    for _ in range(settings["samples"] if count else 0):
+    for _ in range(settings.samples if count else 0):
         left = list(range(count))
         chosen: list[int] = []
-        while left and len(chosen) < settings["sample_size"]:
-            [place] = chance.choices(left, [settings["decay"] ** i for i in left])
+        while left and len(chosen) < settings.sample_size:
+            [place] = chance.choices(left, [settings.decay**i for i in left])
             left.remove(place)
             chosen.append(place)
         found.append(tuple(sorted(chosen)))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from robustrag_integrations.evaluation.baselines import RADAR
+from robustrag_integrations._util.settings import setting
+from robustrag_integrations.defenses.registry import BASELINES, Method
 from robustrag_integrations.evaluation.baselines.base import (
     Baseline,
     BaselineSettings,
@@ -30,28 +32,41 @@ _UNITS = 1e8  # flows are counted in whole numbers
 Matrix = NDArray[np.float64]
 
 
+@dataclass(frozen=True, kw_only=True)
+class CutSettings(BaselineSettings):
+    """The settings of RADAR."""
+
+    method: ClassVar[Method] = BASELINES["radar"]
+
+    contradicts: Function = setting(
+        differ, "tells if two answers contradict each other; compares words by default", is_function=True
+    )
+    entails: Function = setting(
+        share_said, "tells if an answer implies another; compares words by default", is_function=True
+    )
+
+
 class MinCut(Baseline):
     """RADAR.
 
     Every passage is asked alone. Those that answer become a graph: agreement ties two passages to each other, agreement
     with the strongest group and a good rank tie a passage to the source, contradiction with that group ties it to the
     sink. What a smallest cut leaves on the source's side is read together. `contradicts` and `entails` are functions of
-    (question, first answer, second answer) that give True, False or a probability; None compares words
+    (question, first answer, second answer) that give True, False or a probability; by default words are compared
     (`contradiction.differ` and `share_said`).
     """
 
-    method = RADAR
-    functions: ClassVar[Mapping[str, Function]] = {"contradicts": differ, "entails": share_said}
+    settings_type = CutSettings
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
+    def plan_of(inputs: PlanInput, settings: CutSettings) -> Steps[Draft]:
         """Isolated answers, the cut, one reading of what it keeps."""
         choices = MinCut.options_of(inputs, settings)
         heard = yield from isolated_answers(inputs, settings, choices)
         answering = [i for i, said in enumerate(heard.found) if said is not None]
         answers = [heard.found[i] or "" for i in answering]
-        against = judged("contradicts", settings.values["contradicts"], inputs.query, answers)
-        agreed = judged("entails", settings.values["entails"], inputs.query, answers)
+        against = judged("contradicts", settings.contradicts, inputs.query, answers)
+        agreed = judged("entails", settings.entails, inputs.query, answers)
         kept = [answering[i] for i in trusted(against, agreed)]
         return (yield from reread(inputs, settings, choices, kept, heard=heard))
 

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from robustrag_integrations._util.normalise import plain_words
+from robustrag_integrations._util.settings import setting
 from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.defenses.registry import BASELINES, Method
 from robustrag_integrations.defenses.voting.options import shown_options
-from robustrag_integrations.evaluation.baselines import TRUSTRAG
 from robustrag_integrations.evaluation.baselines.base import Baseline, BaselineSettings, Function, reread
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.plans.asking import PlanInput, ask_final
@@ -38,6 +40,15 @@ def hashed_words(texts: Sequence[str]) -> list[list[float]]:
     return [list(map(float, row)) for row in vectors]
 
 
+@dataclass(frozen=True, kw_only=True)
+class FilterSettings(BaselineSettings):
+    """The settings of TrustRAG."""
+
+    method: ClassVar[Method] = BASELINES["trustrag"]
+
+    embed: Function = setting(hashed_words, "from texts to vectors; counts words by default", is_function=True)
+
+
 class ClusterFilter(Baseline):
     """TrustRAG.
 
@@ -45,18 +56,17 @@ class ClusterFilter(Baseline):
     by ROUGE-L, are dropped: attackers write several passages from one template. Then the model answers from memory;
     unless it abstains, that answer stands beside the passages that are left, in one prompt. A single planted passage
     has no near copy, so only the second step can help against it. `embed` is a function from a list of texts to one
-    vector each; None counts words (`hashed_words`).
+    vector each; by default words are counted (`hashed_words`).
     """
 
-    method = TRUSTRAG
-    functions: ClassVar[Mapping[str, Function]] = {"embed": hashed_words}
+    settings_type = FilterSettings
 
     @staticmethod
-    def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
+    def plan_of(inputs: PlanInput, settings: FilterSettings) -> Steps[Draft]:
         """The filter, the answer from memory, one reading of both."""
         choices = ClusterFilter.options_of(inputs, settings)
         texts = [group.text for group in inputs.groups]
-        alike = written_alike(texts, settings.values["embed"](texts)) if len(texts) > 1 else frozenset()
+        alike = written_alike(texts, settings.embed(texts)) if len(texts) > 1 else frozenset()
         kept = [i for i in range(len(texts)) if i not in alike]
         shown = [inputs.groups[i] for i in kept]
         known = None

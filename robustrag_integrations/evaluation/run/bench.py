@@ -16,8 +16,7 @@ from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack
 from robustrag_integrations.defenses.base import Defense, refuse_choices
-from robustrag_integrations.defenses.registry import BASELINES, method_of
-from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.registry import BASELINES, VANILLA, method_of
 from robustrag_integrations.defenses.vanilla.defense import VanillaRAG, VanillaSettings, ask_once
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.evaluation.run.cache import (

@@ -7,7 +7,6 @@ the value that is there, and what to write in its place.
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,8 +33,7 @@ from robustrag_integrations.answers.usage import Prices, prices_of
 from robustrag_integrations.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.attacks.planning import RANKS
 from robustrag_integrations.certification.cases import AttackMode
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
-from robustrag_integrations.defenses.vanilla import VANILLA
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, entry_of
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.rows import AttackSpec
 from robustrag_integrations.grouping.votes import HASTE, VOTES, VoteRules
@@ -60,7 +58,7 @@ def defense_names() -> tuple[str, ...]:
 
 def settings_known(defense: str) -> tuple[str, ...]:
     """The settings that a config can give values for."""
-    own = (s.name for s in entry_of(defense).settings if s.is_number or s.is_choice or s.is_function)
+    own = (s.name for s in entry_of(defense).settings if s.is_number or s.values or s.is_function)
     if defense == NO_RAG:
         return tuple(own)
     return (*own, *RULES, "exemplars") if defense in METHODS else (*own, "exemplars")
@@ -261,8 +259,6 @@ class DefenseSpec(_Part):
         for key, values in settings.items():
             for chosen in values:
                 _check_setting(name, key, chosen)
-        for values in itertools.product(*settings.values()) if name in METHODS else ():
-            METHODS[name].in_force(dict(zip(settings, values, strict=True)))
         if settings.get("wave_size", (None,)) != (None,) and not all(settings.get("stop_when_decided", (False,))):
             raise _Wrong("requires stop_when_decided: true", "wave_size")
         tasks = _listed(given.get("tasks", ())) or possible

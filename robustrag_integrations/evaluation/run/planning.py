@@ -321,8 +321,8 @@ def _extractor(setup: Setup) -> str | None:
 def _settings(defense: str, chosen: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """Every setting in force; an evaluation isolates passages one by one, as the paper does, unless told otherwise."""
     if defense in METHODS:
-        in_force = {name: value for name, value in METHODS[defense].in_force(chosen).items() if value is not None}
-        chosen = {**in_force, "group_size": 1, "group_by": PASSAGE, **chosen}
+        settled = [s for s in METHODS[defense].thresholds if s.default is not None and s.long_form is None]
+        chosen = {**{s.name: s.default for s in settled}, "group_size": 1, "group_by": PASSAGE, **chosen}
     return tuple(sorted(chosen.items()))
 
 

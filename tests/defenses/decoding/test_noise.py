@@ -182,7 +182,7 @@ def test_a_group_whose_abstention_is_a_matter_of_noise_may_or_may_not_answer(shi
     from robustrag_integrations.defenses.decoding.settings import DecodingSettings
     from robustrag_integrations.grouping.passages import isolate
 
-    settings = DecodingSettings.of(gamma=0.5, slack=slack, prompts=BARE)
+    settings = DecodingSettings(gamma=0.5, slack=slack, prompts=BARE)
     turnout = _turnout(isolate(["p0", "p1"]), np.array([0.5 + shift, 0.1]), settings)
     found = list(_may_answer(None, None, [(0, 0), (0, 1)], [turnout], exact=False))
     assert len(found) == sets

@@ -2,16 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, TypedDict
-
-from robustrag_integrations.defenses.registry import Method, Setting
-
-
-class UnanimityOptions(TypedDict, total=False):
-    """The settings of unanimity."""
-
-    at_least: Annotated[int | None, Setting(2, "how many groups must answer", least=1, threshold=True)]
-
+from robustrag_integrations.defenses.registry import Method
 
 UNANIMITY = Method(
     name="toy",
@@ -19,5 +10,4 @@ UNANIMITY = Method(
     tasks=("short_answer",),
     needs="text",
     defense=f"{__name__}.defense:Unanimity",
-    options=UnanimityOptions,
 )

@@ -3,40 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, ClassVar
 
+from robustrag_integrations._util.settings import setting
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.defenses.base import TextDefense, refuse_choices
+from robustrag_integrations.defenses.registry import Method
+from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.plans.asking import PlanInput, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-from robustrag_integrations.prompts import PromptSet, Task, chosen_prompts
-from tests.defenses.toy import UNANIMITY, UnanimityOptions
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
+from tests.defenses.toy import UNANIMITY
 
 
-@dataclass(frozen=True)
-class UnanimitySettings:
+@dataclass(frozen=True, kw_only=True)
+class UnanimitySettings(MethodSettings):
     """Everything that decides a unanimous answer apart from the model."""
 
-    prompts: PromptSet
-    at_least: int
+    method: ClassVar[Method] = UNANIMITY
 
-    @classmethod
-    def of(
-        cls, *, task: Task | None = None, prompts: PromptSet | None = None, **options: Unpack[UnanimityOptions]
-    ) -> UnanimitySettings:
-        return cls(chosen_prompts(prompts, UNANIMITY.check_task(task)), **UNANIMITY.checked(options))
+    at_least: int = setting(2, "how many groups must answer", least=1, threshold=True)
 
     def as_dict(self) -> dict[str, Any]:
         return {"at_least": self.at_least}
 
 
 class Unanimity(TextDefense):
-    method = UNANIMITY
     settings_type = UnanimitySettings
     settings: UnanimitySettings
     promise = Promise("the answer of this run")

@@ -108,7 +108,7 @@ def test_more_passages_than_the_exact_search_takes_are_for_the_sampling_form() -
 
 
 def test_draws_prefer_better_ranks_and_do_not_depend_on_passages() -> None:
-    settings = made("mis-sampling").settings.values
+    settings = made("mis-sampling").settings
     found = draws(50, settings)
     assert found == draws(50, settings) == sorted(found)
     assert (len(found), {len(set(places)) for places in found}) == (20, {2})

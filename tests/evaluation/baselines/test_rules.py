@@ -60,12 +60,12 @@ def test_what_is_no_probability_is_refused(value: object) -> None:
 
 
 def test_a_function_is_given_or_named() -> None:
-    assert function_of("detector", "math:isnan", max) is math.isnan
-    assert function_of("detector", None, max) is max
+    assert function_of("detector", "math:isnan") is math.isnan
+    assert function_of("detector", max) is max
     with pytest.raises(ValueError, match="detector='math:gone'"):
-        function_of("detector", "math:gone", max)
+        function_of("detector", "math:gone")
     with pytest.raises(TypeError, match="must be a function"):
-        function_of("detector", "math:pi", max)
+        function_of("detector", "math:pi")
 
 
 def test_what_agrees_is_trusted_and_what_contradicts_it_is_cut_off() -> None:

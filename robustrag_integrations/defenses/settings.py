@@ -1,0 +1,109 @@
+"""What the settings of methods share: a method's settings are one frozen dataclass, whose constructor checks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from robustrag_integrations._util.settings import check_settings, setting
+from robustrag_integrations.abstention import Abstains, abstention_of
+from robustrag_integrations.defenses.agreement.rules import Disagreement
+from robustrag_integrations.defenses.registry import Method
+from robustrag_integrations.plans.asking import Quorum
+from robustrag_integrations.prompts import Options, PromptSet, Task, chosen_prompts
+from robustrag_integrations.replies.reading import CutReplies
+
+
+@dataclass(frozen=True, kw_only=True)
+class MethodSettings:
+    """Everything that decides an aggregation apart from the model.
+
+    A subclass names its `method`, declares each setting as a field (`setting`), and says in `as_dict` how answers name
+    them. None stands for the default.
+
+    Attributes:
+        method: its entry of the registry.
+        task: the kind of answer, one of the method's.
+        prompts: the prompts that the model is asked; the project's if none are given.
+
+    Raises:
+        ValueError, TypeError: an invalid setting; the message names it and the fix.
+    """
+
+    method: ClassVar[Method]
+
+    task: Task = None  # type: ignore[assignment]  # set below
+    prompts: PromptSet = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        task = self.method.check_task(self.task)
+        self._set(task=task, prompts=chosen_prompts(self.prompts, task, getattr(self, "options", None)))
+        if hasattr(self, "options"):
+            self._set(options=self.prompts.options)
+        check_settings(self, task)
+
+    def _set(self, **values: Any) -> None:
+        """Set fields while the object is made."""
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the settings, JSON-safe, as answers and certificates name them."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplySettings(MethodSettings):
+    """Settings of methods that read replies as text."""
+
+    cut_replies: CutReplies = setting(
+        "abstain",
+        "effect of a reply that was cut at its limit of tokens or by a content filter: abstain, unless its answer was "
+        "complete by then, while a final answer that was cut raises ModelError; count it as far as it goes, with a "
+        "warning",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChoiceSettings(ReplySettings):
+    """Settings of methods that answer multiple-choice questions."""
+
+    options: Options = setting(
+        "words",
+        "multiple choice asks for an option's words, in an order that differs from group to group, or for its letter "
+        "in the question's order, as the paper does",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSettings(ReplySettings):
+    """Settings of methods that answer although some calls failed, and may find no answer although sources give some."""
+
+    disagreement: Disagreement = setting(
+        "tell",
+        "the text where sources agree on nothing: tell people who says what, or abstain; other prompts get the "
+        "abstention either way",
+    )
+    quorum: float = setting(
+        0.5, "share of groups that must have been asked with success; else QuorumError", least=0, most=1
+    )
+
+    @property
+    def quorum_rule(self) -> Quorum:
+        """The number of groups that must have been asked with success."""
+        return Quorum(self.quorum)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AbstainingSettings(GroupSettings):
+    """Settings of methods that count what replies say, of which some abstain."""
+
+    abstention: Abstains = setting(
+        None,
+        "a function from a reply to whether it abstains, or phrases that abstain besides what is_abstention "
+        "recognises; one that raises over a reply costs its source",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._set(abstention=abstention_of(self.abstention))
