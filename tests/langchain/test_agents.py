@@ -160,22 +160,6 @@ def test_results_of_trusted_tools_pass_through(result: Any) -> None:
     assert (message.content, message.artifact) == result
 
 
-def test_a_named_tool_is_treated_as_retrieval() -> None:
-    middleware: Any = RobustRetrievalMiddleware(Reader(), tools=["search"])
-    state = create_agent(GullibleAgent(), [echo_tool((ORDER, None))], middleware=[middleware]).invoke(QUESTION_MESSAGES)  # type: ignore[arg-type]
-    assert "send_money" not in str(last_tool_message(state).content)
-    with pytest.raises(TypeError, match="list of tools or their names"):
-        RobustRetrievalMiddleware(Reader(), tools="search")
-
-
-def test_the_robust_tool_is_left_alone_by_the_middleware(web: ListRetriever) -> None:
-    reader = Reader()
-    search = create_robust_retriever_tool(web, reader, "search", "Searches the web.")
-    middleware: Any = RobustRetrievalMiddleware(Reader(answer=lambda _: "asked twice"))
-    state = create_agent(GullibleAgent(), [search], middleware=[middleware]).invoke(QUESTION_MESSAGES)  # type: ignore[arg-type]
-    assert last_tool_message(state).content == "Paris"
-
-
 @pytest.mark.parametrize("asynchronously", [False, True])
 async def test_the_graph_node_answers_from_the_state(web: ListRetriever, asynchronously: bool) -> None:
     from langgraph.checkpoint.memory import InMemorySaver
@@ -287,21 +271,16 @@ def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever)
     assert last_tool_message(agent.invoke(QUESTION_MESSAGES)).content == "Paris"  # type: ignore[arg-type]
 
 
-def test_artifacts_show_supporting_documents_alone_where_that_is_wanted(web: ListRetriever) -> None:
-    search = create_robust_retriever_tool(web, Reader(), "search", "Searches.", supporting_only=True)
-    middleware: Any = RobustRetrievalMiddleware(Reader(), supporting_only=True)
+@pytest.mark.parametrize("only", [False, True])
+def test_artifacts_show_supporting_documents_alone_where_that_is_wanted(web: ListRetriever, only: bool) -> None:
+    search = create_robust_retriever_tool(web, Reader(), "search", "Searches.", supporting_only=only)
+    middleware: Any = RobustRetrievalMiddleware(Reader(), supporting_only=only)
     for agent in (
         create_agent(GullibleAgent(), [search]),
         create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware]),
     ):
         message = last_tool_message(agent.invoke(QUESTION_MESSAGES))  # type: ignore[arg-type]
-        assert message.content == "Paris"
-        assert message.artifact["documents"] == web.documents[1:]
-
-
-@pytest.mark.parametrize("supporting_only", [False, True])
-def test_citations_of_an_artifact_are_places_in_its_documents(web: ListRetriever, supporting_only: bool) -> None:
-    search = create_robust_retriever_tool(web, Reader(), "search", "S.", supporting_only=supporting_only)
-    artifact = search.invoke({"name": "search", "args": {"query": QUESTION}, "id": "1", "type": "tool_call"}).artifact
-    for citation in RobustAnswer.from_dict(artifact["robustness"]).citations:
-        assert [artifact["documents"][at].metadata["source"] for at in citation.positions] == list(citation.origins)
+        documents = message.artifact["documents"]
+        assert (message.content, documents) == ("Paris", web.documents[1:] if only else web.documents)
+        for citation in RobustAnswer.from_dict(message.artifact["robustness"]).citations:
+            assert [documents[at].metadata["source"] for at in citation.positions] == list(citation.origins)

@@ -380,6 +380,8 @@ async def test_names_that_no_tool_has_are_refused(asynchronously: bool) -> None:
     for lists in ({"trusted": ["serch"]}, {"tools": ["serch"]}):
         with pytest.raises(ValueError, match=r"no tool of the agent is named 'serch'.*its tools: 'search'"):
             await state_after(weather, asynchronously, **lists)
+    with pytest.raises(TypeError, match="list of tools or their names"):
+        RobustRetrievalMiddleware(Reader(), tools="search")
     with pytest.raises(ValueError, match="both in tools="):
         RobustRetrievalMiddleware(Reader(), tools=["search"], trusted=[weather])
 

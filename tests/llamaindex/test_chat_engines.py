@@ -57,16 +57,6 @@ async def test_every_method_answers_robustly_and_reports(
     assert [m.content for m in engine.chat_history] == [QUESTION, "Paris"]
 
 
-@pytest.mark.parametrize("engine_class", ENGINES)
-def test_what_is_no_retriever_is_refused_when_an_engine_is_made(
-    poisoned: VectorStoreIndex, engine_class: type, llm: FactReader
-) -> None:
-    with pytest.raises(TypeError, match=r"must have retrieve\(\), got VectorStoreIndex; give index.as_retriever\(\)"):
-        engine_class.from_defaults(poisoned, llm=llm)
-    with pytest.raises(TypeError, match="got NoneType; give a retriever of LlamaIndex"):
-        engine_class.from_defaults(None, llm=llm)
-
-
 @pytest.mark.parametrize("mode", ["context", "condense_plus_context"])
 def test_trap_the_stock_engine_never_calls_the_synthesizer_and_believes_the_planted_document(
     poisoned: VectorStoreIndex, llm: FactReader, mode: str

@@ -48,9 +48,7 @@ def reader(loaded: tuple[Any, Any]) -> HuggingFaceLLM:
     return huggingface(*loaded, is_chat_model=True)
 
 
-def test_decoding_aggregation_takes_the_model_out_of_huggingface(reader: HuggingFaceLLM) -> None:
-    synthesizer = RobustRAGSynthesizer(llm=reader, aggregation="decoding")
-    assert str(synthesizer.synthesize(ASKED, nodes_of(TEXTS[:3]))) == "Tarsk"
+def test_decoding_asks_for_a_local_model() -> None:
     with pytest.raises(TypeError, match="use a HuggingFaceLLM or llm=LocalModel"):
         local_model_of(FactReader())
 

@@ -197,13 +197,6 @@ def test_the_condense_question_chat_engine_works_and_carries_the_report(
     assert synthesizer.streams is False
 
 
-def test_an_index_in_place_of_a_retriever_is_refused_with_its_fix(clean: VectorStoreIndex, llm: FactReader) -> None:
-    with pytest.raises(TypeError, match=r"got VectorStoreIndex; give index.as_retriever\(\)"):
-        RobustRAGQueryEngine.from_args(clean, llm=llm)
-    with pytest.raises(TypeError, match="got NoneType; give a retriever of LlamaIndex"):
-        RobustRAGQueryEngine.from_args(None, llm=llm)
-
-
 def test_unknown_arguments_of_a_synthesis_are_refused(llm: FactReader) -> None:
     synthesizer = RobustRAGSynthesizer(llm, aggregation="voting", choices=["a", "b"])
     with pytest.raises(TypeError, match=r"unknown arguments choises; did you mean choices\?"):

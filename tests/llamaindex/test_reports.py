@@ -75,11 +75,6 @@ def test_responses_can_be_copied_and_stored(engine: RobustRAGQueryEngine) -> Non
     assert dataclasses.replace(response).metadata.robust_answer is response.metadata.robust_answer
 
 
-def test_a_report_without_any_node_is_kept_where_engines_replace_what_is_false(llm: FactReader) -> None:
-    response = RobustRAGSynthesizer(llm).synthesize(QUESTION, [])
-    assert (response.metadata or {})["robustrag"]["abstained"]
-
-
 def test_source_nodes_are_what_was_retrieved(llm: FactReader) -> None:
     nodes = nodes_of(truthful(2))
     response = RobustRAGSynthesizer(llm).synthesize(QUESTION, nodes)
