@@ -113,7 +113,9 @@ class DiverseRetriever(BaseRetriever):
 
     def _gathering(self) -> Gathering[Document]:
         places = Isolation(group_by=self.group_by).places
-        return gather(self._quota(), places, exact=self.fetch is not None or _finds_all(self.retriever))
+        inner = self.retriever  # some stores filter what they have found
+        finds_all = type(inner) is VectorStoreRetriever and not {"fetch_k", "filter"} & inner.search_kwargs.keys()
+        return gather(self._quota(), places, exact=self.fetch is not None or finds_all)
 
     def _said(self, found: Gathered[Document]) -> list[Document]:
         if not found.shortage:
@@ -152,8 +154,3 @@ def _search(retriever: Any, given: Mapping[str, Any], k: int) -> dict[str, Any]:
     if "fetch_k" in given or filters or getattr(kind, "value", kind) == "mmr":
         search["fetch_k"] = max(int(given.get("fetch_k") or 0), 2 * k)
     return search
-
-
-def _finds_all(retriever: object) -> bool:
-    """True if fewer documents than requested mean that there are no more: some stores filter what they have found."""
-    return type(retriever) is VectorStoreRetriever and not {"fetch_k", "filter"} & retriever.search_kwargs.keys()

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 from langchain_core.language_models import BaseLanguageModel, LanguageModelLike
 from langchain_core.outputs import GenerationChunk
@@ -22,9 +22,6 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import DecodingModel, TextModel
 
 AnyModel: TypeAlias = LanguageModelLike | TextModel | DecodingModel
-
-if TYPE_CHECKING:
-    from robustrag_integrations.models.local.model import LocalModel
 
 _CUT = {"finish_reason": "length"}
 
@@ -177,18 +174,14 @@ def decoding_model(llm: Any) -> DecodingModel:
         return llm
     for model, _ in wrapped_models(llm):
         if is_pipeline(model):
-            return _local_model(model.pipeline, chat=_is_inside_chat(llm))
+            from robustrag_integrations.models.local.model import LocalModel
+
+            return LocalModel(model.pipeline.model.eval(), model.pipeline.tokenizer, chat=_is_inside_chat(llm))
     names = " in ".join(dict.fromkeys(type(m).__name__ for m in (*[m for m, _ in wrapped_models(llm)], llm)))
     raise TypeError(
         f"decoding aggregation needs next-token probabilities, which {names} does not give. Use aggregation='keyword', "
         "which works with any model, or a HuggingFacePipeline, ChatHuggingFace or LocalModel"
     )
-
-
-def _local_model(pipeline: Any, *, chat: bool) -> LocalModel:
-    from robustrag_integrations.models.local.model import LocalModel
-
-    return LocalModel(pipeline.model.eval(), pipeline.tokenizer, chat=chat)
 
 
 def _answer_only(model: Any) -> Any:

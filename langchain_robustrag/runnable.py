@@ -319,16 +319,11 @@ class RobustDocuments(OneRun[Any]):
                 changes["wording"] = filled(self.prompt, name, AGREED_CONTEXT, "agreed")
         if self.keyword_prompt is not None:
             changes["keyword"] = filled(self.keyword_prompt, "keywords", "{keywords}", "keywords")
-        elif self._asks_finally:
+        elif isinstance(self.settings, KeywordSettings):
             changes["keyword"] = filled(self.prompt, name, agreed_context(self.settings.task), "keywords")
         if self.no_retrieval_prompt is not None:
             changes["no_retrieval"] = filled(self.no_retrieval_prompt, "query", "{query}", "query")
         return replace(shipped, phrases=None, **changes)
-
-    @property
-    def _asks_finally(self) -> bool:
-        """True if the method puts what was agreed on into a final prompt."""
-        return isinstance(self.settings, KeywordSettings)
 
     def _inputs_shown(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the inputs of this call that the prompts show, with the values that the prompts hold already."""

@@ -62,7 +62,10 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple
     passages = [_passage(n) for n in nodes]
     if group_by == PASSAGE:  # a node that was retrieved twice is one
         return isolate(passages, by=lambda passage: passage.id)
-    by: GroupBy = _by_node(group_by) if callable(group_by) else grouping_of(1, group_by)
+    by: GroupBy = grouping_of(1, group_by)  # type: ignore[arg-type]
+    if callable(group_by):
+        by_node = group_by
+        by = lambda passage: by_node(passage.metadata[NODE])  # noqa: E731
     groups = isolate(passages, by=by)
     if by in (ORIGIN, SITE) and all(g.keyless for g in groups) and len(groups) == len(passages):
         once = isolate(passages, by=lambda passage: passage.id)
@@ -111,7 +114,3 @@ def _passage(found: NodeWithScore) -> Passage:
         content=content,
         origin_entry="file_path",
     )
-
-
-def _by_node(key: Callable[[NodeWithScore], Hashable]) -> GroupBy:
-    return lambda passage: key(passage.metadata[NODE])

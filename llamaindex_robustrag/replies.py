@@ -39,7 +39,8 @@ def ending_of(said: ChatResponse | CompletionResponse) -> Ending:
         return said.raw
     message = said.message if isinstance(said, ChatResponse) else None
     extra = {**said.additional_kwargs, **(message.additional_kwargs if message is not None else {})}
-    reasoning_chars = _thinking(message) or _length_of(extra)
+    traces = (len(trace) for name in _TRACES if isinstance(trace := extra.get(name), str))
+    reasoning_chars = _thinking(message) or next(traces, 0)
     return Ending(
         finish=_finish(said.raw, extra),
         refusal=_refusal(said.raw, extra),
@@ -82,24 +83,16 @@ class Streamed:
         self._deltas += len(delta) if isinstance(delta, str) else 0
         self._ending = Ending(
             finish=found.finish if found.finish != "unknown" else known.finish,
-            refusal=_added(known.refusal, found.refusal),
+            refusal=known.refusal if found.refusal is None else (known.refusal or "") + found.refusal,
             reasoning_chars=max(known.reasoning_chars, found.reasoning_chars),
             usage=found.usage if found.usage != Usage() else known.usage,
         )
-
-
-def _added(known: str | None, more: str | None) -> str | None:
-    return known if more is None else (known or "") + more
 
 
 def _thinking(message: ChatMessage | None) -> int:
     """Count the characters in the thinking blocks of a message."""
     blocks = message.blocks if message is not None else []
     return sum(len(getattr(b, "content", None) or "") for b in blocks if getattr(b, "block_type", "") == "thinking")
-
-
-def _length_of(extra: Mapping[str, Any]) -> int:
-    return next((len(v) for name in _TRACES if isinstance(v := extra.get(name), str)), 0)
 
 
 def _finish(raw: Any, extra: Mapping[str, Any]) -> FinishReason:

@@ -98,11 +98,7 @@ class ResponseMetadata(dict[str, Any]):
         return ResponseMetadata.of(self, self.report)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
-        return _metadata_of, (dict(self), self.report)
-
-
-def _metadata_of(nodes: dict[str, Any], report: Report | None) -> ResponseMetadata:
-    return ResponseMetadata.of(nodes, report)
+        return ResponseMetadata.of, (dict(self), self.report)
 
 
 class ReportedNode(NodeWithScore):

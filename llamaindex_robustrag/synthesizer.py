@@ -394,7 +394,8 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         shipped: PromptSet = self._settings.prompts
         if user.final is not None and not self._ends_with_keywords:
             raise ValueError(f"{self._method.name} aggregation has no final prompt; leave out keyword_prompt")
-        found = user.applied_to(shipped, self._task(), self._plain, whole_answers=self._counts_whole_answers)
+        task = cast(Task, getattr(self._settings, "task", "short_answer"))
+        found = user.applied_to(shipped, task, self._plain, whole_answers=self._counts_whole_answers)
         if (
             self._method.needs_probabilities
             and isinstance(found.isolated, UserTemplate)
@@ -410,9 +411,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
     @property
     def _ends_with_keywords(self) -> bool:
         return "keyword" in self._method.prompts or isinstance(self._settings, KeywordSettings)
-
-    def _task(self) -> Task:
-        return cast(Task, getattr(self._settings, "task", "short_answer"))
 
     def _plan(
         self, query: str, groups: tuple[PassageGroup, ...], choices: Sequence[str] | None = None, **others: Any

@@ -120,7 +120,8 @@ class UserPrompts:
         changes: dict[str, Any] = {}
         if self.isolated is not None:
             own, name = chosen(self.isolated, llm), "text_qa_template"
-            isolated = _filled(_without_parser(own), llm, name, "context", "{context}", ("context",))
+            plain = own.model_copy(update={"output_parser": None})  # only the final answer has its format
+            isolated = _filled(plain, llm, name, "context", "{context}", ("context",))
             changes["isolated"] = isolated.asking(SHORT_REQUEST) if whole_answers else isolated
             changes["phrases"] = None
             if whole_answers:
@@ -158,11 +159,6 @@ def check_template(template: object, name: str) -> BasePromptTemplate:
             'PromptTemplate("... {context_str} ... {query_str} ...")'
         )
     return template
-
-
-def _without_parser(template: BasePromptTemplate) -> BasePromptTemplate:
-    """Return the template without format instructions: groups answer in words, only the final answer has a format."""
-    return template.model_copy(update={"output_parser": None}) if template.output_parser is not None else template
 
 
 def _filled(
