@@ -17,7 +17,7 @@ from langchain_robustrag.aggregations import (
     extra_prompt,
 )
 from langchain_robustrag.calls import CallOptions
-from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, Isolation
+from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT
 from langchain_robustrag.language_models import AnyModel, as_runnable, decoding_model
 from langchain_robustrag.prompts import as_langchain, check_prompt
 from langchain_robustrag.questions import Question
@@ -181,9 +181,8 @@ def create_robust_documents_chain(
         prompt=prompt or as_langchain(phrases or checked.prompts.isolated, name),
         aggregation=method.name,
         settings=checked,
-        isolation=Isolation(
-            rules.group_size, rules.group_by, document_prompt or DEFAULT_DOCUMENT_PROMPT, document_separator
-        ),
+        document_prompt=document_prompt or DEFAULT_DOCUMENT_PROMPT,
+        document_separator=document_separator,
         rules=rules,
         calls=calls,
         citation_markers=citation_markers,

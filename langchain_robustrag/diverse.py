@@ -14,7 +14,7 @@ from langchain_core.runnables import RunnableConfig, run_in_executor
 from langchain_core.vectorstores import VectorStoreRetriever
 from pydantic import ConfigDict, Field, SkipValidation, model_validator
 
-from langchain_robustrag.documents import Isolation, checked_documents
+from langchain_robustrag.documents import checked_documents, document_places
 from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.grouping.passages import grouping_of
 from robustrag_integrations.grouping.quotas import (
@@ -112,10 +112,13 @@ class DiverseRetriever(BaseRetriever):
         return SourceQuota(self.sources, self.per_origin, self.max_passages)
 
     def _gathering(self) -> Gathering[Document]:
-        places = Isolation(group_by=self.group_by).places
         inner = self.retriever  # some stores filter what they have found
         finds_all = type(inner) is VectorStoreRetriever and not {"fetch_k", "filter"} & inner.search_kwargs.keys()
-        return gather(self._quota(), places, exact=self.fetch is not None or finds_all)
+        return gather(
+            self._quota(),
+            lambda found: document_places(found, self.group_by),
+            exact=self.fetch is not None or finds_all,
+        )
 
     def _said(self, found: Gathered[Document]) -> list[Document]:
         if not found.shortage:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from langchain_core.documents import Document
@@ -18,48 +18,46 @@ from robustrag_integrations.grouping.passages import (
     PassageGroup,
     grouping_of,
     is_blank,
-    isolate,
     passage_keys,
 )
+from robustrag_integrations.grouping.votes import VoteRules
 
 DEFAULT_DOCUMENT_PROMPT = PromptTemplate.from_template("{page_content}")
 
 
-@dataclass(frozen=True)
-class Isolation:
-    """The rules for putting documents into groups.
+def grouped(
+    documents: Sequence[Document],
+    rules: VoteRules,
+    document_prompt: BasePromptTemplate[Any] = DEFAULT_DOCUMENT_PROMPT,
+    separator: str = "\n\n",
+) -> tuple[PassageGroup, ...]:
+    """Put documents into isolated groups.
 
-    Attributes:
-        group_size: omega, adjacent documents per group.
-        group_by: the trait that the documents of a group share, as for `isolate`; None: their origin.
+    Args:
+        documents: the documents, best first.
+        rules: the rules of voting, which say what a group is.
         document_prompt: the template of one document; fields are `page_content` and metadata keys.
         separator: the text between two documents of one group.
+
+    Raises:
+        TypeError: not a list of documents. A text is never split into documents: the author of a part could forge
+            further documents, and with them votes.
     """
+    groups = rules.isolate(_passage(document, document_prompt) for document in checked_documents(documents))
+    return tuple(replace(group, separator=separator) for group in groups)
 
-    group_size: int = 1
-    group_by: GroupBy | None = None
-    document_prompt: BasePromptTemplate[Any] = field(default_factory=lambda: DEFAULT_DOCUMENT_PROMPT)
-    separator: str = "\n\n"
 
-    def groups(self, documents: Sequence[Document]) -> tuple[PassageGroup, ...]:
-        """The groups.
+def document_places(documents: Sequence[Document], group_by: GroupBy) -> tuple[int, ...]:
+    """Return the group number of each document; documents of one origin share one."""
+    passages = [_passage(document, DEFAULT_DOCUMENT_PROMPT) for document in documents]
+    return passage_keys(passages, grouping_of(1, group_by)).places
 
-        Raises:
-            TypeError: not a list of documents. A text is never split into documents: the author of a part could
-                forge further documents, and with them votes.
-        """
-        groups = isolate(map(self._passage, checked_documents(documents)), self.group_size, by=self.group_by)
-        return tuple(replace(group, separator=self.separator) for group in groups)
 
-    def places(self, documents: Sequence[Document]) -> tuple[int, ...]:
-        """Return the group number of each document; documents of one origin share one."""
-        return passage_keys([self._passage(d) for d in documents], grouping_of(self.group_size, self.group_by)).places
-
-    def _passage(self, document: Document) -> Passage:
-        text = _formatted(document, self.document_prompt)
-        metadata = dict(document.metadata or {})
-        source, content = metadata.get("source"), document.page_content
-        return Passage(text, id=document.id, source=source, metadata=metadata, content=content)
+def _passage(document: Document, document_prompt: BasePromptTemplate[Any]) -> Passage:
+    text = _formatted(document, document_prompt)
+    metadata = dict(document.metadata or {})
+    source, content = metadata.get("source"), document.page_content
+    return Passage(text, id=document.id, source=source, metadata=metadata, content=content)
 
 
 def supporting_documents(robustness: object, documents: Sequence[Document]) -> list[Document]:

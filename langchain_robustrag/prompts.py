@@ -54,6 +54,7 @@ class FilledTemplate(PromptTemplate):
         inputs: its other values: the chain's input without the documents.
         slot: the template's variable that takes the body.
         request: what is added at the end of the user's words (`with_request`).
+        as_text: True for a model of the core, which reads text and has to know where the passages stand in it.
     """
 
     template: BasePromptTemplate[Any] = field(kw_only=True, compare=False)
@@ -61,33 +62,24 @@ class FilledTemplate(PromptTemplate):
     slot: str = field(kw_only=True, compare=False)
     request: str = field(kw_only=True, default="", compare=False)
 
-    def render(self, **values: str) -> Prompt:
-        """Return the template with the values of one call."""
-        body = super().render(**values)
-        filled = self._named(values, body.text)
-        return FilledPrompt(
-            body.text, body.context, template=self.template, values=filled, slot=self.slot, request=self.request
-        )
-
-    def _named(self, values: Mapping[str, str], body: str) -> dict[str, Any]:
-        others = {name: value for name, value in values.items() if name not in self.fields}
-        return {**self.inputs, **others, self.slot: body}
-
-
-@dataclass(frozen=True)
-class FormattedTemplate(FilledTemplate):
-    """The same for a local model, which reads text and has to know where the passages stand in it."""
+    as_text: bool = field(kw_only=True, default=False, compare=False)
 
     def render(self, **values: str) -> Prompt:
-        """Return the whole prompt as text.
+        """Return the template with the values of one call.
 
         Raises:
-            ValueError: the template does not show the passages once, as they are.
+            ValueError: a template that is read as text does not show the passages once, as they are.
         """
-        named = self._named(values, super().render(**values).text)
-        if "context" not in values:
-            return Prompt(as_text(with_request(self.template.format_prompt(**named), self.request)))
-        return located(self.template, named, self.slot, self.request)
+        body = super().render(**values)
+        others = {name: value for name, value in values.items() if name not in self.fields}
+        filled = {**self.inputs, **others, self.slot: body.text}
+        if not self.as_text:
+            return FilledPrompt(
+                body.text, body.context, template=self.template, values=filled, slot=self.slot, request=self.request
+            )
+        if "context" in values:
+            return located(self.template, filled, self.slot, self.request)
+        return Prompt(as_text(with_request(self.template.format_prompt(**filled), self.request)))
 
 
 def as_langchain(template: PromptTemplate, context: str = "context") -> StringTemplate:

@@ -31,9 +31,9 @@ from langchain_robustrag.base import OneRun, child_config
 from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
 from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager
 from langchain_robustrag.configured import configured, model_name
-from langchain_robustrag.documents import Isolation, unisolated_documents
+from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, grouped, unisolated_documents
 from langchain_robustrag.language_models import has_pipeline
-from langchain_robustrag.prompts import FilledTemplate, FormattedTemplate, check_inputs, shown_names
+from langchain_robustrag.prompts import FilledTemplate, check_inputs, shown_names
 from langchain_robustrag.questions import Question, find_question, shown_conversation, unseen_conversation
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.words import count_of
@@ -81,7 +81,8 @@ class RobustDocuments(OneRun[Any]):
     prompt: SkipValidation[BasePromptTemplate[Any]]
     aggregation: str = "consensus"
     settings: Any
-    isolation: SkipValidation[Isolation]
+    document_prompt: SkipValidation[BasePromptTemplate[Any]] = DEFAULT_DOCUMENT_PROMPT
+    document_separator: str = "\n\n"
     rules: SkipValidation[VoteRules] = Field(default_factory=VoteRules)
     calls: SkipValidation[CallOptions] = Field(default_factory=CallOptions, frozen=True)
     citation_markers: bool = False
@@ -226,7 +227,7 @@ class RobustDocuments(OneRun[Any]):
         choices = inputs.get("choices", self.choices) if method.takes_choices else None
         self._check_inputs(trusted, method.takes_choices)
         model = self._bound(config, run_manager)
-        groups = self.isolation.groups(inputs[name])
+        groups = grouped(inputs[name], self.rules, self.document_prompt, self.document_separator)
         few = few_sources_warning(groups, _DEFAULT_K, 'as_retriever(search_kwargs={"k": 10})')
         plan_input = PlanInput(
             question,
@@ -299,14 +300,16 @@ class RobustDocuments(OneRun[Any]):
 
     def _prompts(self, inputs: Mapping[str, Any]) -> PromptSet:
         """Return the chain's prompts in the core's form, filled with this call's input."""
-        kind = FormattedTemplate if self._is_of_core else FilledTemplate
         name = self.document_variable_name
         shipped: PromptSet = self.settings.prompts
 
         def filled(
             template: BasePromptTemplate[Any], slot: str, body: str, field: str, request: str = ""
         ) -> PromptTemplate:
-            return kind("", body, (field,), template=template, inputs=inputs, slot=slot, request=request)
+            text = self._is_of_core
+            return FilledTemplate(
+                "", body, (field,), template=template, inputs=inputs, slot=slot, request=request, as_text=text
+            )
 
         changes: dict[str, Any] = {"isolated": filled(self.prompt, name, "{context}", "context")}
         if isinstance(self.settings, ConsensusSettings):

@@ -8,10 +8,11 @@ from langchain_core.documents import Document
 from langchain_core.messages import HumanMessage
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 
-from langchain_robustrag.documents import Isolation
+from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, grouped
 from langchain_robustrag.prompts import as_langchain, as_text, located
 from langchain_robustrag.questions import find_question, question_inputs
 from robustrag_integrations.grouping.passages import is_blank
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.prompts import TASKS, prompts_for
 from tests.fuzz.hostile import name, text, value
 from tests.fuzz.source import Source
@@ -32,16 +33,16 @@ def documents(source: Source) -> None:
     """Every document is in exactly one group, its text unchanged; metadata gains no votes and breaks nothing."""
     given = [_document(source) for _ in range(source.below(6))]
     by: Any = source.pick((None, "source", lambda p: p.metadata["title"], lambda p: p.metadata.get("source")))
-    for isolation in (Isolation(group_by=by), Isolation(group_by=by, document_prompt=_SHOWN)):
-        groups = isolation.groups(given)
+    for shown in (DEFAULT_DOCUMENT_PROMPT, _SHOWN):
+        groups = grouped(given, VoteRules(group_by=by), shown)
         held = [p for group in groups for p in group.passages]
         assert len(held) == len(given)
         assert len(groups) <= max(len(given), 0)
-        if isolation.document_prompt is not _SHOWN:
+        if shown is not _SHOWN:
             assert sorted(p.text for p in held) == sorted(
                 "" if is_blank(d.page_content) else d.page_content for d in given
             )
-        assert all(group.text == isolation.separator.join(p.text for p in group.passages) for group in groups)
+        assert all(group.text == "\n\n".join(p.text for p in group.passages) for group in groups)
 
 
 def prompts(source: Source) -> None:
