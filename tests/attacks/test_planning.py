@@ -97,13 +97,6 @@ def test_planted_passages_stand_together_at_the_rank(rank: Rank, expected: list[
     assert where(plan_attack("pia", QUESTION, passages(10), rank=rank, corruption_size=3, mode=mode)) == expected
 
 
-def test_injection_ejects_the_bottom_and_modification_what_stood_there() -> None:
-    injected = plan_attack("pia", QUESTION, passages(4), rank="first")
-    modified = plan_attack("pia", QUESTION, passages(4), rank="first", mode="modification")
-    assert left(injected) == ["c0", "c1", "c2"]
-    assert left(modified) == ["c1", "c2", "c3"]
-
-
 def test_random_places_depend_on_seed_and_question_and_nothing_else() -> None:
     def places(seed: int, question: str) -> list[int]:
         asked = EvalQuestion("q", question, ("Anna Lind",), "Bo Ek")

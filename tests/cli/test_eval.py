@@ -233,24 +233,6 @@ def test_a_presets_defences_are_picked_with_the_settings_of_each_task(run) -> No
     ]  # fmt: skip
 
 
-def test_the_papers_tables_run_on_a_chat_api(run, tmp_path) -> None:
-    usage = {"prompt_tokens": 100, "completion_tokens": 10}
-    with LoopbackServer(lambda prompt: Reply("A", usage=usage)) as server:
-        code, out, err = run(
-            *("--preset", "paper-table1", "--limit", "1", "--base-url", server.url),
-            *("--data", write_questions(tmp_path)),
-            *("--model", "openai:gpt-x", "--prices", "1,2", "--output", "gpt.jsonl"),
-            given=False,
-        )
-    assert code == 0, err
-    assert "openai:gpt-x: decoding, decoding-c, decoding-r left out: it gives no token probabilities" in err
-    assert "bacc" in out
-    for name in ("no-rag", "vanilla", "keyword", "voting"):
-        assert name in out
-    assert "tokens in" in out
-    assert "cost" in out
-
-
 def test_tables_are_written_for_papers(run) -> None:
     asked = ("--attack", "pia", "--certify", "1", "--output", "r.jsonl")
     code, _, _ = run(*asked, "--latex", "t.tex")

@@ -167,11 +167,6 @@ def test_a_bar_is_as_long_as_its_count_and_the_threshold_stands_at_its_place() -
     assert "dashed: what 1 corrupted group can add" in markup
 
 
-def test_nothing_counted_and_nothing_decoded_draws_nothing() -> None:
-    assert counts_table({}, 3, 10) is None
-    assert steps_table({"gaps": []}, 10) is None
-
-
 def test_steps_are_told_with_their_lead_rival_and_where_the_model_answered_without_passages() -> None:
     evidence = {"gaps": [2.4, 0.3, 2.7], "answering": 3, "words": [" Ada", "\n", "<end>"], "rivals": [" Ben", "a"]}
     table = steps_table({**evidence, "fallback_steps": [1]}, 3)

@@ -146,10 +146,6 @@ class Line:
         """True for the clean run."""
         return self.attack.name == "none"
 
-    def expected_against(self, size: int) -> ExpectedAccuracy | None:
-        """Return the share that is right with a radius of at least this; None where that is not known."""
-        return next((e for e in self.expected if e.corruption_size == size), None)
-
     def certified_against(self, attack: str, size: int) -> CertifiedScore | None:
         """Return the score certified against this attacker; None where it was not certified."""
         return next((c for c in self.certified if (c.attack, c.corruption_size) == (attack, size)), None)

@@ -190,19 +190,17 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
 
 
 def _certified_column(attack: str, size: int, lines: Sequence[Line]) -> _Column:
-    name = "cllmj" if all(line.task == "long" for line in lines) else "cacc"
-
     def show(line: Line) -> str:
         found = line.certified_against(attack, size)
         return "-" if found is None else _ends(found.score, 1 if line.task == "long" else 100)
 
+    name = "cllmj" if all(line.task == "long" for line in lines) else "cacc"
     return f"{name} k'={size}{' mod.' if attack == 'modification' else ''}", show
 
 
 def _expected_column(size: int) -> _Column:
     def show(line: Line) -> str:
-        found = line.expected_against(size)
-        return "-" if found is None else _ends(found.share, 100)
+        return next((_ends(e.share, 100) for e in line.expected if e.corruption_size == size), "-")
 
     return f"ecacc k'={size}", show
 

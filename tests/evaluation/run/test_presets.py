@@ -93,14 +93,6 @@ def test_a_preset_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> 
         make_plan(read_config({**PRESETS["eta"].config, "data": data, "models": ["openai:gpt-x"]}))
 
 
-def test_the_thresholds_of_each_task_stay(tmp_path) -> None:
-    config = read_config({**PRESETS["paper-table1"].config, "models": ["openai:gpt-x"],
-                          "data": [write_questions(tmp_path), write_long(tmp_path)]})  # fmt: skip
-    found = {(j.task, dict(j.setup.settings)["alpha"], dict(j.setup.settings)["beta"])
-             for j in make_plan(config).jobs if j.setup.defense == "keyword"}  # fmt: skip
-    assert found == {("qa", 0.2, 3), ("long", 0.4, 4)}
-
-
 def test_injection_stands_beside_modification(tmp_path) -> None:
     for line in _lines("modification", tmp_path).values():
         injected, modified = (line.certified_against(kind, 1) for kind in ("injection", "modification"))

@@ -236,23 +236,6 @@ def test_questions_without_a_target_are_named_and_left_out(config, tmp_path) -> 
     assert any("1 bad row left out" in note for note in plan.notes)
 
 
-def test_a_metric_scores_answers_and_certificates_and_makes_rows_of_its_own(config) -> None:
-    own = evaluate(config(defenses=["voting"], tasks=["mc"], attacks=[]))
-    same = evaluate(config(defenses=["voting"], tasks=["mc"], attacks=[], metric="exact"))
-    other = evaluate(
-        config(defenses=["voting"], tasks=["mc"], attacks=[], metric="tests.evaluation.light:share_of_letters")
-    )
-    assert [untimed(r) for r in own.rows] == [untimed(r) for r in same.rows]
-    assert {r["metric"] for r in own.rows} == {"exact"}
-    assert not {r["key"] for r in own.rows} & {r["key"] for r in other.rows}
-    for row in other.rows:
-        assert row["metric"] == "tests.evaluation.light:share_of_letters"
-        assert row["scores"]["correct"] == 1.0
-        assert {c["metric"] for c in row["certificates"]} == {"share_of_letters"}
-    [line] = summarise(other.rows)
-    assert line.metric == "tests.evaluation.light:share_of_letters"
-
-
 def test_a_metric_that_fails_on_some_answers_costs_these_their_score_and_nothing_else(config) -> None:
     done = evaluate(config(defenses=["voting"], tasks=["mc"], attacks=[], metric="tests.evaluation.light:fussy"))
     assert done.failed == 0
