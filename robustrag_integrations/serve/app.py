@@ -118,12 +118,7 @@ def create_app(
     return guarded(routes, key=key, hosts=hosts)
 
 
-def guarded(
-    routes: Sequence[Route],
-    *,
-    key: str | None = None,
-    hosts: Iterable[str] | None,
-) -> Starlette:
+def guarded(routes: Sequence[Route], *, key: str | None = None, hosts: Iterable[str] | None) -> Starlette:
     """Return an application of these routes, behind the checks of every request."""
 
     async def not_found(request: Request, error: Exception) -> JSONReply:
