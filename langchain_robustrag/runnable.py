@@ -48,10 +48,18 @@ from robustrag_integrations.models.base import DecodingModel, TextModel, repeats
 from robustrag_integrations.models.limits import CallLimits
 from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.plans.asking import PlanInput
-from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
+from robustrag_integrations.plans.drivers import (
+    AnswerStream,
+    AsyncAnswerStream,
+    DecodingPerformer,
+    Performer,
+    TextPerformer,
+    arun,
+    astream,
+    run,
+    stream,
+)
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import (
     AGREED_CONTEXT,
     CHOICE_REQUEST,

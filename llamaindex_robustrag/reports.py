@@ -16,7 +16,7 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.answers.answer import SCHEMA, RobustAnswer
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
+from robustrag_integrations.plans.drivers import AnswerStream, AsyncAnswerStream
 
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 REPORT = "robustrag"

@@ -68,11 +68,19 @@ from robustrag_integrations.grouping.votes import RULES, VoteRules
 from robustrag_integrations.models.base import TextModel, repeats_of
 from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.plans.asking import PlanInput
-from robustrag_integrations.plans.drivers import arun, astream, run, stream
-from robustrag_integrations.plans.performers import DecodingPerformer, Performer, TextPerformer
+from robustrag_integrations.plans.drivers import (
+    AnswerStream,
+    AsyncAnswerStream,
+    DecodingPerformer,
+    Performer,
+    TextPerformer,
+    arun,
+    astream,
+    run,
+    stream,
+)
 from robustrag_integrations.plans.records import with_spending
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 from robustrag_integrations.prompts import Prompt, PromptSet, Task
 
 _log = logging.getLogger(__name__)

@@ -8,7 +8,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, TypeAlias
@@ -37,33 +38,61 @@ _ALONE = "the batch shapes of inference"
 _PACKED = "many continuations per forward pass; the batch shapes of inference wherever float noise could decide"
 
 
+class Certifier(ABC):
+    """Performs the requests of a certificate; a response that the metric fails on scores 0.
+
+    Attributes:
+        metric: the metric, and what went wrong in it.
+    """
+
+    def __init__(self, metric: Metric, references: Sequence[str]) -> None:
+        self.metric, self._references = GuardedMetric(metric), tuple(references)
+
+    def scores(self, responses: Sequence[str]) -> list[float]:
+        """Return one score per response.
+
+        Raises:
+            RobustRAGError: a judge could not be asked.
+        """
+        return [self.metric(text, self._references) for text in responses]
+
+    @abstractmethod
+    def __call__(self, request: object) -> CertificationReply:
+        """Perform one request."""
+
+    @abstractmethod
+    async def aperform(self, request: object) -> CertificationReply:
+        """Perform one request without blocking the event loop."""
+
+    @abstractmethod
+    def profile(self) -> dict[str, Any]:
+        """Counts of what was computed, by how; JSON-safe."""
+
+
 @dataclass(frozen=True)
 class CertificationRun:
     """A certification that is ready to run."""
 
     question: Question
     plan: CertificationPlan
-    perform: Callable[[Any], CertificationReply]
-    aperform: Callable[[Any], Awaitable[CertificationReply]]
+    certifier: Certifier
     defense: str
     settings: Mapping[str, Any]
     numerics: Callable[[], Mapping[str, Any]]
     warnings: tuple[str, ...]
-    profile: Callable[[], Mapping[str, Any]]
-    metric: GuardedMetric
     check: Callable[[], object] = tuple
 
     def run(self) -> tuple[Certification, ...]:
         """Return one certificate per corruption size, ascending."""
-        return self._certificates(run(self.plan, self.perform, operation="certification"))
+        return self._certificates(run(self.plan, self.certifier, operation="certification"))
 
     async def arun(self) -> tuple[Certification, ...]:
         """`run` without blocking the event loop."""
-        return self._certificates(await arun(self.plan, self.aperform, operation="certification"))
+        return self._certificates(await arun(self.plan, self.certifier.aperform, operation="certification"))
 
     def _certificates(self, findings: Sequence[Findings]) -> tuple[Certification, ...]:
         self.check()
-        packed = self.profile()
+        packed = self.certifier.profile()
         numerics = {**self.numerics(), **({"shapes": _PACKED, **packed} if packed else {})}
         made = (
             certificate(
@@ -72,11 +101,11 @@ class CertificationRun:
                 defense=self.defense,
                 settings=self.settings,
                 numerics=numerics,
-                warnings=(*self.warnings, *self.metric.warnings()),
+                warnings=(*self.warnings, *self.certifier.metric.warnings()),
             )
             for found in findings
         )
-        return tuple(_undecided_where_the_metric_failed(made, self.metric.failures))
+        return tuple(_undecided_where_the_metric_failed(made, self.certifier.metric.failures))
 
 
 def text_run(
@@ -100,37 +129,15 @@ def text_run(
         question,
         plan,
         certifier,
-        certifier.aperform,
         defense,
         {**settings, "model": model.description},
         numerics,
         (*model.warnings, *doubts, *precision_warnings(numerics())),
-        certifier.profile,
-        certifier.metric,
         partial(refuse_sampling, model),  # a model may turn out to refuse temperature 0 when it is first asked
     )
 
 
-class Scorer:
-    """A scorer of responses; a response that the metric fails on scores 0.
-
-    Attributes:
-        metric: the metric, and what went wrong in it.
-    """
-
-    def __init__(self, metric: Metric, references: Sequence[str]) -> None:
-        self.metric, self._references = GuardedMetric(metric), tuple(references)
-
-    def scores(self, responses: Sequence[str]) -> list[float]:
-        """Return one score per response.
-
-        Raises:
-            RobustRAGError: a judge could not be asked.
-        """
-        return [self.metric(text, self._references) for text in responses]
-
-
-class TextCertifier(Scorer):
+class TextCertifier(Certifier):
     """A performer of the requests of a certificate that asks a `TextModel` for text.
 
     Args:

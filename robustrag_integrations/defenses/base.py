@@ -31,12 +31,19 @@ from robustrag_integrations.grouping.votes import VOTES, VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
 from robustrag_integrations.models.base import Model, TextModel, repeats_of
 from robustrag_integrations.plans.asking import PlanInput, check_query
-from robustrag_integrations.plans.drivers import arun, astream, run, stream
+from robustrag_integrations.plans.drivers import (
+    AnswerStream,
+    AsyncAnswerStream,
+    Performer,
+    TextPerformer,
+    arun,
+    astream,
+    run,
+    stream,
+)
 from robustrag_integrations.plans.finish import Draft, MethodTerms, answered
-from robustrag_integrations.plans.performers import Performer, TextPerformer
 from robustrag_integrations.plans.records import Circumstances, KeptReplies
 from robustrag_integrations.plans.requests import Plan, Steps
-from robustrag_integrations.plans.streams import AnswerStream, AsyncAnswerStream
 
 if TYPE_CHECKING:
     from typing_extensions import TypedDict, Unpack

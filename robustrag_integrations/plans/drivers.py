@@ -1,27 +1,115 @@
-"""Running a plan against the core's own models: synchronous, asynchronous, and either of them streaming.
+"""Running a plan with a model: synchronous, asynchronous, and either of them streaming.
 
-Frameworks bring a `Performer` of their own, so that callbacks, tags and rate limits are theirs, and use the same four
-functions.
+A performer makes the model calls that a plan requests; of a framework, its model is a model of the core by then.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from dataclasses import dataclass
-from typing import Any, Generic, TypeGuard, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
 
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import INTERRUPTS, ModelError
-from robustrag_integrations.plans.performers import Performer
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, responses_of
+from robustrag_integrations.models.base import DecodingModel, DecodingSession, TextModel
+from robustrag_integrations.plans.requests import (
+    Append,
+    Ask,
+    Emit,
+    OpenSession,
+    Plan,
+    Reply,
+    Request,
+    Score,
+    Sharpen,
+    responses_of,
+)
 from robustrag_integrations.plans.watch import Watch
+from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.replies.streams import Shown
 
 RequestT = TypeVar("RequestT")
 ReplyT = TypeVar("ReplyT")
 Result = TypeVar("Result")
+
+
+class TextPerformer:
+    """Performs a text plan's requests with a `TextModel`."""
+
+    def __init__(self, model: TextModel) -> None:
+        self._model = model
+
+    def __call__(self, request: Request) -> Reply:
+        """Perform one request."""
+        if isinstance(request, Score):
+            return self._model.score(request.prompts, request.texts) if self._model.can_score else None
+        if not isinstance(request, Ask):
+            return None
+        if request.until is not None:
+            return self._model.generate_until(request.prompts, request.role, request.until)
+        return self._model.generate(_prompts_of(request), request.role)
+
+    async def aperform(self, request: Request) -> Reply:
+        """Perform one request without blocking the event loop."""
+        if isinstance(request, Score):
+            return await self._model.ascore(request.prompts, request.texts) if self._model.can_score else None
+        if not isinstance(request, Ask):
+            return None
+        if request.until is not None:
+            return await self._model.agenerate_until(request.prompts, request.role, request.until)
+        return await self._model.agenerate(_prompts_of(request), request.role)
+
+    def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
+        """Yield the final answer in pieces."""
+        return self._model.stream(prompt)
+
+    def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
+        """`stream_final` for `async for`."""
+        return self._model.astream(prompt)
+
+
+def _prompts_of(request: Ask) -> Sequence[Prompt]:
+    return request.prompts if request.shown else [replace(prompt, hidden=True) for prompt in request.prompts]
+
+
+class DecodingPerformer:
+    """Performs a decoding plan's requests with a `DecodingModel`; holds the plan's session."""
+
+    def __init__(self, model: DecodingModel) -> None:
+        self._model = model
+        self._session: DecodingSession | None = None
+
+    def __call__(self, request: Request) -> Reply:
+        """Perform one request."""
+        if isinstance(request, OpenSession):
+            self._session = self._model.open_session(request.prompts, request.no_retrieval, request.max_new_tokens)
+            return self._session.opening
+        if isinstance(request, Append):
+            if self._session is None:
+                raise TypeError("a decoding plan must open a session before it appends")
+            return self._session.append(request.token)
+        if isinstance(request, Sharpen):
+            return None if self._session is None else self._session.sharpen()
+        return None
+
+    async def aperform(self, request: Request) -> Reply:
+        """Perform one request in a thread; cancelling takes effect between two prompts, or two tokens."""
+        return None if isinstance(request, Emit) else await self._model.in_thread(self, request)
+
+    def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
+        """Refuse: the plan emits the tokens as they are decided."""
+        raise TypeError("a decoding plan asks no final question")
+
+    def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
+        """Refuse, as `stream_final` does."""
+        raise TypeError("a decoding plan asks no final question")
+
+
+Performer: TypeAlias = TextPerformer | DecodingPerformer
 
 
 def run(
@@ -150,3 +238,78 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
 def _is_streamed(request: Request) -> TypeGuard[Ask]:
     """True if this is the one call whose answer may be shown as it comes."""
     return isinstance(request, Ask) and request.role == "final" and request.shown
+
+
+class _Finished:
+    """The end of a stream: its answer, once it has come."""
+
+    _answer: RobustAnswer | None = None
+
+    @property
+    def answer(self) -> RobustAnswer:
+        """The whole answer with its radius, once every piece has been taken.
+
+        Raises:
+            RuntimeError: there are pieces left.
+        """
+        if self._answer is None:
+            raise RuntimeError("the answer is complete only after the last piece: iterate over the stream to its end")
+        return self._answer
+
+
+class AnswerStream(_Finished):
+    """Pieces of an answer as they are decided; `.answer` holds the whole afterwards. Closing it stops the work."""
+
+    def __init__(self, source: Generator[str | RobustAnswer, None, None]) -> None:
+        self._source = source
+
+    def __iter__(self) -> AnswerStream:
+        return self
+
+    def __next__(self) -> str:
+        piece = next(self._source)
+        if isinstance(piece, RobustAnswer):
+            self._answer = piece
+            raise StopIteration
+        return piece
+
+    def close(self) -> None:
+        """Stop; nothing more is asked of the model."""
+        self._source.close()
+
+    def __enter__(self) -> AnswerStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class AsyncAnswerStream(_Finished):
+    """`AnswerStream` for `async for`."""
+
+    def __init__(self, source: AsyncGenerator[str | RobustAnswer, None]) -> None:
+        self._source = source
+
+    def __aiter__(self) -> AsyncAnswerStream:
+        return self
+
+    async def __anext__(self) -> str:
+        piece = await anext(self._source)
+        if isinstance(piece, RobustAnswer):
+            self._answer = piece
+            raise StopAsyncIteration
+        return piece
+
+    async def aclose(self) -> None:
+        """Stop; nothing more is asked of the model."""
+        await self._source.aclose()
+
+    async def __aenter__(self) -> AsyncAnswerStream:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()

@@ -10,7 +10,7 @@ import pytest
 from robustrag_integrations import CallableModel, ConsensusAggregation, Usage
 from robustrag_integrations.models.base import Scores
 from robustrag_integrations.models.wrappers import AroundModel, TwoModels
-from robustrag_integrations.plans.performers import TextPerformer
+from robustrag_integrations.plans.drivers import TextPerformer
 from robustrag_integrations.plans.requests import Reply, Score, scores_of
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.scripted import BARE

@@ -12,7 +12,7 @@ import numpy as np
 
 from robustrag_integrations.certification.certify import (
     CertificationRun,
-    Scorer,
+    Certifier,
     numerics_of,
     precision_warnings,
     repeat_warnings,
@@ -53,17 +53,14 @@ def decoding_run(
         question,
         decoding_certification_plan(question, settings, model.codec, metric=certifier.metric),
         certifier,
-        certifier.aperform,
         "decoding",
         {**settings.as_dict(), "model": named},
         numerics,
         (*model.warnings, *doubts, *precision_warnings(numerics())),
-        certifier.profile,
-        certifier.metric,
     )
 
 
-class DecodingCertifier(Scorer):
+class DecodingCertifier(Certifier):
     """Performs the requests of a decoding certification with a `DecodingModel`; holds the states of the trees.
 
     The sessions have as many rows as those of inference.

@@ -17,8 +17,8 @@ from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.drivers import DecodingPerformer
 from robustrag_integrations.plans.finish import Draft
-from robustrag_integrations.plans.performers import DecodingPerformer
 from robustrag_integrations.plans.requests import Steps
 
 

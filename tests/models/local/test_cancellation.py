@@ -17,7 +17,7 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import LocalModel  # noqa: E402
 from robustrag_integrations.models.local import cancellation  # noqa: E402
-from robustrag_integrations.plans.performers import DecodingPerformer  # noqa: E402
+from robustrag_integrations.plans.drivers import DecodingPerformer  # noqa: E402
 from robustrag_integrations.plans.requests import OpenSession  # noqa: E402
 from robustrag_integrations.prompts import prompts_for  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
