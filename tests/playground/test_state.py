@@ -23,7 +23,7 @@ from robustrag_integrations.playground.state import (
 @pytest.mark.parametrize("method", [*METHODS, *BASELINES])
 def test_a_state_of_every_method_comes_back_from_json(state: State, method: str) -> None:
     offered = settable({**METHODS, **BASELINES}[method])
-    settings = {s.name: s.values[0] if s.is_choice else s.default or 1 for s in offered}
+    settings = {s.name: s.values[0] if s.values else s.default or 1 for s in offered}
     rows = (Row("<script>alert(1)</script>\n‮שלום \U0001f600", "evil.example", planted=True), Row(""), *state.rows)
     full = replace(
         state, rows=rows, method=method, settings=settings, choices=("a", "b"), group_by="passage", task="long_form"
