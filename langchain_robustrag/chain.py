@@ -151,6 +151,8 @@ def create_robust_documents_chain(
             raise ValueError("task='list' has no output_schema: the items of a list are the report's claims")
         always = {"objects": True} if isinstance(checked, ConsensusSettings) else {"final": "always"}
         checked = replace(cast(Any, checked), **always)
+    elif final_llm is not None and isinstance(checked, ListSettings):
+        raise ValueError("final_llm has nothing to do: task='list' has no final call; leave final_llm out")
     elif final_llm is not None and prompt is None and isinstance(checked, ConsensusSettings):
         raise ValueError(
             "final_llm has nothing to do: consensus asks once more only with a prompt of yours, or output_schema; give "

@@ -130,7 +130,7 @@ async def test_another_model_may_write_the_end(framework: Driver, style: str) ->
 
 
 def test_what_has_no_final_call_is_told_so(framework: Driver) -> None:
-    for method in ({}, {"aggregation": "voting", "choices": ["a", "b"]}):
+    for method in ({}, {"task": "list"}, {"aggregation": "voting", "choices": ["a", "b"]}):
         with pytest.raises(ValueError, match="final_llm"):
             framework.engine(Script(), [], final_llm=Script(), **method)
 
