@@ -16,10 +16,11 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
 
 from langchain_robustrag.callbacks import REPORT_EVENT
-from langchain_robustrag.hosted import SEARCHING, hosted_result, hosted_results, hosted_tool, hosted_tools
+from langchain_robustrag.hosted import hosted_results
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in
 from robustrag_integrations.audit.findings import Finding
+from robustrag_integrations.audit.hosted import hosted_in, hosted_result, hosted_tool
 from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
 from robustrag_integrations.grouping.passages import Passage
 from robustrag_integrations.prompts import Prompt
@@ -111,8 +112,7 @@ class IsolationAudit(BaseCallbackHandler):
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
         """Check the messages to a chat model, and the tools that it is offered."""
         settings = kwargs.get("invocation_params") or {}
-        searching = [name for name in SEARCHING if settings.get(name)]
-        if found := [*hosted_tools(settings.get("tools"), self._trusted), *searching]:
+        if found := hosted_in(settings, self._trusted):
             self._begin(serialized, kwargs)
             self._audit.add(hosted_tool(found, *self._path(kwargs["run_id"])[:2]))
         for prompt in messages:

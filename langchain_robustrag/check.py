@@ -21,11 +21,11 @@ from langchain_core.tools import BaseTool
 from langchain_core.vectorstores import VectorStore
 
 from langchain_robustrag.audit import FIX, IsolationAudit, listening
-from langchain_robustrag.hosted import hosted_tools
 from langchain_robustrag.questions import QUESTION_KEYS, last_human_text, usual_question
 from langchain_robustrag.tool import RobustRetrieverTool
 from robustrag_integrations.audit.canaries import Canaries, CheckedRun
 from robustrag_integrations.audit.checking import methods_of, one_check, replace_methods, wrapped
+from robustrag_integrations.audit.hosted import hosted_tools
 from robustrag_integrations.audit.prompts import Audit
 
 _SOURCE = "https://canary.example"

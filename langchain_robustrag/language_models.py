@@ -17,8 +17,8 @@ from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnabl
 from langchain_core.runnables.retry import RunnableRetry
 from pydantic import BaseModel
 
-from langchain_robustrag.hosted import SEARCHING, hosted_tools
 from robustrag_integrations.answers.determinism import Repeats
+from robustrag_integrations.audit.hosted import hosted_in
 from robustrag_integrations.models.base import DecodingModel, TextModel
 
 AnyModel: TypeAlias = LanguageModelLike | TextModel | DecodingModel
@@ -91,9 +91,10 @@ def hosted_tools_of(llm: Any) -> list[str]:
     found: list[str] = []
     for model, bound in wrapped_models(llm):
         settings = {} if is_open_model(model) else getattr(model, "model_kwargs", None) or {}
-        for arguments in (bound, settings):
-            found += [*hosted_tools(arguments.get("tools")), *(name for name in SEARCHING if arguments.get(name))]
-    return found
+        own = {} if is_open_model(model) else {"extra_body": getattr(model, "extra_body", None)}
+        for arguments in (bound, settings, own):
+            found += hosted_in(arguments)
+    return list(dict.fromkeys(found))
 
 
 def rebuilt(runnable: Any, change: Callable[[Any], Any]) -> Any:

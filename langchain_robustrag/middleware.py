@@ -13,13 +13,14 @@ from langchain_core.tools import BaseTool
 
 from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import create_reporting_chain
-from langchain_robustrag.hosted import hosted_result, hosted_results, hosted_tools
+from langchain_robustrag.hosted import hosted_results
 from langchain_robustrag.language_models import AnyModel, hosted_tools_of
 from langchain_robustrag.questions import last_human_text, question_inputs
 from langchain_robustrag.tool import hidden
 from langchain_robustrag.tool_results import ToolCall, ToolResults
 from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations._util.steps import adriven, driven
+from robustrag_integrations.audit.hosted import hosted_result, hosted_tools
 from robustrag_integrations.errors import UndefendedError
 
 try:

@@ -123,9 +123,12 @@ class ToolResults:
 
     def _message(self, call: ToolCall, message: ToolMessage) -> Asking:
         """Return a message with an answer as its content, unchanged, or as an error."""
-        if message.status == "error":  # wrong arguments: the tool never ran
+        if message.status == "error":
             why = "it failed" if call.tool is not None else "there is no tool of that name"
-            return _withheld(call, why, message) if call.entered else message
+            if not call.entered:  # wrong arguments, or other middleware; what it says may hold what was retrieved
+                takes = [f"{name} ({schema.get('type', 'of any type')})" for name, schema in call.tool.args.items()]
+                why = f"the tool did not run; it takes {', '.join(takes) or 'no arguments'}"
+            return _withheld(call, why, message)
         if documents := self._documents(call, message):
             return (yield from self._answered(call, message, documents))
         text = text_of(message.content)

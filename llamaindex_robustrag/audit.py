@@ -31,6 +31,7 @@ from llamaindex_robustrag.reports import RobustAnswerEvent
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.audit.checking import Replaced, having, methods_of, replace_methods
 from robustrag_integrations.audit.findings import Finding
+from robustrag_integrations.audit.hosted import hosted_tool
 from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
 from robustrag_integrations.grouping.passages import Passage
 
@@ -206,8 +207,7 @@ class IsolationAudit(BaseCallbackHandler):
             hosted: the tools that the LLM's provider runs.
         """
         if hosted:
-            problem = f"its provider runs {', '.join(hosted)}: what that finds reaches the model beside all isolation"
-            self._audit.add(Finding("hosted-tool", method, method.partition(".")[0], problem, _NO_HOSTED))
+            self._audit.add(hosted_tool(hosted, method, method.partition(".")[0], _NO_HOSTED))
         self._look(prompt, active_span_id.get(), {}, method)
 
     def _watch(self, llm: LLM) -> None:

@@ -10,10 +10,10 @@ from llama_index.core.llms.structured_llm import StructuredLLM
 
 from llamaindex_robustrag.local import TextModelLLM
 from robustrag_integrations.answers.determinism import Repeats
+from robustrag_integrations.audit.hosted import hosted_in
 from robustrag_integrations.models.base import repeats_of
 
-_FIELDS = ("built_in_tools", "built_in_tool")  # of LlamaIndex's LLMs
-_ARGUMENTS = ("web_search_options", "built_in_tools", "tools")  # of their calls and `additional_kwargs`
+_FIELDS = ("built_in_tools", "built_in_tool", "additional_kwargs")  # of LlamaIndex's LLMs, with what every call sends
 
 
 def plain_llm(llm: LLM) -> LLM:
@@ -54,20 +54,8 @@ def hosted_tools(llm: LLM, call: Mapping[str, Any] | None = None) -> list[str]:
         llm: the LLM; its fields and `additional_kwargs` count.
         call: the arguments of a call.
     """
-    found = [name for field in _FIELDS for name in _named(getattr(llm, field, None), field)]
-    for holder in (getattr(llm, "additional_kwargs", None) or {}, call or {}):
-        found += [name for field in _ARGUMENTS for name in _named(holder.get(field), field)]
-    return list(dict.fromkeys(found))
-
-
-def _named(value: Any, field: str) -> list[str]:
-    if not value:
-        return []
-    if field == "tools":  # functions are the program's own
-        tools = [tool for tool in value if isinstance(tool, Mapping)] if isinstance(value, (list, tuple)) else []
-        return [str(tool["type"])[:60] for tool in tools if tool.get("type") not in (None, "function", "custom")]
-    listed = value if isinstance(value, (list, tuple)) else [value]
-    return [str(tool["type"])[:60] if isinstance(tool, Mapping) and "type" in tool else field for tool in listed]
+    own = {field: getattr(llm, field, None) for field in _FIELDS}
+    return list(dict.fromkeys([*hosted_in(own), *hosted_in(call or {})]))
 
 
 def _temperature(llm: LLM, call_kwargs: Mapping[str, Any]) -> float | None:

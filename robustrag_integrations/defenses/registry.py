@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from robustrag_integrations._util.checks import refuse_unknown
 from robustrag_integrations._util.entry_points import Table
 from robustrag_integrations._util.settings import Setting, settings_in
+from robustrag_integrations.grouping.votes import RULES
 
 if TYPE_CHECKING:
     from robustrag_integrations.prompts import Task
@@ -113,7 +114,7 @@ class Method:
         foreign = [name for name in names if name not in known]
         if not foreign:
             return
-        of_others = {s.name for m in (*METHODS.values(), *BASELINES.values()) for s in m.settings}
+        of_others = {*RULES, *(s.name for m in (*METHODS.values(), *BASELINES.values()) for s in m.settings)}
         nobodys = [name for name in foreign if name not in {*of_others, *near} or name in instead]
         refuse_unknown(nobodys, known, self.name, others={*of_others, *near}, instead=instead)
         takes = f"it takes {', '.join(known) or 'no settings'}"

@@ -22,6 +22,17 @@ from robustrag_integrations.grouping.votes import RULES, VoteRules
 
 SCHEMA = "robustrag/settings/1"
 _KEYS = ("schema", "aggregation", "task", "settings", "votes", "retrieval")
+_INSTEAD = {  # of settings that there are no more, what to write
+    "threshold": "leave it out; keyword keeps what min(alpha * n, beta) of n groups share",
+    "share": "keyword has alpha, the share of the groups that answer; 'agreement: majority' of consensus asks for more "
+    "than half of them",
+    "min_support": "write alpha and beta",
+    "replies": "leave it out; replies are text",
+    "ungrounded": "leave it out; 'unsure: abstain' of consensus leaves out what the model is unsure of",
+    "extractor": "leave it out; consensus counts whole answers, and keyword finds keywords",
+    "final": "leave it out; consensus words its answer by 'wording: model', and keyword has 'final: always'",
+}
+_NOW = {("extractor", "runs"): "words", ("final", "auto"): "always"}  # of values that there are no more
 _log = logging.getLogger(__name__)
 
 
@@ -167,13 +178,26 @@ def _part(top: Section, key: str) -> Section:
     return Section(value or {}, key, SettingsError)
 
 
+def _refuse_empty(part: Section) -> None:
+    """Raise for a key without a value, which would mean one thing here and another in Python."""
+    if empty := [key for key, value in part.given.items() if value is None]:
+        raise part.wrong("is empty; give it a value, or leave it out for the default", empty[0])
+
+
 def _settings(part: Section, method: Method, task: Mapping[str, Any]) -> Mapping[str, Any]:
+    _refuse_empty(part)
+    plain = [setting.name for setting in method.settings if setting.is_plain]
+    for key, value in part.given.items():
+        if key in _INSTEAD and key not in [setting.name for setting in method.settings]:
+            raise part.wrong(f"is no setting of {method.name} any more: {_INSTEAD[key]}", key)
+        if key in plain and (now := _NOW.get((key, str(value)))) is not None:
+            raise part.wrong(f"{value!r} is there no more; write {now!r}", key)
     for setting in method.settings:
         if setting.name in part and not setting.is_plain:
             raise part.wrong("cannot stand in a file; pass it in Python", setting.name)
         if setting.name in part and setting.values:
             part.name(setting.name, setting.values)
-    part.known([setting.name for setting in method.settings if setting.is_plain], of=f" of {method.name}")
+    part.known(plain, of=f" of {method.name}")
     try:
         method.settings_of({**task, **part.given})
     except (ValueError, TypeError, ImportError) as error:
@@ -183,6 +207,7 @@ def _settings(part: Section, method: Method, task: Mapping[str, Any]) -> Mapping
 
 def _votes(part: Section, method: Method) -> dict[str, Any]:
     part.known(RULES)
+    _refuse_empty(part)
     found = dict(part.given)
     for key, value in found.items():
         if isinstance(value, (list, tuple)) or (isinstance(value, Mapping) and not RULES[key].is_mapping):
