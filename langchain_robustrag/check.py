@@ -23,12 +23,11 @@ from langchain_core.vectorstores import VectorStore
 from langchain_robustrag.audit import FIX, IsolationAudit, listening
 from langchain_robustrag.questions import QUESTION_KEYS, last_human_text, usual_question
 from langchain_robustrag.tool import RobustRetrieverTool
-from robustrag_integrations.audit.canaries import Canaries, CheckedRun
+from robustrag_integrations.audit.canaries import SOURCE, Canaries, CheckedRun, planted_entries
 from robustrag_integrations.audit.checking import methods_of, one_check, replace_methods, wrapped
 from robustrag_integrations.audit.hosted import hosted_tools
 from robustrag_integrations.audit.prompts import Audit
 
-_SOURCE = "https://canary.example"
 _DEEPEST = 20
 # What finds documents without an event, in stores and loaders.
 _is_search = re.compile(r"a?((similarity_search|max_marginal_relevance_search)\w*|load)|lazy_load").fullmatch
@@ -46,9 +45,10 @@ def assert_defended(
 
     The question is really asked, twice: every retriever, vector store and loader returns a planted document, which
     orders the model to repeat a canary, first alone, then in front of those that it found, each with a canary at its
-    end. So does the text of every tool. The run-time audit looks for canaries, texts of several sources, answers of one
-    source and hosted tools. A model that obeys every text makes the check sharper. Nothing is vouched for but what ran
-    for this question. One check runs at a time in a process, and changes what others there are given.
+    end. So do entries of its metadata that are several words, such as a title, and the text of every tool. The run-time
+    audit looks for canaries, texts of several sources, answers of one source and hosted tools. A model that obeys every
+    text makes the check sharper. Nothing is vouched for but what ran for this question, and nothing that a single word
+    of metadata could do. One check runs at a time in a process, and changes what others there are given.
 
     Args:
         app: a chain, an agent, a compiled graph, or a function that takes the question.
@@ -357,8 +357,8 @@ def _likeliest(mapping: Mapping[Any, Any]) -> list[Any]:
 
 def _planted_document(like: Document, order: str) -> Document:
     """Return a document like another one, with the order as its text and a source of its own."""
-    named = {key: _SOURCE for key in ("source", "url") if key in like.metadata or key == "source"}
-    return like.model_copy(update={"page_content": order, "metadata": {**like.metadata, **named}, "id": None})
+    metadata = planted_entries({"source": SOURCE, **like.metadata}, order)
+    return like.model_copy(update={"page_content": order, "metadata": metadata, "id": None})
 
 
 def _marked(item: Any, mark: str) -> Any:

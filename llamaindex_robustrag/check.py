@@ -25,12 +25,10 @@ from llama_index.core.workflow import StartEvent, Workflow
 
 from llamaindex_robustrag.audit import FIX, IsolationAudit
 from llamaindex_robustrag.tools import RobustQueryEngineTool
-from robustrag_integrations.audit.canaries import Canaries, CheckedRun
+from robustrag_integrations.audit.canaries import Canaries, CheckedRun, planted_entries
 from robustrag_integrations.audit.checking import having, methods_of, one_check, replace_methods, wrapped
-from robustrag_integrations.audit.prompts import SHORTEST, Audit
-from robustrag_integrations.grouping.origins import is_origin_field
+from robustrag_integrations.audit.prompts import Audit
 
-_SOURCE = "https://canary.example"
 _RETRIEVING: ContextVar[bool] = ContextVar("robustrag_retrieving", default=False)
 _CALLED: ContextVar[str | None] = ContextVar("robustrag_called", default=None)
 _PLANTED: ContextVar[list[str] | None] = ContextVar("robustrag_planted", default=None)  # during one tool's call
@@ -46,10 +44,11 @@ def assert_defended(
     """Ask a program one question, and raise if a planted text reaches a prompt that is not isolated.
 
     The question is really asked, twice: every retriever returns a planted node, which orders the model to repeat a
-    canary, first alone, then in front of those that it found, each with a canary at its end. So does the text of every
-    tool. The run-time audit looks for canaries, texts of several sources and answers of one source. A model that obeys
-    every text makes the check sharper. Nothing is vouched for but what ran for this question. One check runs at a time
-    in a process, and changes what others there are given.
+    canary, first alone, then in front of those that it found, each with a canary at its end. So do entries of its
+    metadata that are several words, such as a title, and the text of every tool. The run-time audit looks for canaries,
+    texts of several sources and answers of one source. A model that obeys every text makes the check sharper. Nothing
+    is vouched for but what ran for this question, and nothing that a single word of metadata could do. One check runs
+    at a time in a process, and changes what others there are given.
 
     Args:
         app: a query engine, a chat engine, an agent, a workflow, a tool, or a function that takes the question. Streams
@@ -276,21 +275,12 @@ def _planted_node(nodes: list[NodeWithScore], order: str) -> NodeWithScore:
     node = TextNode(
         text=order,
         id_=name,
-        metadata={key: _planted_entry(key, value, order) for key, value in like.metadata.items()},
+        metadata=planted_entries(like.metadata, order),
         relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name)},
         excluded_llm_metadata_keys=[*like.excluded_llm_metadata_keys],
         excluded_embed_metadata_keys=[*like.excluded_embed_metadata_keys],
     )
     return NodeWithScore(node=node, score=nodes[0].score if nodes else None)
-
-
-def _planted_entry(key: str, value: Any, order: str) -> Any:
-    """Return an entry of the planted node: the order for a text, such as the window around a sentence."""
-    if not isinstance(value, str):
-        return value
-    if is_origin_field(key):
-        return _SOURCE
-    return order if len(value) >= SHORTEST and " " in value.strip() else value
 
 
 def _hands_over(tool: BaseTool) -> bool:

@@ -16,9 +16,25 @@ from typing import Any
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
+from robustrag_integrations.grouping.origins import is_origin_field
 
+SOURCE = "https://canary.example"
 _LETTERS = "bcdfghjklmnpqrstvwxz"
 _LENGTH = 12  # letters of a canary: 20**12 of them, so that no text holds one by chance
+
+
+def planted_entries(metadata: Mapping[str, Any], order: str) -> dict[str, Any]:
+    """Return metadata for a planted text: a source of its own, and the order in every entry of several words.
+
+    A word alone stays, since programs filter by it: what it could order a model is not checked.
+    """
+    planted = dict(metadata)
+    for key, value in metadata.items():
+        if is_origin_field(key):
+            planted[key] = SOURCE if isinstance(value, str) else value
+        elif isinstance(value, str) and sum(map(str.isalpha, value.split())) > 1:
+            planted[key] = order
+    return planted
 
 
 @dataclass(frozen=True)

@@ -348,6 +348,14 @@ async def test_defended_programs_pass(name: str, asynchronously: bool) -> None:
         assert found.not_vouched_for == ("send_money (replaced by a stub)",)
 
 
+def test_a_title_that_reaches_a_prompt_is_found() -> None:
+    named = [Document("Paris is a city.", metadata={"title": "The capital of France", "language": "en"})]
+    found, model = ListRetriever(documents=named), Reader()
+    with pytest.raises(UndefendedError, match="a canary that was planted in what 'ListRetriever' returned"):
+        assert_defended(lambda q: model.invoke("; ".join(d.metadata["title"] for d in found.invoke(q))), QUESTION)
+    assert assert_defended(lambda q: model.invoke("; ".join(d.metadata["language"] for d in found.invoke(q))), QUESTION)
+
+
 async def test_what_did_not_run_is_named() -> None:
     class Idle(Obedient):
         def _generate(self, messages: list[BaseMessage], *args: Any, tools: Any = (), **kwargs: Any) -> ChatResult:
