@@ -101,7 +101,12 @@ class ChatRequest(BaseModel, strict=True, extra="allow"):
         """The last message."""
         if self.messages[-1].role != "user":
             raise RequestError(400, "the last message must be the user's: it is the question", param="messages")
-        content = _Question(content=self.messages[-1].content).content
+        try:
+            content = _Question(content=self.messages[-1].content).content
+        except ValidationError:
+            place = f"messages[{len(self.messages) - 1}].content"
+            wrong = f"{place} must be a text, or a list of parts of type text; nothing else is read"
+            raise RequestError(400, wrong, param=place) from None
         question = content if isinstance(content, str) else "\n".join(part.text for part in content)
         if not question.strip():
             raise RequestError(400, "the last message is empty; ask something", param="messages")

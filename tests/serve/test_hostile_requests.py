@@ -96,6 +96,15 @@ def test_a_bad_request_is_refused_in_openais_shape(address: str, name: str) -> N
     assert len(reply["error"]["message"]) <= 1000
 
 
+@pytest.mark.parametrize("content", [3, None, [{"type": "image_url", "image_url": {"url": "https://evil.example"}}]])
+def test_a_question_that_is_no_text_is_refused_with_its_place(address: str, content: Any) -> None:
+    sent = asking()
+    sent["messages"] = [{"role": "system", "content": "x"}, {"role": "user", "content": content}]
+    found, _, reply = posted(address, sent)
+    assert (found, reply["error"]["param"]) == (400, "messages[1].content")
+    assert "must be a text, or a list of parts of type text" in reply["error"]["message"]
+
+
 @pytest.mark.parametrize("name", ["localhost", "LOCALHOST:8400", "127.0.0.1:1", "[::1]", "[::1]:8400", "localhost:"])
 def test_the_servers_own_names_are_let_in_with_any_port(address: str, name: str) -> None:
     assert posted(address, asking(), {"Host": name})[0] == 200
