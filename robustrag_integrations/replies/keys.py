@@ -17,6 +17,7 @@ import re
 import unicodedata
 
 from robustrag_integrations._util.normalise import few_marks, plain_words
+from robustrag_integrations.languages import WORDS
 from robustrag_integrations.languages.questions import asks_for_something_else
 from robustrag_integrations.reply_text import LEAD, answer_text, unboxed
 
@@ -26,6 +27,7 @@ _PAIRS = [(mark, mark) for mark in ("**", '"', "'")] + [
 ]
 _ARTICLES = frozenset({"a", "an", "the", "An", "The"})  # "A" is a letter, a grade, a blood group
 _LAST = re.compile(r"(?<=[^\W_])[.,;。，、]+\Z")
+_VERDICTS = frozenset(WORDS["verdicts"])
 _CODE = re.compile(r"(?:\A|\s)-{1,2}\w|[_/\\=|<>{}\[\]$#@~^`*]|\w\(")  # case means something there
 _SHORTEST_FOLDED = 4  # letters; of shorter words case may be all: mW and MW, US and us
 _LONGEST_SCORED = 200  # characters
@@ -40,8 +42,9 @@ def whole_answer(reply: str) -> str:
     while text != before:
         before = text
         for opening, closing in _PAIRS:
-            inner = text[len(opening) : len(text) - len(closing)]
-            if text.startswith(opening) and text.endswith(closing) and inner and closing not in inner:
+            quoted = text.removesuffix(".")  # 'The answer is "Oslo FC".'
+            inner = quoted[len(opening) : len(quoted) - len(closing)]
+            if quoted.startswith(opening) and quoted.endswith(closing) and inner and closing not in inner:
                 text = inner.strip()
     return text
 
@@ -51,7 +54,7 @@ def key_of(answer: str) -> str | None:
 
     NFC, single spaces; off the start nothing but an article, at the end only punctuation after a letter or digit. Case
     is folded in words of four letters or more that hold no inner capital, in the first letter of a first word, and in
-    yes and no.
+    yes and no, in other languages but for words in capitals (OUI is an identifier).
     """
     fenced = _FENCE.match(answer) or re.fullmatch(r"`([^`]+)`", answer)
     if fenced:
@@ -71,7 +74,7 @@ def _folded(word: str, *, first: bool) -> str:
         return word.casefold()
     if not letters.isalpha() or letters[1:] != letters[1:].lower() or "ß" in letters:
         return word
-    if len(letters) >= _SHORTEST_FOLDED:
+    if len(letters) >= _SHORTEST_FOLDED or letters.casefold() in _VERDICTS:
         return word.casefold()
     return word[0].lower() + word[1:] if first and len(letters) > 1 else word
 

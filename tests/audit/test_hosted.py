@@ -35,7 +35,7 @@ def test_tools_of_the_program_are_none(tool: dict[str, Any]) -> None:
         ({"tools": [{"type": "web_search", "parameters": {}}]}, "web_search"),
         ({"tools": {"type": "file_search"}}, "file_search"),
         ({"built_in_tools": [{"type": "web_search_preview"}]}, "web_search_preview"),
-        ({"built_in_tool": object()}, "built_in_tool"),
+        ({"built_in_tool": ("an object of the client",)}, "built_in_tool"),
     ],
     ids=str,
 )
