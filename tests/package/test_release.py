@@ -139,7 +139,7 @@ def test_nothing_in_them_is_about_the_machine_they_were_built_on(wheel: zipfile.
 EXPRESSION = "Apache-2.0 AND CC-BY-SA-4.0 AND MIT"
 NOTICES = {
     "LICENSE": b"Apache License",
-    "NOTICE": b"OpenCC",
+    "NOTICE": b"UD English-EWT",
     "robustrag_integrations/keywords/pipeline/NOTICE.md": b"CC BY-SA 4.0",
     "robustrag_integrations/languages/stop_words/NOTICE.md": b"Permission is hereby granted",
 }
