@@ -90,10 +90,8 @@ def hosted_tools_of(llm: Any) -> list[str]:
     """Return the tools of the provider's own that are bound to a model, or among its settings."""
     found: list[str] = []
     for model, bound in wrapped_models(llm):
-        settings = {} if is_open_model(model) else getattr(model, "model_kwargs", None) or {}
-        own = {} if is_open_model(model) else {"extra_body": getattr(model, "extra_body", None)}
-        for arguments in (bound, settings, own):
-            found += hosted_in(arguments)
+        fields = () if is_open_model(model) else ("model_kwargs", "extra_body")
+        found += [*hosted_in(bound), *hosted_in({name: getattr(model, name, None) for name in fields})]
     return list(dict.fromkeys(found))
 
 

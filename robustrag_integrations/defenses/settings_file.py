@@ -186,9 +186,10 @@ def _refuse_empty(part: Section) -> None:
 
 def _settings(part: Section, method: Method, task: Mapping[str, Any]) -> Mapping[str, Any]:
     _refuse_empty(part)
+    names = [setting.name for setting in method.settings]
     plain = [setting.name for setting in method.settings if setting.is_plain]
     for key, value in part.given.items():
-        if key in _INSTEAD and key not in [setting.name for setting in method.settings]:
+        if key in _INSTEAD and key not in names:
             raise part.wrong(f"is no setting of {method.name} any more: {_INSTEAD[key]}", key)
         if key in plain and (now := _NOW.get((key, str(value)))) is not None:
             raise part.wrong(f"{value!r} is there no more; write {now!r}", key)

@@ -65,12 +65,6 @@ class TokenizerCodec:
         """The tokens that end a text."""
         return self._ends
 
-    @property
-    def own_end(self) -> int | None:
-        """The tokenizer's own end token, or one of the others where it has none; None without any."""
-        own = self._tokenizer.eos_token_id
-        return int(own) if own is not None else min(self._ends, default=None)
-
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of generated tokens, special tokens left out."""
         text: str = self._tokenizer.decode(list(tokens), skip_special_tokens=True, clean_up_tokenization_spaces=False)
