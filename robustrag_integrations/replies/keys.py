@@ -4,8 +4,8 @@ A vote is a whole answer. Nothing is cut out of a reply, so that no "not", no un
 
 1. `whole_answer` takes off what wraps an answer: reasoning, JSON, LaTeX, "The answer is", paired quotation marks.
 2. `key_of` folds what surely means nothing. **Two meanings never share a key**; two wordings of one meaning may have
-   two keys, which costs a vote and no truth. So signs, units, digits and short words stay as they are, and code stays
-   as it is altogether.
+   two keys, which costs that answer votes. So signs, units, digits and short words stay as they are, and code stays as
+   it is altogether.
 3. `is_echo` finds replies that only repeat the question, which answer nothing.
 
 Every function is one of a single reply, linear in its length.
