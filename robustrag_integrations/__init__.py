@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from robustrag_integrations.defenses.voting.defense import MajorityVoting
     from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
     from robustrag_integrations.grouping.passages import Passage, PassageGroup, isolate
-    from robustrag_integrations.grouping.trust import Newest
     from robustrag_integrations.grouping.votes import VoteRules
     from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
     from robustrag_integrations.models.base import Response
@@ -50,7 +49,6 @@ __all__ = [
     "LocalModel",
     "MajorityVoting",
     "ModelError",
-    "Newest",
     "OpenAIModel",
     "Passage",
     "PassageGroup",
@@ -90,7 +88,6 @@ _HOMES = {
     "models.callable": ("CallableModel",),
     "models.local.model": ("LocalModel",),
     "models.server.model": ("OpenAIModel",),
-    "grouping.trust": ("Newest",),
     "grouping.passages": ("Passage", "PassageGroup", "isolate"),
     "grouping.votes": ("VoteRules",),
     "prompts": ("PromptSet", "PromptTemplate", "prompts_for"),

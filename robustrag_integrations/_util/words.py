@@ -12,13 +12,6 @@ def count_of(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'s' * (count != 1)}"
 
 
-def retold_in_words(found: Mapping[str, int] | None) -> str:
-    """Say how many sources tell an answer in nearly the same words, as `evidence["retold"]` has it; empty for None."""
-    if not found:
-        return ""
-    return f"; {found['alike']} of the {found['of']} sources that say so tell it in nearly the same words"
-
-
 def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
     """Put a radius into words, for an answer from this many groups or passages, or from groups with this many votes."""
     if unit == "votes":

@@ -16,7 +16,6 @@ from robustrag_integrations._util.words import (
     loss_in_words,
     radius_in_words,
     repeats_in_words,
-    retold_in_words,
     tiers_in_words,
 )
 from robustrag_integrations.answers.citations import Citation, marked_text
@@ -97,7 +96,6 @@ class GroupReport(_Record):
         votes: its number of votes.
         copy_of: the group that it is a copy of.
         tier: the trust label of its origin (`VoteRules.tiers`).
-        dated: the oldest date of its passages: the entry by which votes or tiers go, else `date`.
         confidence: how sure the model was of its reply, from 0 to 1 (`replies.confidence`); None: not known. It counts
             for nothing.
     """
@@ -120,7 +118,6 @@ class GroupReport(_Record):
     votes: int = 1
     copy_of: int | None = None
     tier: str | None = None
-    dated: str | None = None
     confidence: float | None = None
 
 
@@ -159,8 +156,6 @@ class Dissent:
         groups: their indices.
         origins: the origins of their passages, without repeats.
         tier: of the tiers of these groups the most trusted one; None without tiers.
-        dated: the newest date of these groups; None where one has none.
-        superseded_by: the date of the newest group that supports the answer, where it is later than `dated`.
         unsure: True if the model is unsure of it in all of these groups.
     """
 
@@ -169,8 +164,6 @@ class Dissent:
     groups: tuple[int, ...]
     origins: tuple[str, ...]
     tier: str | None = None
-    dated: str | None = None
-    superseded_by: str | None = None
     unsure: bool = False
 
 
@@ -390,19 +383,15 @@ class RobustAnswer(_Record):
             if group.status in statuses:
                 alike.setdefault(group.keywords or group.words or group.response, []).append(group)
         supporting = [group for group in self.groups if group.status == "supports"]
-        own, tiers = max((g.dated for g in supporting if g.dated), default=None), list(self.tier_sizes)
+        tiers = list(self.tier_sizes)
         found = []
         for groups in alike.values():
-            days = [group.dated for group in groups if group.dated]
-            dated = max(days) if len(days) == len(groups) else None
             dissent = Dissent(
                 _words(groups[0]),
                 sum(g.votes for g in groups),
                 tuple(g.index for g in groups),
                 tuple(dict.fromkeys(name for g in groups for name in g.origins or g.passage_ids)),
                 min((g.tier for g in groups if g.tier), key=tiers.index, default=None),
-                dated,
-                own if dated and own and dated < own else None,
                 all(g.status == "unsure" for g in groups),
             )
             found.append(dissent)
@@ -473,8 +462,7 @@ class RobustAnswer(_Record):
         lines = [
             f"Question: {printable(self.query, 200)}",
             f"Answer:   {printable(self.text, 400)}",
-            f"Radius:   {self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)}"
-            f"{retold_in_words(self.evidence.get('retold'))})",
+            f"Radius:   {self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)})",
         ]
         if sizes := self.tier_sizes:
             radii = self.radius_by_tier
@@ -554,7 +542,6 @@ def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
         None if group.copy_of is None else f"copy of group {group.copy_of + 1}",
         None if group.votes == 1 else count_of(group.votes, "vote"),
         None if group.tier is None else printable(group.tier, 60),
-        group.dated,
         "passages cut to fit" if group.truncated else None,
     )
     status, said = group.status.replace("_", " "), "; ".join(filter(None, notes))
@@ -566,17 +553,14 @@ def _dissent(found: Dissent) -> str:
     named = printable(", ".join(found.origins), 60)
     where = f"{named}; group{'s' * (len(found.groups) > 1)} {groups}"
     tier = f"; {printable(found.tier, 60)}" if found.tier else ""
-    dated = f"; of {found.dated}" if found.dated else ""
-    superseded = f", superseded by {found.superseded_by}" if found.superseded_by else ""
-    return f"{printable(found.text, 100)} ({where}{tier}{dated}{superseded}{'; unsure' * found.unsure})"
+    return f"{printable(found.text, 100)} ({where}{tier}{'; unsure' * found.unsure})"
 
 
 def _told(found: Dissent) -> str:
     """One answer and who gives it, as people read it."""
     named = ", ".join(printable(_SCHEME.sub("", origin), 60) for origin in found.origins[:_MOST_NAMED])
     more = f" and {len(found.origins) - _MOST_NAMED} more" if len(found.origins) > _MOST_NAMED else ""
-    dated = f", {found.dated}" if found.dated else ""
-    return f"{found.text} ({named}{more}{dated}{', unsure' * found.unsure})"
+    return f"{found.text} ({named}{more}{', unsure' * found.unsure})"
 
 
 def _words(group: GroupReport) -> str:

@@ -15,7 +15,6 @@ from robustrag_integrations.cli.defending import (
     built_defense,
     check_defense,
     fill_in,
-    rules_of,
 )
 from robustrag_integrations.cli.output import (
     EXIT_ABSTAINED,
@@ -29,7 +28,6 @@ from robustrag_integrations.cli.output import (
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, entry_of
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import ORIGIN, PASSAGE, Passage
-from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.prompts import Task
 
 DESCRIPTION = """\
@@ -120,7 +118,3 @@ def _advise(args: argparse.Namespace, answer: RobustAnswer, passages: Sequence[P
             f"note: all passages found share one vote, by {printable(args.group_by or ORIGIN, 60)!r}; --group-by "
             "passage gives a vote to each, where they have different authors, and origin to each file or page"
         )
-    rules = VoteRules(**rules_of(args))
-    for option, names in rules.unmatched(rules.isolate(passages)).items():
-        for name in names:
-            complain(f"note: --{option}: no passage found is from {printable(name, 60)!r}")

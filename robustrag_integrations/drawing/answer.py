@@ -14,7 +14,6 @@ from robustrag_integrations._util.words import (
     loss_in_words,
     radius_in_words,
     repeats_in_words,
-    retold_in_words,
     tiers_in_words,
 )
 from robustrag_integrations.drawing.elements import Element, h, table
@@ -144,11 +143,8 @@ def _claims(answer: Mapping[str, Any]) -> Element | None:
 
 
 def _standing(dissent: Mapping[str, Any]) -> str:
-    """Return the tier of other answers, and their date, with the newer one of the shown answer."""
-    tier = f", {one_line(dissent['tier'], 60)}" if dissent.get("tier") else ""
-    dated = f", of {dissent['dated']}" if dissent.get("dated") else ""
-    newer = f", superseded by {dissent['superseded_by']}" if dissent.get("superseded_by") else ""
-    return f"{tier}{dated}{newer}"
+    """Return the tier of other answers."""
+    return f", {one_line(dissent['tier'], 60)}" if dissent.get("tier") else ""
 
 
 def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -158,9 +154,8 @@ def _facts(answer: Mapping[str, Any]) -> list[tuple[str, str]]:
         if isinstance(value, (str, int, float)) and name not in ("abstention", "extractor", "task")
     )
     evidence = answer["evidence"]
-    retold = retold_in_words(evidence.get("retold"))
     pairs = [
-        ("Radius", f"{answer['radius']}: {radius_in_words(answer['radius'], _whole(answer), _unit(answer))}{retold}"),
+        ("Radius", f"{answer['radius']}: {radius_in_words(answer['radius'], _whole(answer), _unit(answer))}"),
         *_tiers(answer),
         ("Defence", one_line(answer["defense"], 60) + (f" ({settings})" if settings else "")),
         ("Model calls", str(answer["model_calls"])),

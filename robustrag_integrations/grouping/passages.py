@@ -9,12 +9,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.display import printable, without_selectors
 from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.grouping.copies import sketch_of
 from robustrag_integrations.grouping.origins import (
     ID,
     Named,
@@ -25,9 +24,6 @@ from robustrag_integrations.grouping.origins import (
     site_extractor,
     site_of,
 )
-
-if TYPE_CHECKING:
-    from robustrag_integrations.grouping.copies import Sketch
 
 ORIGIN, SITE, PASSAGE = _WORDS = ("origin", "site", "passage")
 _ENTRIES_NAMED = 20  # in an error
@@ -117,8 +113,6 @@ class PassageGroup:
         key: the name that its passages share: of their origin, site or entry, or their key; None without one.
         weight: its votes (`VoteRules.weights`).
         tier: the trust in its passages (`VoteRules.tiers`); None where nothing says so.
-        dated: the oldest date of its passages, `2024-05-31`, in the entry by which votes or tiers go (`Newest`), else
-            in `date`; None where one has none.
         copy_of: the first group with the same content, where such groups have one vote (`VoteRules.copies`).
         ranks: the places (0-based) of its passages among all that were given.
     """
@@ -131,7 +125,6 @@ class PassageGroup:
     key: Hashable = field(default=None, compare=False)
     weight: int = 1
     tier: str | None = None
-    dated: str | None = None
     copy_of: int | None = None
 
     @cached_property
@@ -152,11 +145,6 @@ class PassageGroup:
             if (origin := readable_origin(passage)) is not None:
                 found.setdefault(origin, origin.given)
         return tuple(found.values())
-
-    @cached_property
-    def sketches(self) -> tuple[Sketch | None, ...]:
-        """What near copies of its passages are told by, per passage."""
-        return tuple(sketch_of(p.text if p.content is None else p.content) for p in self.passages)
 
     @property
     def is_empty(self) -> bool:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Literal
 
 from robustrag_integrations._util.checks import check_at_least, is_whole_number
@@ -24,15 +25,14 @@ from robustrag_integrations.grouping.passages import (
     isolate,
     readable_origin,
 )
-from robustrag_integrations.grouping.trust import OTHER, ByOrigin, Newest, TierRule, Tiers
+from robustrag_integrations.grouping.trust import OTHER, ByOrigin, TierRule, Tiers
 
 Copies = Literal["report", "one_vote"]
 Below = Literal["abstain", "raise"]
-Weights = Mapping[str, int] | str | Callable[[Passage], int]
+Weights = Mapping[str, int] | Callable[[Passage], int]
 
 HASTE = ("stop_when_decided", "wave_size")  # fields that change no text
-_CHANGES_NO_ANSWER = (*HASTE, "allow_sole_source", "tiers")
-_LIMITS = ("min_groups", "min_radius")
+_CHANGES_NO_ANSWER = (*HASTE, "allow_sole_source", "tiers", "group_by")
 MOST_VOTES = 100  # of one origin; more leave nothing to the others
 _NAMED = 5  # names in a warning
 
@@ -48,15 +48,13 @@ class VoteRules:
         copies: groups with the same content, but for case, width and whitespace. `"report"` names them in a warning;
             with `"one_vote"`, of those that also answer the same, the first counts and the others abstain.
         weights: the votes of an origin, a whole number up to 100. By its name, its folder with a slash at the end, or
-            its host or site, as `https://x.com` (a mapping; who is not in it has one vote); `"newest"` or
-            `"newest:KEY"` for votes by date (`Newest`); or a function of a `Passage`, which has no vote where that
-            raises. Metadata entries and keys are named as `group_by` says. A passage without a vote is left out and
-            named; a group has the fewest votes of its other passages. The radius counts votes then.
+            its host or site, as `https://x.com` (a mapping; who is not in it has one vote); or a function of a
+            `Passage`, which has no vote where that raises. A passage without a vote is left out and named; a group has
+            the fewest votes of its other passages. The radius counts votes then.
         tiers: the trust in an origin, a label for which `radius_by_tier` tells how many groups can be replaced.
-            By name as in `weights` (a mapping from names to labels, the most trusted label first), the name of a
-            metadata entry, `"newest"` or `"newest:KEY"` (tiers `recent` and `older`), or a function of a `Passage`.
-            Whoever has no label is `other`. A group is the least trusted of its passages: the label that comes last in
-            a mapping; where no order is known, `other`. Labels change no answer.
+            By name as in `weights` (a mapping from names to labels, the most trusted label first), or a function of a
+            `Passage`. Whoever has no label is `other`. A group is the least trusted of its passages: the label that
+            comes last in a mapping; of a function's labels, `other`. Labels change no answer.
         min_groups: with fewer groups there is no answer.
         min_radius: nor with a smaller radius; with `tiers`, a mapping from labels to numbers of groups that must be
             replaceable together (`RobustAnswer.holds`). Nothing is streamed before the radius is known.
@@ -81,12 +79,12 @@ class VoteRules:
     weights: Weights | None = setting(
         None,
         "votes of a source, folder, host or site in place of one, 0 to leave it out: handbook.pdf=3 https://x.com=0; "
-        "or newest:ENTRY for votes by the date in an entry of the metadata; the radius then counts votes",
+        "the radius then counts votes",
     )
     tiers: Tiers | None = setting(
         None,
-        "how far a source, folder, host or site is trusted, the most trusted first: wiki/=internal; others are other; "
-        "or an entry of the metadata. The answer tells how many sources of each can be replaced",
+        "how far a source, folder, host or site is trusted, the most trusted first: wiki/=internal; others are other. "
+        "The answer tells how many sources of each can be replaced",
     )
     min_groups: int = setting(0, "abstain with fewer groups", least=0)
     min_radius: int | Mapping[str, int] = setting(
@@ -102,36 +100,15 @@ class VoteRules:
     allow_sole_source: bool = setting(
         False, "an answer that one source alone gives goes into other prompts, an agent's or a tool's, too"
     )
-    by: GroupBy = field(init=False, default="origin")
-    _named: ByOrigin[int] | None = field(init=False, default=None, repr=False, compare=False)
-    _tiers: TierRule | None = field(init=False, default=None, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_settings(self)
-        object.__setattr__(self, "by", grouping_of(self.group_size, self.group_by))
+        _ = self.by, self._named_weights, self._tier_rule  # checks them
         if self.weights is not None and self.copies == "one_vote":
             raise ValueError(
                 "weights and copies='one_vote' exclude each other: a copy with another weight would take the place "
                 "of one that an attacker replaces; give copies the weight 0 instead"
             )
-        if isinstance(self.weights, Mapping):
-            for key, votes in self.weights.items():
-                _checked(votes, key)
-            object.__setattr__(self, "_named", ByOrigin.of("weights", self.weights, self.by))
-        elif isinstance(self.weights, str):
-            if (newest := Newest.named(self.weights)) is None:
-                raise ValueError(f"weights={self.weights!r:.60}: use 'newest', 'newest:KEY', a mapping or a function")
-            object.__setattr__(self, "weights", newest)
-        elif self.weights is not None and not callable(self.weights):
-            raise TypeError(
-                f"weights must be a mapping from origins to votes, or a function of a Passage, got "
-                f"{type(self.weights).__name__}"
-            )
-        if self.tiers is not None:
-            object.__setattr__(self, "_tiers", TierRule.of(self.tiers, self.by))
-        self._check_min_radius()
-
-    def _check_min_radius(self) -> None:
         if not isinstance(self.min_radius, Mapping):
             check_at_least(0, min_radius=self.min_radius)
             return
@@ -140,9 +117,30 @@ class VoteRules:
         for tier, count in self.min_radius.items():
             if not is_whole_number(count, 0):
                 raise ValueError(f"min_radius: {count!r:.60} for {tier!r:.60} must be a whole number of groups")
-            if self._tiers is not None and self._tiers.is_closed and tier not in self._tiers.labels:
-                known = ", ".join(map(repr, self._tiers.labels))
+            if isinstance(self.tiers, Mapping) and tier not in self.tiers_of(()):
+                known = ", ".join(map(repr, self.tiers_of(())))
                 raise ValueError(f"min_radius: no tier is called {tier!r:.60}; they are {known}")
+
+    @cached_property
+    def by(self) -> GroupBy:
+        """`group_by`, or what it is by default."""
+        return grouping_of(self.group_size, self.group_by)
+
+    @cached_property
+    def _named_weights(self) -> ByOrigin[int] | None:
+        if isinstance(self.weights, Mapping):
+            for key, votes in self.weights.items():
+                _checked(votes, key)
+            return ByOrigin("weights", self.weights, self.by)
+        if self.weights is not None and not callable(self.weights):
+            raise TypeError(
+                f"weights must be a mapping from origins to votes, or a function of a Passage, got {self.weights!r:.60}"
+            )
+        return None
+
+    @cached_property
+    def _tier_rule(self) -> TierRule | None:
+        return None if self.tiers is None else TierRule(self.tiers, self.by)
 
     @property
     def given(self) -> dict[str, Any]:
@@ -179,70 +177,38 @@ class VoteRules:
         """
         failed: Counter[str] = Counter()
         dropped: list[Passage] = []
-        weighed = list(groups) if self.weights is None else [self._weighed(g, failed, dropped) for g in groups]
-        kept = [g if g.index == index else replace(g, index=index) for index, g in enumerate(filter(None, weighed))]
-        if (tiers := self._tiers) is not None:
-            kept = [replace(g, tier=tiers.of_group(g)) for g in kept]
-        dates = self._newest or Newest()
-        kept = [g if (day := dates.day_of(g)) is None else replace(g, dated=day.isoformat()) for g in kept]
-        notes = [] if self._given is None else [self._given]
-        if self._newest is not None and kept and all(g.dated is None for g in kept):
-            notes.append("no passage here has a date that can be read, so that none is newer than others")
-        elif tiers is not None and kept and all(g.tier == OTHER for g in kept):
-            notes.append(f"tiers name none of the sources here, so that all are {OTHER!r}")
-        if failed:
-            causes = ", ".join(f"{count} {reason}" for reason, count in failed.most_common(5))
-            notes.append(f"weights= fails over {count_of(failed.total(), 'passage')}, which have no vote: {causes}")
+        kept = list(groups)
+        if self.weights is not None:
+            kept = list(filter(None, (self._weighed(group, failed, dropped) for group in groups)))
+            kept = [replace(group, index=index) for index, group in enumerate(kept)]
+        if self._tier_rule is not None:
+            kept = [replace(group, tier=self._tier_rule.of_group(group)) for group in kept]
+        notes = []
+        if read := [name for name in ("weights", "tiers") if callable(getattr(self, name))]:
+            notes.append(
+                f"{' and '.join(read)} are read from a function of the passages and taken as given: the radius does "
+                "not cover an attacker who can write what it reads"
+            )
+        if kept and all(group.tier == OTHER for group in kept):
+            notes.append(f"tiers name none of the sources here, so that all are {OTHER!r}{_HOST_HINT}")
         if dropped:
+            why = ", ".join(f"{count} {reason}" for reason, count in failed.most_common(5))
             names = (origin.given if (origin := readable_origin(p)) else p.id or "?" for p in dropped[:_NAMED])
             named = printable("; ".join(dict.fromkeys(names)), 200) + ("; ..." if len(dropped) > _NAMED else "")
-            notes.append(f"{count_of(len(dropped), 'passage')} without a vote, by weights=, not asked: {named}")
-        if self._named is not None and groups and len(self._named.unused(groups)) == len(self._named.given):
-            meant = printable("; ".join(map(str, [*self._named.given][:_NAMED])), 200)
+            which = f"by weights={f', which fails ({why})' if failed else ''}, not asked: {named}"
+            notes.append(f"{count_of(len(dropped), 'passage')} without a vote, {which}")
+        weights = self._named_weights
+        if weights is not None and groups and len(weights.unused(groups)) == len(weights.given):
+            meant = printable("; ".join(map(str, [*weights.given][:_NAMED])), 200)
             here = printable("; ".join("no name" if g.key is None else str(g.key) for g in groups[:_NAMED]), 200)
-            notes.append(f"weights name none of the sources here, so that each has one vote: {meant}. Here: {here}")
-        for option, rule in self._by_origin.items():
-            notes += [
-                f"{option}: {printable(name, 60)!r} meets that name alone, and no source here has it; the host is "
-                f"'https://{printable(name, 60)}'"
-                for name in rule.hosts_meant(groups)[:_NAMED]
-            ]
+            notes.append(
+                f"weights name none of the sources here, so that each has one vote{_HOST_HINT}: {meant}. Here: {here}"
+            )
         return tuple(kept), tuple(notes)
-
-    @property
-    def _newest(self) -> Newest | None:
-        """The rule by which passages are dated, if any."""
-        rules = (self.weights, None if self._tiers is None else self._tiers.given)
-        return next((rule for rule in rules if isinstance(rule, Newest)), None)
-
-    @property
-    def _given(self) -> str | None:
-        """The warning that votes or tiers are what passages' metadata says."""
-        rules = {"weights": self.weights, "tiers": None if self._tiers is None else self._tiers.given}
-        read = {name: rule for name, rule in rules.items() if not isinstance(rule, (Mapping, ByOrigin, type(None)))}
-        if not read:
-            return None
-        entries = {rule.key if isinstance(rule, Newest) else rule for rule in read.values()}
-        named = ", ".join(sorted(printable(repr(entry), 60) for entry in entries if isinstance(entry, str)))
-        what = f"the metadata ({named})" if named else "a function of the passages"
-        return (
-            f"{' and '.join(read)} are read from {what} and taken as given: the radius does not cover an attacker who "
-            "can write them"
-        )
 
     def tiers_of(self, seen: Iterable[str]) -> tuple[str, ...]:
         """Return all tiers, the most trusted first, given those of the groups."""
-        return () if self._tiers is None else self._tiers.ordered(seen)
-
-    def unmatched(self, groups: Sequence[PassageGroup]) -> dict[str, list[str]]:
-        """Return the names in `weights` and in `tiers` that none of these groups is of."""
-        return {option: rule.unused(groups) for option, rule in self._by_origin.items()}
-
-    @property
-    def _by_origin(self) -> dict[str, ByOrigin[Any]]:
-        """The rules that name origins, by option."""
-        rules = {"weights": self._named, "tiers": None if self._tiers is None else self._tiers.given}
-        return {option: rule for option, rule in rules.items() if isinstance(rule, ByOrigin)}
+        return () if self._tier_rule is None else self._tier_rule.ordered(seen)
 
     def with_copies(self, groups: tuple[PassageGroup, ...]) -> tuple[PassageGroup, ...]:
         """Link each copy to the first group with its content; takes a second for five million characters."""
@@ -255,17 +221,10 @@ class VoteRules:
 
     def as_dict(self) -> dict[str, Any]:
         """The fields that differ from the defaults, JSON-safe, as answers name them."""
-        found: dict[str, Any] = {}
+        found = {name: v for name, v in self.given.items() if name not in ("group_size", "group_by", "below")}
         if self.by != ORIGIN:
-            found["group_by"] = "function" if callable(self.by) else self.by
-        if self.copies != "report":
-            found["copies"] = self.copies
-        if self.weights is not None:
-            found["weights"] = _as_setting(self.weights)
-        if self._tiers is not None:
-            found["tiers"] = self._tiers.as_setting()
-        further = {n: v for n in (*_LIMITS, *HASTE, "allow_sole_source") if (v := getattr(self, n))}
-        return found | {n: dict(v) if isinstance(v, Mapping) else v for n, v in further.items()}
+            found["group_by"] = self.by
+        return {name: _json_safe(value) for name, value in found.items()}
 
     def check_certifiable(self) -> None:
         """Check that certificates can be made for votes like these.
@@ -273,8 +232,7 @@ class VoteRules:
         Raises:
             ValueError: they are not; the message names what to leave out.
         """
-        counted = (*_CHANGES_NO_ANSWER, "group_by")
-        if further := {name: value for name, value in self.as_dict().items() if name not in counted}:
+        if further := {name: value for name, value in self.as_dict().items() if name not in _CHANGES_NO_ANSWER}:
             raise ValueError(
                 f"{', '.join(f'{name}={value!r}' for name, value in further.items())}: certificates are about one vote "
                 "per group, and do not count the abstentions that an attacker may cause; certify the defence without "
@@ -294,36 +252,36 @@ class VoteRules:
         dropped += [passage for passage, each in zip(group.passages, votes, strict=True) if not each]
         if not kept:
             return None
-        weighed = replace(group, weight=min(votes[place] for place in kept))
         if len(kept) == len(votes):
-            return weighed
-        of_kept: dict[str, Any] = {
-            name: tuple(each[place] for place in kept if place < len(each))
-            for name in ("passages", "ranks", "keyless")
-            for each in [getattr(group, name)]
-        }
-        return replace(weighed, **of_kept)
+            return replace(group, weight=min(votes))
+        return replace(
+            group,
+            weight=min(votes[place] for place in kept),
+            passages=tuple(group.passages[place] for place in kept),
+            ranks=tuple(group.ranks[place] for place in kept),
+            keyless=group.keyless[: len(kept)],
+        )
 
     def _votes(self, passage: Passage, key: Hashable, failed: Counter[str]) -> int:
-        if self._named is None:
-            return _checked(self._votes_of(passage, failed), key)
-        return min(1 if votes is None else votes for votes in self._named.of_passage(passage, key))
-
-    def _votes_of(self, passage: Passage, failed: Counter[str]) -> object:
-        assert callable(self.weights)  # noqa: S101 - checked in `__post_init__`
+        if self._named_weights is not None:
+            return min(1 if votes is None else votes for votes in self._named_weights.of_passage(passage, key))
         try:
-            return self.weights(passage)
+            votes = self.weights(passage)  # type: ignore[operator, misc]
         except INTERRUPTS:
             raise
         except BaseException as error:  # hostile metadata costs its own passage its vote
             failed[type(error).__name__] += 1
             return 0
+        return _checked(votes, key)
 
 
-def _as_setting(weights: Any) -> Any:
-    if isinstance(weights, Mapping):
-        return {str(key): votes for key, votes in weights.items()}
-    return weights.as_dict() if isinstance(weights, Newest) else "function"
+_HOST_HINT = " (a host is named with its scheme, as https://x.com)"
+
+
+def _json_safe(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): each for key, each in value.items()}
+    return "function" if callable(value) else value
 
 
 RULES = {rule.name: rule for rule in settings_in(VoteRules)}

@@ -422,7 +422,6 @@ def report(group: PassageGroup, response: Response | None = None, /, **findings:
         positions=group.ranks,
         votes=group.weight,
         tier=group.tier,
-        dated=group.dated,
         **findings,
     )
 

@@ -5,7 +5,7 @@ is shown. `finish` then makes the answer of what the method found, in this order
 
 1. the radius, no larger than the quorum allows, and the budgets of tiers
 2. the warnings: of the model, of the passages, of stopping early, the method's own, of cut passages, of replies
-3. spending, and what tells how far the answer can be trusted: a sole source, sources in nearly the same words
+3. spending, and what tells how far the answer can be trusted: a sole source
 4. `min_radius`: an answer whose radius is too small is withheld
 5. the model's determinism, and what the radius promises without it
 6. links that no supporting passage has
@@ -29,7 +29,7 @@ from robustrag_integrations.answers.wording import links_in
 from robustrag_integrations.errors import ModelError, TooFewVotesError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.grouping.warnings import grouping_warnings, retold, tell_of_copies
+from robustrag_integrations.grouping.warnings import grouping_warnings
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Heard, Outcome, PlanInput, report, truncation_warnings
 from robustrag_integrations.plans.records import SpendingBook
@@ -148,7 +148,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
     )
     if draft.withheld is not None:
         answer = answer.withheld(draft.withheld)
-    answer = _with_retellings(_with_sole_source(book.entered(answer)), groups)
+    answer = _with_sole_source(book.entered(answer))
     if answer.tier_budgets is not None:
         tiers = rules.tiers_of(answer.tier_sizes)
         answer = answer.changed(tier_budgets=tuple({t: b.get(t, 0) for t in tiers} for b in answer.tier_budgets))
@@ -231,17 +231,6 @@ def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
     if copies:
         said += f"; {count_of(copies, 'other')} {'holds' if copies == 1 else 'hold'} the same text"
     return answer.changed(warnings=(*answer.warnings, said))
-
-
-def _with_retellings(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> RobustAnswer:
-    """Say how many of the sources that give the answer tell it in nearly the same words."""
-    telling = {g.index for g in answer.groups if g.status in ("supports", "variant") and g.words}
-    if answer.abstained or len(telling) < 2 or not tell_of_copies(answer.warnings):
-        return answer
-    alike = retold([group for group in groups if group.index in telling])
-    if alike < 2:
-        return answer
-    return answer.changed(evidence={**answer.evidence, "retold": {"alike": alike, "of": len(telling)}})
 
 
 def _held_to_min_radius(answer: RobustAnswer, rules: VoteRules) -> RobustAnswer:

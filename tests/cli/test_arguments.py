@@ -19,7 +19,6 @@ def parsed(*words: str) -> Any:
         (("--min-radius", "1"), "min_radius", 1),
         (("--min-radius", "other=9,internal=0"), "min_radius", {"other": 9, "internal": 0}),
         (("--weights", "a=3", "b=0", "--weights", "c=1"), "weights", {"a": 3, "b": 0, "c": 1}),
-        (("--weights", "newest:date"), "weights", "newest:date"),
         (("--tiers", "wiki/=1"), "tiers", {"wiki/": "1"}),
         (("--tiers", "2024"), "tiers", "2024"),
     ],
@@ -35,7 +34,6 @@ def test_a_number_does_not_take_the_question() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--weights", "newest:date", "--weights", "a=1"), "'a=1' comes beside another value"),
         (("--tiers", "a=x", "--tiers", "department"), "'department' comes beside another value"),
         (("--min-radius", "2", "--min-radius", "other=3"), "'other=3' comes beside another value"),
         (("--limt", "5"), "there is no option --limt"),

@@ -191,7 +191,7 @@ def test_the_default_number_is_warned_about_with_the_number_to_ask_for(framework
 
 def test_one_source_is_warned_about_however_much_it_fills(framework: Driver, search: Search) -> None:
     said = warnings(framework, search.store(top=20))
-    assert "all 20 passages are from one group" in said
+    assert "20 passages) decides alone" in said
     assert "found 20 passages of 1 source" in said
     assert "unless told otherwise" not in said
 

@@ -21,7 +21,6 @@ from tests.contract.script import (
     ABSTENTION,
     EVIL,
     QUESTION,
-    TRUE,
     Script,
     passages,
     planted,
@@ -67,7 +66,7 @@ def test_one_source_that_fills_the_retrieval_is_said_to_decide_alone(framework: 
     flood = chunks(10, source="long.pdf")
     found = answer(framework, flood)
     assert found.radius == 0
-    assert warned(found, "all 10 passages are from one group (long.pdf), which decides alone")
+    assert warned(found, "one group (long.pdf; 10 passages) decides alone")
     withheld = answer(framework, flood, votes=VoteRules(min_groups=3))
     assert (withheld.abstained, withheld.model_calls) == (True, 0)
     with pytest.raises(TooFewVotesError):
@@ -103,16 +102,13 @@ def test_weights_by_source_decide_and_count(framework: Driver) -> None:
     assert (found.text, len(found.groups), found.radius_unit) == ("Paris", 2, "votes")
 
 
-def test_old_sources_do_not_beat_the_newest_one(framework: Driver) -> None:
-    days = ("2019-03-01", "2020-03-01", "2021-03-01")
-    found = [Passage(f"{EVIL} {day}", id=day, source=f"{day}.md", metadata={"date": day}) for day in days]
-    found.append(Passage(TRUE, id="new", source="new.md", metadata={"date": "2024-06-01"}))
-    tiers = {"new.md": "in force"}
-    assert answer(framework, found).text == "London"
-    newest = answer(framework, found, votes=VoteRules(weights="newest", tiers=tiers, min_radius={"other": 3}))
-    assert (newest.text, newest.radius_by_tier) == ("Paris", {"in force": 0, "other": 3})
-    assert [d.superseded_by for d in newest.dissent] == ["2024-06-01"]
-    assert answer(framework, found, votes=VoteRules(tiers=tiers, min_radius={"other": 3})).abstained
+def test_an_answer_that_does_not_stand_the_budget_of_a_tier_is_withheld(framework: Driver) -> None:
+    found = [*truthful(1), planted()]
+    own = found[0].source or ""
+    rules = VoteRules(weights={own: 20}, tiers={own: "internal"}, min_radius={"other": 1})
+    told = answer(framework, found, votes=rules)
+    assert (told.text, told.radius_by_tier) == ("Paris", {"internal": 0, "other": 1})
+    assert answer(framework, found, votes=VoteRules(tiers={own: "internal"}, min_radius={"other": 1})).abstained
 
 
 def key_of(item: Any) -> Any:

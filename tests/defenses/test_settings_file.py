@@ -145,7 +145,7 @@ def test_every_plain_setting_of_a_method_can_stand_in_a_file(method: str, file) 
         ("aggregation: keyword\nvotes: {group_by: [a]}", "votes.group_by: must be one value"),
         ("aggregation: keyword\nvotes: {weigths: {}}", "votes.weigths: unknown key; did you mean 'weights'"),
         ("aggregation: keyword\nvotes: {weights: {a: 101}}", "votes: "),
-        ("aggregation: keyword\nvotes: {weights: oldest}", "votes: .*'newest'"),
+        ("aggregation: keyword\nvotes: {weights: newest}", "votes: .*must be a mapping"),
         ("aggregation: keyword\nvotes: {tiers: {a: 3}}", "votes: .*must be a label"),
         ("aggregation: keyword\nvotes: {min_radius: {a: 3}}", "votes: .*pass tiers="),
         (

@@ -37,8 +37,6 @@ def test_passages_without_an_origin_share_a_group_as_soon_as_others_have_one() -
     mixed, none = isolate(sourced("a", None, None)), isolate(sourced(None, None))
     assert grouping_warnings(mixed, "origin")[0] == "2 of 3 passages have no origin; they share one group"
     assert grouping_warnings(none, "origin")[0].startswith("none of the 2 passages names its origin")
-    listed = isolate([Passage("a", metadata={"source": ["a.pdf"]}), Passage("b")])
-    assert "; the 'source' of one is a list, not a name" in grouping_warnings(listed, "origin")[0]
 
 
 def test_the_document_that_a_framework_cut_a_passage_from_is_its_origin_if_nothing_names_one() -> None:

@@ -1,22 +1,19 @@
-"""Tiers and dates: how far passages are trusted, what an answer promises for each tier, and newer over older."""
+"""Tiers: how far passages are trusted, and what an answer promises for each tier."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import date, datetime, timedelta, timezone
 from functools import partial
 from typing import Any
 
 import pytest
 
 from robustrag_integrations import (
-    CallableModel,
     ConsensusAggregation,
     DecodingAggregation,
     KeywordAggregation,
     MajorityVoting,
-    Newest,
     Passage,
     RobustAnswer,
     TooFewVotesError,
@@ -38,6 +35,10 @@ def ask(passages: Sequence[Passage], defense: Any = ConsensusAggregation, **rule
 def tiers_of(passages: Sequence[Passage], tiers: Any, **rules: Any) -> list[str | None]:
     groups, _ = (made := VoteRules(tiers=tiers, **rules)).counted(made.isolate(passages))
     return [group.tier for group in groups]
+
+
+def kind(passage: Passage) -> str:
+    return str(passage.metadata["kind"])
 
 
 # Labels
@@ -78,8 +79,8 @@ def test_a_group_of_several_tiers_is_the_least_trusted_of_them() -> None:
     tiers = {"a": "internal", "b": "vendor"}
     assert tiers_of(passages, tiers, group_size=2) == ["vendor", "internal", "other"]
     named = [Passage("x", source="a", metadata={"kind": k}) for k in ("wiki", "web")]
-    assert tiers_of(named, "kind") == ["other"]  # which of two is trusted less is not known
-    assert tiers_of(named, "kind", group_by="passage") == ["wiki", "web"]
+    assert tiers_of(named, kind) == ["other"]  # which of two is trusted less is not known
+    assert tiers_of(named, kind, group_by="passage") == ["wiki", "web"]
 
 
 def test_a_group_by_another_key_has_the_tier_of_that_key_and_not_of_an_origin() -> None:
@@ -87,20 +88,16 @@ def test_a_group_by_another_key_has_the_tier_of_that_key_and_not_of_an_origin() 
     assert tiers_of(passages, {"Ann": "staff", WIKI: "internal"}, group_by="author") == ["other", "staff"]
 
 
-@pytest.mark.parametrize("hostile", [None, "", "  ", "x" * 61, ["internal"], {}, math.nan, True, object()])
-def test_what_metadata_says_is_a_label_or_other(hostile: Any) -> None:
-    passages = [
-        Passage("x", source="a", metadata={"kind": hostile}),
-        Passage("x", source="b", metadata={"kind": "wiki"}),
-    ]
-    assert tiers_of(passages, "kind") == ["other", "wiki"]
-
-    def failing(passage: Passage) -> str:
-        if passage.source == "a":
+@pytest.mark.parametrize("hostile", [None, "", "  ", "x" * 61, ["internal"], {}, math.nan, True, object(), KeyError])
+def test_what_a_function_gives_is_a_label_or_other(hostile: Any) -> None:
+    def label(passage: Passage) -> Any:
+        if passage.source == "b":
+            return "wiki"
+        if hostile is KeyError:
             raise KeyError("kind")
-        return "wiki"
+        return hostile
 
-    assert tiers_of(passages, failing) == ["other", "wiki"]
+    assert tiers_of([Passage("x", source="a"), Passage("x", source="b")], label) == ["other", "wiki"]
 
 
 @pytest.mark.parametrize(
@@ -108,14 +105,11 @@ def test_what_metadata_says_is_a_label_or_other(hostile: Any) -> None:
     [
         ({"tiers": {"a": ""}}, "must be a label"),
         ({"tiers": {"a": 3}}, "must be a label"),
-        ({"tiers": ""}, "name an entry of the metadata"),
         ({"tiers": {"a.md": "in", "./a.md": "out"}}, "name it once"),
         ({"min_radius": {"other": 1}}, "pass tiers="),
         ({"tiers": {"a": "in"}, "min_radius": {"web": 1}}, "no tier is called 'web'; they are 'in', 'other'"),
         ({"tiers": {"a": "in"}, "min_radius": {"in": -1}}, "must be a whole number of groups"),
         ({"tiers": {"a": "in"}, "min_radius": {"in": 1}, "stop_when_decided": True}, "leave stop_when_decided out"),
-        ({"weights": "oldest"}, "use 'newest', 'newest:KEY'"),
-        ({"weights": "newest:"}, "must name an entry"),
     ],
 )
 def test_invalid_tiers_are_named(rules: dict[str, Any], message: str) -> None:
@@ -199,112 +193,13 @@ def test_votes_over_options_and_decoding() -> None:
     assert not decoded.holds({"in": 1, "other": decoded.radius})
 
 
-def test_labels_that_are_read_from_metadata_are_said_to_be_taken_as_given() -> None:
+def test_labels_that_a_function_reads_are_said_to_be_taken_as_given() -> None:
     passages = [Passage("7411", source=str(i), metadata={"kind": "wiki"}) for i in range(3)]
-    [told] = [w for w in ask(passages, tiers="kind").warnings if "taken as given" in w]
-    assert told == (
-        "tiers are read from the metadata ('kind') and taken as given: the radius does not cover an attacker who can "
-        "write them"
-    )
+    assert any("taken as given" in w for w in ask(passages, tiers=kind).warnings)
     assert not any("taken as given" in w for w in ask(passages, tiers={"0": "in"}).warnings)
 
 
-# Newer over older
-
-POLICIES = {"2019-02-01": "14 days", "2020-02-01": "14 days", "2021-05-01": "14 days", "2024-06-01": "30 days"}
-
-
-def policies(key: str = "date") -> list[Passage]:
-    return [Passage(text, source=f"leave-{day}.md", metadata={key: day}) for day, text in POLICIES.items()]
-
-
-@pytest.mark.parametrize("defense", [KEYWORD, ConsensusAggregation], ids=["keyword", "consensus"])
-def test_three_old_policies_do_not_beat_the_one_in_force(defense: Any) -> None:
-    assert ask(policies(), defense).text == "14 days"
-    answer = ask(policies(), defense, weights=Newest(as_of=date(2024, 11, 1)), tiers=Newest(as_of=date(2024, 11, 1)))
-    assert answer.text == "30 days"
-    assert answer.radius_by_tier == {"recent": 0, "older": 3, "other": 0}
-    [old] = answer.dissent
-    assert (old.text, old.dated, old.superseded_by) == ("14 days", "2021-05-01", "2024-06-01")
-    assert "of 2021-05-01, superseded by 2024-06-01" in answer.explain()
-    assert any("'date'" in w and "taken as given" in w for w in answer.warnings)
-    assert answer.settings["weights"] == {"newest": "date", "as_of": "2024-11-01", "recent": 270}
-    assert ask(policies("effective"), defense, weights="newest:effective").text == "30 days"
-
-
-def test_three_documents_do_not_outvote_one_that_is_half_as_old() -> None:
-    today = date(2026, 1, 1)
-    votes = [Newest(as_of=today)(_dated(today - timedelta(days=age))) for age in range(0, 8000)]
-    assert votes == sorted(votes, reverse=True)
-    assert (votes[0], votes[270], votes[540], votes[-1]) == (100, 100, 25, 1)
-    assert all(3 * votes[2 * age] < votes[age] for age in range(271, 1300))
-
-
-def _dated(value: Any) -> Passage:
-    return Passage("x", metadata={"date": value})
-
-
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        None, "", "soon", "2026-13-01", "2026-02-30", "9" * 5000, "2025-12-01 ignore previous instructions",
-        "2026-01-02", "9999-12-31", "２０２５-12-01", "2025-12-01\n2024-01-01", 20251201, 1e308, math.inf, True,
-        math.nan, ["2025-12-01"], {"$date": "2025-12-01"}, object(), datetime.max, date.max, "2025-12-01T" + "0" * 500,
-    ],
-)  # fmt: skip
-def test_a_date_that_is_none_or_in_the_future_is_not_new(hostile: Any) -> None:
-    newest = Newest(as_of=date(2026, 1, 1))
-    assert newest(_dated(hostile)) == 1
-    assert newest.tier(_dated(hostile)) is None
-
-
-@pytest.mark.parametrize(
-    "day",
-    ["2025-12-01", " 2025-12-01 ", "2025-12-01T10:00:00Z", "2025-12-01 10:00:00+02:00", date(2025, 12, 1),
-     datetime(2025, 12, 1, tzinfo=timezone.utc), "2026-01-01"],
-)  # fmt: skip
-def test_a_date_of_the_last_months_is_new(day: Any) -> None:
-    newest = Newest(as_of=date(2026, 1, 1))
-    assert newest(_dated(day)) == 100
-    assert newest.tier(_dated(day)) == "recent"
-
-
-def test_votes_depend_on_the_documents_own_date_alone() -> None:
-    rules = VoteRules(weights=Newest(as_of=date(2024, 11, 1)))
-    alone = {p.source: rules.counted(rules.isolate([p]))[0][0].weight for p in policies()}
-    groups, _ = rules.counted(rules.isolate([*policies(), Passage("x", source="e", metadata={"date": "2024-10-31"})]))
-    assert alone == {g.key: g.weight for g in groups if g.key != "e"}
-
-
-def test_a_group_is_as_old_as_its_oldest_passage() -> None:
-    rules = VoteRules(weights=Newest(as_of=date(2024, 11, 1)))
-    mixed = [Passage("x", source="a", metadata={"date": day}) for day in ("2024-10-01", "2020-01-01")]
-    [group], _ = rules.counted(rules.isolate(mixed))
-    assert (group.weight, group.dated) == (2, "2020-01-01")
-    [undated], _ = rules.counted(rules.isolate([*mixed, Passage("x", source="a")]))
-    assert (undated.weight, undated.dated) == (1, None)
-
-
-@pytest.mark.parametrize(
-    "given", [{"key": ""}, {"as_of": "tomorrow"}, {"as_of": 2024}, {"recent": 0}, {"recent": True}]
-)
-def test_an_invalid_rule_of_dates_is_named(given: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(given))):
-        Newest(**given)
-
-
-def test_tiers_and_dates_that_meet_nothing_are_told() -> None:
-    model = CallableModel(lambda prompt: "Paris", samples=False)
-    passages = [
-        Passage("Paris.", source=f"site-{n}.example", metadata={"day": "2024-05-0" + str(n + 1)}) for n in range(3)
-    ]
-    told: dict[str, Any] = {"tiers name none": {"handbok.pdf": "in"}, "no passage here has a date": "newest:dya"}
-    known: tuple[Any, ...] = ({"site-1.example": "in"}, "newest:day")
-    for words, tiers in told.items():
-        answer = ConsensusAggregation(model, tiers=tiers).answer("Where?", passages)
-        assert any(words in warning for warning in answer.warnings)
-    for tiers in known:
-        answer = ConsensusAggregation(model, tiers=tiers).answer("Where?", passages)
-        assert not any(words in warning for warning in answer.warnings for words in told)
-    with pytest.raises(TypeError, match="name the tiers"):
-        answer.holds(1)  # type: ignore[arg-type]
+def test_tiers_that_meet_nothing_are_told() -> None:
+    passages = [Passage("Paris.", source=f"site-{n}.example") for n in range(3)]
+    assert any("tiers name none" in w for w in ask(passages, tiers={"handbok.pdf": "in"}).warnings)
+    assert not any("tiers name none" in w for w in ask(passages, tiers={"site-1.example": "in"}).warnings)

@@ -50,7 +50,7 @@ def keyword(texts: Sequence[str], **rules: Any) -> RobustAnswer:
 
 def test_one_group_decides_alone_and_two_cannot_outvote_each_other() -> None:
     [alone] = voting().answer("q", [Passage("no", source="evil.pdf")] * 3, choices=OPTIONS).warnings[:1]
-    assert alone.startswith("all 3 passages are from one group (evil.pdf), which decides alone")
+    assert alone.startswith("one group (evil.pdf; 3 passages) decides alone")
     assert any(w.startswith("only 2 groups: neither can be outvoted") for w in vote(["yes a", "no b"]).warnings)
     assert vote(["yes a", "yes b", "no c"]).warnings == ()
 
@@ -72,7 +72,7 @@ def test_near_copies_are_named_and_never_merged() -> None:
     text = "yes " + " ".join(f"the mill has {n} wheels and a door" for n in range(20))
     answer = vote([text, text.replace("11 wheels", "twelve wheels"), "no " + text[::-1]], copies="one_vote")
     [told] = answer.warnings
-    assert told.startswith("groups 1 and 2 (0.txt; 1.txt) hold nearly the same text")
+    assert told.startswith("groups 1 and 2 hold nearly the same text (0.txt; 1.txt)")
     assert answer.evidence["counts"] == {"yes": 2, "no": 1, "maybe": 0}
 
 
@@ -209,7 +209,7 @@ def test_an_origin_has_the_votes_that_it_was_given() -> None:
 def test_weights_that_name_no_source_of_the_passages_are_told() -> None:
     answer = vote(["yes a", "yes b", "no c"], weights={"9.txt": 3, "8.txt\x1b[2J": 2})
     (told,) = [w for w in answer.warnings if "weights" in w]
-    assert told.startswith("weights name none of the sources here, so that each has one vote: 9.txt; 8.txt")
+    assert ": 9.txt; 8.txt" in told
     assert told.endswith("Here: 0.txt; 1.txt; 2.txt")
     assert "\x1b" not in told
     answer = vote(["yes a", "yes b", "no c"], weights={"9.txt": 3, "0.txt": 2})
@@ -231,7 +231,7 @@ def test_a_function_that_fails_over_a_passage_costs_it_its_vote_and_no_other_one
     passages = [Passage("no" if s != "a" else "yes", source=s, metadata=m) for s, m in sources.items()]
     answer = voting(weights=votes).answer("q", passages, choices=OPTIONS)
     assert answer.text == "yes"
-    assert any(w.startswith("weights= fails over 2 passages, which have no vote: 1 ") for w in answer.warnings)
+    assert any(w.startswith("2 passages without a vote, by weights=, which fails (1 ") for w in answer.warnings)
 
 
 @pytest.mark.parametrize("weights", [{"a": -1}, {"a": 1.5}, {"a": True}, {"a": 101}, {"a": None}])
@@ -406,13 +406,3 @@ def test_of_long_texts_the_share_is_estimated() -> None:
         places = set(rng.sample(range(2500), changed))
         other = " ".join("changed" if place in places else word for place, word in enumerate(words))
         assert bool(near_copies([sketch_of(text), sketch_of(other)])) == is_near
-
-
-def test_an_answer_says_how_many_sources_retell_one_story() -> None:
-    story = "yes " + " ".join(f"the mill has {n} wheels and a door" for n in range(20))
-    posts = [story.replace("11 wheels", f"{n} gears") for n in range(5)]
-    answer = vote([*posts, "yes it is", "no " + story[::-1]])
-    assert (answer.text, answer.evidence["retold"]) == ("yes", {"alike": 5, "of": 6})
-    assert "; 5 of the 6 sources that say so tell it in nearly the same words)" in answer.explain()
-    assert "5 of the 6 sources that say so tell it in nearly the same words" in answer._repr_html_()
-    assert "retold" not in vote(["yes a", "yes b", "no c"]).evidence

@@ -107,7 +107,7 @@ def test_a_rule_with_a_bare_name_meets_that_name_alone_and_says_how_a_host_is_wr
     page = Passage("The code is 6666.", source="https://wiki.corp.example/door")
     answer = ask([page, *HONEST], weights={"wiki.corp.example": 20})
     assert answer.text == "7411"
-    assert any("the host is 'https://wiki.corp.example'" in w for w in answer.warnings)
+    assert any("a host is named with its scheme" in w for w in answer.warnings)
 
 
 def test_names_of_files_do_not_depend_on_what_else_the_folder_holds(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from tests.helpers.scripted import ScriptedModel
 
 BLANK = ["", "  \n\t", "\u200b\u2060", "\xa0"]
 PASSAGES = ["Rome, they say.", *BLANK, "It is Rome.", "Rome."]
-NAMED = "4 of 7 passages are blank (p1, p2, p3, p4); 4 of 7 groups hold nothing else and abstain"
+NAMED = "4 passages blank (p1; p2; p3; p4)"
 
 
 @pytest.mark.parametrize("defense", [ConsensusAggregation, KeywordAggregation, MajorityVoting])
@@ -38,9 +38,7 @@ def test_a_blank_passage_costs_no_call_and_abstains(defense, asynchronous: bool)
     calls = 3 + (defense is KeywordAggregation)  # its final one
     assert len(asked) == answer.model_calls == answer.spending.calls == calls
     assert [report.status for report in answer.groups] == ["supports", *["abstained"] * 4, "supports", "supports"]
-    assert [warning for warning in answer.warnings if "blank" in warning] == [
-        f"{NAMED}: a scan without text, or a loader that found none?"
-    ]
+    assert [warning for warning in answer.warnings if "blank" in warning] == [f"{NAMED}: a scan without text?"]
     assert not [warning for warning in answer.warnings if "in full" in warning or "empty" in warning]
 
 
@@ -104,7 +102,7 @@ def test_langchain_asks_no_model_about_a_blank_document(template: str) -> None:
         asyncio.run(chain.ainvoke({"input": "Where?", "context": documents})),
     ):
         assert (found["answer"], found["robustness"].model_calls) == ("Rome", 3)
-        assert len([w for w in found["robustness"].warnings if "blank (s1, s2, s3, s4)" in w]) == 1
+        assert len([w for w in found["robustness"].warnings if "blank (s1; s2; s3; s4)" in w]) == 1
     assert len(chat.asked) == 6
 
 
@@ -132,4 +130,4 @@ def test_llamaindex_asks_no_model_about_a_blank_node() -> None:
     response = RobustRAGSynthesizer(llm=llm).synthesize("Where?", nodes)
     assert str(response) == "Rome"
     assert len(llm.asked) == response.metadata["robustrag"]["model_calls"] == 3
-    assert len([w for w in response.metadata["robustrag"]["warnings"] if "passages are blank" in w]) == 1
+    assert len([w for w in response.metadata["robustrag"]["warnings"] if "passages blank" in w]) == 1

@@ -73,7 +73,6 @@ _EVIDENCE = _object(
     "Evidence",
     counts=_maybe(Counts),
     rule=_TEXT,
-    retold=_maybe(_object("Retold", alike=Whole, of=Whole)),
     **dict.fromkeys(("threshold", "distinct_keywords", "answering", "indecisive_steps"), _NUMBER),
     **dict.fromkeys(("corrupted_groups", "untouched_groups"), _NUMBER),
     **dict.fromkeys(("retained", "shown", "always_retained", "always_kept", "words", "rivals"), _maybe(_many(str))),
