@@ -19,8 +19,8 @@ from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.grouping.passages import grouping_of
 from robustrag_integrations.grouping.quotas import (
     SHORTAGE,
-    Gathered,
     Gathering,
+    Shortage,
     SourceQuota,
     gather,
 )
@@ -120,12 +120,13 @@ class DiverseRetriever(BaseRetriever):
             exact=self.fetch is not None or finds_all,
         )
 
-    def _said(self, found: Gathered[Document]) -> list[Document]:
-        if not found.shortage:
-            return list(found.items)
-        _log.warning("%s", found.shortage)
-        said = {SHORTAGE: found.shortage}
-        return [item.model_copy(update={"metadata": {**(item.metadata or {}), **said}}) for item in found.items]
+    def _said(self, found: tuple[list[Document], Shortage | None]) -> list[Document]:
+        items, shortage = found
+        if not shortage:
+            return items
+        _log.warning("%s", shortage)
+        said = {SHORTAGE: shortage}
+        return [item.model_copy(update={"metadata": {**(item.metadata or {}), **said}}) for item in items]
 
 
 def _asked_for(retriever: Any, k: int) -> Any:

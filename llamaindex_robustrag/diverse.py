@@ -19,7 +19,6 @@ from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.grouping.passages import grouping_of
 from robustrag_integrations.grouping.quotas import (
     SHORTAGE,
-    Gathered,
     Gathering,
     Shortage,
     SourceQuota,
@@ -120,11 +119,12 @@ class DiverseRetriever(BaseRetriever):
         exact = self._fetch is not None  # `retrieve` itself drops nodes that are copies
         return gather(self._quota, lambda nodes: node_places(nodes, self._group_by), exact=exact)
 
-    def _said(self, found: Gathered[NodeWithScore]) -> list[NodeWithScore]:
-        if not found.shortage:
-            return list(found.items)
-        _log.warning("%s", found.shortage)
-        return [item.model_copy(update={"node": _with_shortage(item.node, found.shortage)}) for item in found.items]
+    def _said(self, found: tuple[list[NodeWithScore], Shortage | None]) -> list[NodeWithScore]:
+        items, shortage = found
+        if not shortage:
+            return items
+        _log.warning("%s", shortage)
+        return [item.model_copy(update={"node": _with_shortage(item.node, shortage)}) for item in items]
 
 
 def _with_shortage(node: BaseNode, shortage: Shortage) -> BaseNode:

@@ -1,20 +1,17 @@
 """Origins: whose text a passage is, read off its metadata, in the form in which spellings of one name are equal.
 
-`names_in` finds the entries that name an origin, `origin_named` brings a name into the form that is compared, `site_of`
-cuts an address to its registrable domain. All of them are functions of one passage's metadata alone.
-
-Spellings that lead to the same page or file are one name. What a server or a file system may tell apart (the query, the
-path's letter case) stays apart: joining it would let the author of one page join the group of another.
+All of it is a function of one passage's metadata alone. Spellings that lead to the same page or file are one name.
+What a server or a file system may tell apart (the query, the path's letter case) stays apart: joining it would let the
+author of one page join the group of another.
 
 The owner of a page is read off its host, so the host is read as every URL library reads it, or not at all. It is cut
-off before anything is decoded ("the authority component is terminated by the next slash, question mark or number sign
-character", RFC 3986, 3.2), and nothing that is decoded later, from percent signs, full-width letters or by IDNA, may
-yield a delimiter. What libraries refuse, or read in different ways, has no host: a backslash, a second "@", control
-characters, labels that are no names.
+off before anything is decoded (RFC 3986, 3.2), and nothing that is decoded later, from percent signs, full-width
+letters or by IDNA, may yield a delimiter. What libraries refuse, or read in different ways, has no host: a backslash, a
+second "@", control characters, labels that are no names.
 
 Left out of an address: the scheme, user and password, a leading "www.", the ports 80 and 443, the fragment, tracking
-parameters, session ids, signatures of storage (they differ each time somebody is let in), empty and dotted path
-segments, the page of a document (`a.pdf:3`). Kept: every other part of the query, which may choose the page.
+parameters, session ids, S3's and Google's signatures, empty and dotted path segments, the page of a document
+(`a.pdf:3`). Kept: every other part of the query, which may choose the page.
 """
 
 from __future__ import annotations
@@ -54,34 +51,12 @@ _LONGEST_HOST = 253  # characters of a domain
 _PAGE = re.compile(r"(\.[A-Za-z][A-Za-z0-9]{0,4}):[0-9]{0,6}$")  # a.pdf:3
 _SESSION = re.compile(r";jsessionid=[^/]*", re.IGNORECASE)
 _UNESCAPED = "!$&'()*+,;=:@-._~"  # what a path segment holds without being escaped
-# fmt: off
 _TRACKING = frozenset((
-    "__hsfp", "__hssc", "__hstc", "__s", "__twitter_impression", "_ga", "_gl", "_hsenc", "_hsmi", "_openstat",
-    "aspsessionid", "cvid", "cx_click", "dclid", "dm_i", "ef_id", "epik", "fb_action_ids", "fb_action_types",
-    "fb_ref", "fb_source", "fbclid", "gad_campaignid", "gad_source", "gbraid", "gclid", "gclsrc", "ghost_ref",
-    "hsctatracking", "igsh", "igshid", "irclickid", "jsessionid", "li_fat_id", "mc_cid", "mc_eid", "mkt_tok",
-    "ml_subscriber", "ml_subscriber_hash", "msclkid", "ns_campaign", "ns_mchannel", "ns_source", "oft_id",
-    "oly_anon_id", "oly_enc_id", "phpsessid", "rb_clickid", "ref_src", "ref_url", "s_cid", "s_kwcid", "scid",
-    "sessionid", "spm", "srsltid", "sscid", "tblci", "trk", "trkinfo", "ttclid", "twclid", "vero_conv", "vero_id",
-    "wbraid", "wickedid", "wt.mc_id", "wt_mc", "yclid", "ysclid", "zanpid",
-))
-# fmt: on
-_TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "piwik_", "matomo_", "hsa_", "itm_", "stm_")
-
-
-# Parameters of a signed address, which is one if it has all of the first ones; "x-amz-" stands for all that begin so.
-_SIGNATURES: tuple[tuple[frozenset[str], frozenset[str]], ...] = tuple(
-    (frozenset(needed.split()), frozenset(f"{needed} {others}".split()))
-    for needed, others in (
-        ("x-amz-signature", "x-amz-"),
-        ("x-goog-signature", "x-goog-"),
-        ("awsaccesskeyid signature", "expires x-amz-security-token"),
-        ("googleaccessid signature", "expires"),
-        ("ossaccesskeyid signature", "expires security-token"),
-        ("key-pair-id signature", "expires policy"),
-        ("sig sv se", "st sp sr spr sip ske skoid sktid skt sks skv"),
-    )
-)
+    "_ga", "_gl", "_hsenc", "_hsmi", "aspsessionid", "dclid", "fbclid", "gad_source", "gbraid", "gclid", "gclsrc",
+    "igsh", "igshid", "jsessionid", "mc_cid", "mc_eid", "mkt_tok", "msclkid", "phpsessid", "ref_src", "ref_url",
+    "sessionid", "srsltid", "ttclid", "twclid", "wbraid", "yclid",
+))  # fmt: skip
+_TRACKING_PREFIXES = ("utm_", "pk_", "mtm_", "piwik_", "matomo_", "hsa_", "x-amz-", "x-goog-")
 # What the loaders, readers and stores of LangChain and LlamaIndex write: the file, then the address, then ids. `source`
 # is first: loaders write it last, over whatever the properties of a PDF or the fields of a row are called.
 _NAME_FIELDS = (
@@ -106,8 +81,8 @@ ADDRESS, FILE, NAME, ID = get_args(Kind)
 class Origin:
     """The party that controls a text, as its metadata says.
 
-    Votes are counted by name, so that all spellings of an address are one origin. Weights and tiers go by the kind,
-    too: anybody can make a folder that is called like a host.
+    Votes are counted by name. Weights and tiers go by the kind, too: anybody can make a folder that is called like a
+    host.
 
     Attributes:
         name: for an address `host[:port]/path[?query]`, for a file its path with forward slashes, else the label.
@@ -115,7 +90,7 @@ class Origin:
         host: of an address, with a scheme or without, "" with `NO_HOST`; None for anything else.
         given: as metadata spells it.
         kind: `address` with `http:` or `https:`, `file` for a path by its entry or scheme, `id` for a framework's id of
-            a document, which tells documents apart and names nobody; `name` for anything else.
+            a document, which names nobody; `name` for anything else.
     """
 
     name: str
@@ -142,22 +117,18 @@ Named = tuple[str, Origin]
 
 
 def names_in(metadata: Mapping[str, Any], first: str = "source") -> list[Named]:
-    """Return the entries that name an origin, in the order of `FIELDS`: the first one counts.
+    """Return the entries that name an origin, in the order of `FIELDS`, before all of them `first`: the first counts.
 
     Outer entries come before those of mappings within (`location.s3Location.uri`, `_source`), of which some stores
     write one as JSON (`metadata`); where an outer entry names something, those within are not looked at. An id counts
     only where nothing else does, and alone.
-
-    Args:
-        metadata: of a passage.
-        first: the entry that comes before all others.
     """
     if type(metadata) is dict and not metadata:
         return []
     fields = (first, *(name for name in _NAME_FIELDS if name != first))
     if outer := list(entries_in(metadata, fields)):
         return outer
-    within = list(_levels(metadata))
+    within = _levels(metadata)
     if found := [named for level in within[1:] for named in entries_in(level, fields)]:
         return found
     ids = (named for level in within for named in entries_in(level, _ID_FIELDS))
@@ -165,10 +136,7 @@ def names_in(metadata: Mapping[str, Any], first: str = "source") -> list[Named]:
 
 
 def entries_in(metadata: Mapping[str, Any], fields: Sequence[str]) -> Iterator[Named]:
-    """Yield the entries of these names that name something: a text, a number or a path.
-
-    Entries are found in other spellings too ("URL", "fileName", "file path"), after the exact ones.
-    """
+    """Yield the entries of these names, in any spelling ("URL", "fileName"), that name something; exact ones first."""
     ranks = _ranks(tuple(fields))
     keys = [(rank, key != fields[rank], key) for key in metadata if (rank := ranks.get(_plain(key))) is not None]
     for rank, _, key in sorted(keys, key=lambda found: found[:2]):
@@ -182,22 +150,17 @@ def _ranks(fields: tuple[str, ...]) -> dict[str | None, int]:
     return {_plain(field): rank for rank, field in enumerate(fields)}
 
 
-def _levels(metadata: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _levels(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The metadata and the mappings within it, outer ones first."""
     levels = [metadata]
     for level in levels:
-        yield level
-        within = (_parsed(key, level[key]) for key in level)
-        levels += [value for value in within if isinstance(value, Mapping)][: _MOST_LEVELS - len(levels)]
-
-
-def _parsed(key: object, value: object) -> object:
-    if not (isinstance(value, str) and (_plain(key) or "").endswith(_JSON) and len(value) <= _LONGEST_JSON):
-        return value
-    try:
-        return json.loads(value)
-    except (ValueError, RecursionError):
-        return None
+        for key, value in level.items():
+            if isinstance(value, str) and (_plain(key) or "").endswith(_JSON) and len(value) <= _LONGEST_JSON:
+                with suppress(ValueError, RecursionError):
+                    value = json.loads(value)
+            if isinstance(value, Mapping) and len(levels) < _MOST_LEVELS:
+                levels.append(value)
+    return levels
 
 
 def is_origin_field(key: str) -> bool:
@@ -228,36 +191,30 @@ def label(value: object) -> str | None:
 
 
 def origin_named(text: str, *, is_file: bool = False) -> Origin | None:
-    """Return the origin that a text names, None for an empty one.
-
-    Args:
-        text: as metadata has it.
-        is_file: True if it is known to be a path, so that "x.com/a" is a folder.
-    """
+    """Return the origin that a text of metadata names, None for an empty one; of a file, "x.com/a" is a folder."""
     given = text.lstrip(_BEFORE_ADDRESSES).strip()
     name, host, kind = _name(given, is_file)
     return Origin(name, host, given, kind) if name else None
 
 
 def _name(text: str, is_file: bool) -> tuple[str, str | None, Kind]:
-    """The name, the host of an address, and the kind."""
     if match := _WEB.match(text):
         rest = text[match.end() :]
         if not rest.startswith("//"):
             rest = rest.replace("\\", "/")  # only browsers read a host in it, and this is how
-        return *(address_of(rest.lstrip("/")) or (NO_HOST, "")), ADDRESS if text[:4].lower() == "http" else NAME
+        return *(_address(rest.lstrip("/")) or (NO_HOST, "")), ADDRESS if text[:4].lower() == "http" else NAME
     if match := _FILE.match(text):
         return _file_name(unquote(text[match.end() :].partition("#")[0].partition("?")[0])), None, FILE
     if match := _SCHEME.match(text):  # s3://bucket/key: another space of names
         return f"{match[1].lower()}{match[2]}{_whole_file(match[3])}", None, NAME
     if not is_file and (text.startswith("//") or _BARE.match(_whole_file(text)[:_LONGEST_BARE])):
-        return *(address_of(text.lstrip("/")) or (NO_HOST, "")), NAME
+        return *(_address(text.lstrip("/")) or (NO_HOST, "")), NAME
     return _file_name(text), None, FILE if is_file else NAME
 
 
 def _whole_file(text: str) -> str:
     """A path without the place in the file: report.pdf#page=3, report.pdf:3."""
-    return without_page(_PLACE_IN_FILE.sub("", text))
+    return _PAGE.sub(r"\1", _PLACE_IN_FILE.sub("", text))
 
 
 def _file_name(text: str) -> str:
@@ -267,11 +224,11 @@ def _file_name(text: str) -> str:
         path = path[1:]  # file:///C:/...
     windows = bool(_DRIVE.match(path)) or text.startswith("\\\\")
     rooted = "/" if path.startswith("/") else ""
-    name = rooted + "/".join(resolved(path.split("/"), rooted=bool(rooted) or windows))
+    name = rooted + "/".join(_resolved(path.split("/"), rooted=bool(rooted) or windows))
     return name.lower() if windows else name  # Windows does not tell cases apart
 
 
-def address_of(text: str) -> tuple[str, str] | None:
+def _address(text: str) -> tuple[str, str] | None:
     """Return an address without its scheme as `host[:port]/path[?query]`, and its host; None without a valid host."""
     text = re.sub(r"[\t\r\n]", "", text).partition("#")[0]  # as browsers and urllib read it
     where, _, query = text.partition("?")
@@ -280,11 +237,9 @@ def address_of(text: str) -> tuple[str, str] | None:
     host, port = (host_name(match[1]), int(match[2] or 0)) if match else (None, 0)
     if host is None or port >= 1 << 16:
         return None
-    segments = _SESSION.sub("", without_page(path).replace("\\", "/")).split("/")
-    page = "/".join(resolved((quote(unquote_to_bytes(part), safe=_UNESCAPED) for part in segments), rooted=True))
-    pairs = parse_qsl(query, keep_blank_values=True)
-    signed = _signatures_in({name.lower() for name, _ in pairs})
-    kept = sorted(pair for pair in pairs if not (_tracks(pair[0]) or pair[0].lower() in signed))
+    segments = _SESSION.sub("", _PAGE.sub(r"\1", path).replace("\\", "/")).split("/")
+    page = "/".join(_resolved((quote(unquote_to_bytes(part), safe=_UNESCAPED) for part in segments), rooted=True))
+    kept = sorted(pair for pair in parse_qsl(query, keep_blank_values=True) if not _tracks(pair[0].lower()))
     name = host + (f":{port}" if port not in (0, 80, 443) else "")
     return name + (f"/{page}" if page else "") + (f"?{urlencode(kept)}" if kept else ""), host
 
@@ -318,12 +273,7 @@ def host_name(host: str) -> str | None:
     return host[4:] if host.startswith("www.") and host.count(".") > 1 else host
 
 
-def without_page(path: str) -> str:
-    """Return a path without the page number that some stores write behind the file's ending."""
-    return _PAGE.sub(r"\1", path)
-
-
-def resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:
+def _resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:
     """Return path segments without empty ones, "." and "..": a path that leads to the same place."""
     found: list[str] = []
     for segment in segments:
@@ -334,18 +284,8 @@ def resolved(segments: Iterable[str], *, rooted: bool) -> list[str]:
     return found
 
 
-def _signatures_in(names: set[str]) -> set[str]:
-    """Return those of these parameters that only say who was let in, and until when."""
-    found: set[str] = set()
-    for needed, others in _SIGNATURES:
-        if needed <= names:
-            found |= {name for name in names if name in others or f"{'-'.join(name.split('-')[:2])}-" in others}
-    return found
-
-
 def _tracks(name: str) -> bool:
-    folded = name.lower()
-    return folded in _TRACKING or folded.startswith(_TRACKING_PREFIXES)
+    return name in _TRACKING or name.startswith(_TRACKING_PREFIXES)
 
 
 def site_of(origin: Origin) -> str:
@@ -372,16 +312,9 @@ def site_of(origin: Origin) -> str:
 
 @cache
 def site_extractor() -> Any:
-    """Return tldextract with the list that it ships; nothing is downloaded and nothing is written.
-
-    Raises:
-        ImportError: tldextract is not installed; the message names the extra.
-    """
+    """Return tldextract with the list that it ships; nothing is downloaded and nothing is written."""
     try:
         library = import_module("tldextract")
     except ImportError as error:
-        raise ImportError(
-            "group_by='site' needs tldextract: pip install 'robustrag-integrations[site]'; or leave group_by out, "
-            "which is by origin"
-        ) from error
+        raise ImportError("group_by='site' needs tldextract: pip install 'robustrag-integrations[site]'") from error
     return library.TLDExtract(suffix_list_urls=(), cache_dir=None)

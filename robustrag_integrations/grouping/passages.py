@@ -5,14 +5,18 @@ from __future__ import annotations
 import unicodedata
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 from difflib import get_close_matches
+from enum import Enum
 from functools import cached_property
+from numbers import Number
+from pathlib import PurePath
 from typing import Any
+from uuid import UUID
 
 from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations._util.display import printable, without_selectors
+from robustrag_integrations._util.display import without_selectors
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.origins import (
     ID,
@@ -26,8 +30,6 @@ from robustrag_integrations.grouping.origins import (
 )
 
 ORIGIN, SITE, PASSAGE = _WORDS = ("origin", "site", "passage")
-_ENTRIES_NAMED = 20  # in an error
-_entries_met: set[str] = set()  # names to group by that passages have had, in this process
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,7 @@ class Passage:
 
     @property
     def contradicted(self) -> tuple[Named, ...]:
-        """The entry that names the origin, and those that name another one; empty if there are none of the latter.
-
-        Raises:
-            Exception: metadata of a kind that fails when it is read.
-        """
+        """The entry that names the origin, and those that name another one; empty if there are none of the latter."""
         others = tuple(named for named in self._names[1:] if not named[1].may_be(self._names[0][1]))
         return (self._names[0], *others) if others else ()
 
@@ -177,17 +175,10 @@ def as_passages(passages: Iterable[str | Passage]) -> tuple[Passage, ...]:
     """Return passages with an id each: strings are wrapped, missing ids become `p0`, `p1`, ... by rank.
 
     Raises:
-        TypeError: an element is neither a str nor a Passage, or a single str was given in place of a list.
+        TypeError: an element is neither a str nor a Passage, or it is no list.
     """
-    if isinstance(passages, (str, bytes, Passage)):
-        raise TypeError(f"passages must be a list of str or Passage, got one {type(passages).__name__}; wrap it: [...]")
-    if isinstance(passages, Mapping):
-        raise TypeError(
-            "passages must be a list of str or Passage, got a mapping, of which its keys would be read; write "
-            "[Passage(text, source=name) for name, text in passages.items()]"
-        )
-    if not isinstance(passages, Iterable):
-        raise TypeError(f"passages must be a list of str or Passage, got {passages!r:.60}")
+    if isinstance(passages, (str, bytes, Passage, Mapping)) or not isinstance(passages, Iterable):
+        raise TypeError(f"passages must be a list of str or Passage, got {type(passages).__name__}: {passages!r:.60}")
     return tuple(_as_passage(rank, item) for rank, item in enumerate(passages))
 
 
@@ -196,9 +187,7 @@ def _as_passage(rank: int, item: str | Passage) -> Passage:
         return Passage(item, id=f"p{rank}")
     if not isinstance(item, Passage):
         raise TypeError(f"passages[{rank}] must be a str or a Passage, got {type(item).__name__}: {item!r:.60}")
-    if item.id is None:
-        return replace(item, id=f"p{rank}")
-    return item
+    return item if item.id is not None else replace(item, id=f"p{rank}")
 
 
 def isolate(
@@ -216,8 +205,8 @@ def isolate(
             - `"site"`: the registrable domain of their address, else their origin. Needs tldextract.
             - `"passage"` (default with a `group_size` above 1): the paper's isolation, by rank alone.
             - any other text: this entry of their metadata, such as `"author"`.
-            - a function from a passage to a key. Its None and NaN mean no key, as does a value that cannot be hashed
-              or compared; where it raises, that passage has none.
+            - a function from a passage to a key: a text, a number, a date, or a tuple of these. Anything else is no
+              key, as are None and NaN; where it raises, that passage has none.
 
             Passages without an origin, entry or key share one group, since leaving it out must not gain votes; so do
             those of which only a framework's id of the document is known, beside others with an origin. Where no
@@ -228,8 +217,7 @@ def isolate(
 
     Raises:
         TypeError: a passage is not text.
-        ValueError: `group_size` is below 1, is not a whole number, or is combined with `by`; or `by` names an entry
-            that no passage has had in this process.
+        ValueError: `group_size` is below 1, is not a whole number, or is combined with `by`.
         ImportError: `"site"` without tldextract.
     """
     items = as_passages(passages)
@@ -253,12 +241,7 @@ def _common_origin(passages: Sequence[Passage]) -> str | None:
 
 
 def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
-    """Return the grouping criterion: `by`, and where that is None by origin, or with a group size by passage.
-
-    Raises:
-        ValueError: the two settings make no sense together.
-        ImportError: `"site"` without tldextract.
-    """
+    """Return the grouping criterion: `by`, and where that is None by origin, or with a group size by passage."""
     check_at_least(1, group_size=group_size)
     if by is None:
         return ORIGIN if group_size == 1 else PASSAGE
@@ -269,8 +252,7 @@ def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:
         )
     if isinstance(by, str) and by not in _WORDS and (near := get_close_matches(by.lower(), _WORDS, 1, 0.86)):
         raise ValueError(
-            f"group_by={by!r}: did you mean {near[0]!r}? To group by an entry of that name, give a function from a "
-            "Passage to it"
+            f"group_by={by!r}: did you mean {near[0]!r}? For an entry of that name, give a function of a Passage"
         )
     if group_size != 1 and by != PASSAGE:
         raise ValueError(
@@ -301,9 +283,6 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
     """Assign the passages to groups; a passage's key depends on that passage alone, and on whether any has an origin.
 
     Metadata is untrusted: a passage whose key cannot be made or used has none, and raises no error.
-
-    Raises:
-        ValueError: `by` names an entry that no passage has had in this process; the message names those that there are.
     """
     ranks = tuple(range(len(passages)))
     if by == PASSAGE:
@@ -314,7 +293,7 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
     for passage in passages:
         reason = None
         try:
-            found = usable(key(passage))
+            found = _usable(key(passage))
             place = known.setdefault(found, len(known))
         except INTERRUPTS:
             raise
@@ -326,13 +305,6 @@ def passage_keys(passages: Sequence[Passage], by: GroupBy) -> Keys:
         missing.append("None" if found is None and reason is None else reason)
     if None not in missing and by in (ORIGIN, SITE):
         places = list(ranks)
-    elif isinstance(by, str) and by not in (ORIGIN, SITE):
-        if None in missing:
-            _entries_met.add(by)
-        elif passages and by not in _entries_met:
-            raise ValueError(
-                f"group_by={by!r}: no passage has an entry of that name; there are {_entries_of(passages)}"
-            )
     return Keys(tuple(places), tuple(keys), tuple(missing))
 
 
@@ -352,35 +324,16 @@ def _key_of(by: GroupBy, named: bool) -> Callable[[Passage], object]:
     return key
 
 
-def usable(key: object) -> Hashable:
-    """The key with None in place of whatever is not equal to itself (NaN, NaT), in tuples and frozen sets as well.
+def _usable(key: object) -> Hashable:
+    """The key, and None in place of what is not equal to itself (NaN).
 
     Raises:
-        Exception: the key cannot be hashed or compared.
+        TypeError: it is of a kind that need not be equal to another one like it.
     """
     if key is None or type(key) is str:
         return key
-    if isinstance(key, tuple):
-        return tuple(map(usable, key))
-    if isinstance(key, frozenset):
-        return frozenset(map(usable, key))
-    kind = type(key)
-    compared = getattr(kind, "model_fields", None)  # of pydantic's
-    if is_dataclass(kind):
-        compared = [f.name for f in fields(kind) if f.compare] if kind.__dataclass_params__.eq else None  # type: ignore[attr-defined]
-    if isinstance(compared, (list, dict)):
-        hash(key)
-        return kind, *(usable(getattr(key, name)) for name in compared)
-    if hash(key) != hash(key):
-        raise TypeError("the hash changes")
+    if isinstance(key, (tuple, frozenset)):
+        return (tuple if isinstance(key, tuple) else frozenset)(map(_usable, key))
+    if not isinstance(key, (str, bytes, Number, date, Enum, PurePath, UUID)):
+        raise TypeError(f"{type(key).__name__} is no key")
     return key if key == key else None
-
-
-def _entries_of(passages: Sequence[Passage]) -> str:
-    """Name the entries of these passages' metadata."""
-    names: dict[str, None] = {}
-    for passage in passages:
-        with suppress(Exception):  # metadata that fails when it is read
-            names |= dict.fromkeys(key for key in passage._with_source if isinstance(key, str) and key[:1] != "_")
-    shown = ", ".join(repr(printable(name, 40)) for name in list(names)[:_ENTRIES_NAMED])
-    return shown + (", ..." if len(names) > _ENTRIES_NAMED else "") or "none"

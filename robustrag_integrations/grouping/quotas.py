@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.words import count_of
@@ -24,15 +24,9 @@ _GROWTH = 4  # times as many passages in the next round: few rounds, since a ret
 
 @dataclass(frozen=True)
 class SourceQuota:
-    """The number of sources that are wanted, and limits on the search for them.
+    """The number of sources that are wanted, with at most `per_origin` passages of each.
 
-    Attributes:
-        sources: the number of different origins.
-        per_origin: at most this many passages of one origin.
-        max_passages: a retriever is never asked for more passages than this at once.
-
-    Raises:
-        ValueError: one of them is not a whole number of at least 1, or `max_passages` is below `sources`.
+    A retriever is never asked for more than `max_passages` at once.
     """
 
     sources: int = 10
@@ -42,21 +36,20 @@ class SourceQuota:
     def __post_init__(self) -> None:
         check_at_least(1, sources=self.sources, per_origin=self.per_origin, max_passages=self.max_passages)
         if self.max_passages < self.sources:
-            raise ValueError(
-                f"max_passages={self.max_passages} cannot hold sources={self.sources}; ask for fewer sources, or "
-                "raise max_passages"
-            )
+            raise ValueError(f"max_passages={self.max_passages} cannot hold sources={self.sources}")
 
 
-@dataclass(frozen=True)
-class Gathered(Generic[T]):
-    """The items that were chosen, as they were retrieved, and why they are of fewer sources than were wanted, if so."""
+class Shortage(str):
+    """The reason why a retriever found fewer sources than were wanted, kept in the metadata of what it found.
 
-    items: tuple[T, ...]
-    shortage: Shortage | None = None
+    A type of its own, so that no text that an attacker put into a store is taken for it.
+    """
+
+    __slots__ = ()
 
 
-Gathering: TypeAlias = Generator[int, Sequence[T], Gathered[T]]
+Gathering: TypeAlias = Generator[int, Sequence[T], tuple[list[T], Shortage | None]]
+"""Yields numbers of passages and is sent those that were found; its result are those that were chosen."""
 
 
 def choose(places: Sequence[int], sources: int, per_origin: int) -> list[int]:
@@ -80,10 +73,7 @@ def choose(places: Sequence[int], sources: int, per_origin: int) -> list[int]:
 def gather(
     quota: SourceQuota, places_of: Callable[[Sequence[T]], Sequence[int]], *, exact: bool = True
 ) -> Gathering[T]:
-    """Fetch more until there are enough sources.
-
-    Yields how many passages are wanted and is sent those that were found, best first; each round asks for four times
-    as many, up to `max_passages`.
+    """Fetch more until there are enough sources: four times as many in each round, up to `max_passages`.
 
     Args:
         quota: the quota to meet.
@@ -97,36 +87,19 @@ def gather(
         places = places_of(items)
         chosen = choose(places, quota.sources, quota.per_origin)
         count = len({places[rank] for rank in chosen})
+        ended = (exact and len(items) < k) or k == quota.max_passages
+        if count < quota.sources and not ended:
+            k = min(k * _GROWTH, quota.max_passages)
+            continue
         shortage = None
         if count < quota.sources:
-            ended = exact and len(items) < k
-            if not ended and k < quota.max_passages:
-                k = min(k * _GROWTH, quota.max_passages)
-                continue
-            why = "the retriever has no more"
-            if not ended:
-                why = (
-                    f"the retriever was asked for {quota.max_passages} (max_passages); a reranker or a fixed number "
-                    "behind it may keep the rest back"
-                )
             found = f"found {count} of the {quota.sources} sources wanted, in {count_of(len(items), 'passage')}"
-            shortage = Shortage(f"{found}: {why}")
-        return Gathered(tuple(items[rank] for rank in chosen), shortage)
-
-
-class Shortage(str):
-    """The reason why a retriever found fewer sources than were wanted, kept in the metadata of what it found.
-
-    A type of its own, so that no text that an attacker put into a store is taken for it.
-    """
-
-    __slots__ = ()
+            shortage = Shortage(f"{found}; the retriever has no more, or keeps them back (max_passages, a reranker)")
+        return [items[rank] for rank in chosen], shortage
 
 
 def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) -> str | None:
     """Warn of an answer from too few sources to outvote a lie, or tell what the retriever reported.
-
-    Every answer says by itself that one group decides alone, and that neither of two can be outvoted.
 
     Args:
         groups: those that answer.
@@ -137,14 +110,9 @@ def few_sources_warning(groups: Sequence[PassageGroup], default: int, how: str) 
     if said := next((str(found) for found in reported if isinstance(found, Shortage)), None):
         return said
     sources, passages = len(groups), sum(len(group.passages) for group in groups)
-    diverse = "DiverseRetriever(retriever, sources=10)"
     if sources == 0 or (sources >= FEW and passages > default):
         return None
-    if passages > default:
-        found = f"found {count_of(passages, 'passage')} of {count_of(sources, 'source')}"
-        return f"{found}: {diverse} fetches until there are 10"
-    weak = "" if sources < FEW else ": too few to outvote a lie"
     return (
-        f"found {count_of(passages, 'passage')}{weak}; retrievers find {default} unless told otherwise. "
-        f"Ask for 10 or more: {how}, or {diverse}"
+        f"found {count_of(passages, 'passage')} of {count_of(sources, 'source')}; ask for 10 or more: {how}, or "
+        "DiverseRetriever(retriever, sources=10)"
     )

@@ -94,16 +94,11 @@ def test_a_misspelt_unit_is_an_error_that_names_the_right_one(given: str, meant:
         isolate([Passage("a", metadata={entry: "b"})], by=entry)
 
 
-def test_an_entry_that_no_passage_has_ever_had_is_an_error_that_names_those_there_are() -> None:
-    passages = [Passage("a", source="a.txt", metadata={"squad": "red", "_private": 1}), Passage("b", source="b.txt")]
-    with pytest.raises(
-        ValueError, match="group_by='sqad': no passage has an entry of that name; there are 'squad', 'source'"
-    ):
-        isolate(passages, by="sqad")
+def test_passages_without_an_entry_share_a_group_and_a_warning_says_so() -> None:
+    passages = [Passage("a", source="a.txt", metadata={"squad": "red"}), Passage("b", source="b.txt")]
+    [group] = isolate(passages, by="sqad")
+    assert "2 of 2 passages have no sqad; they share one group" in grouping_warnings([group], "sqad")
     assert ranks(passages, by="squad") == [(0,), (1,)]
-    later = isolate(passages[1:] * 2, by="squad")
-    assert [len(group.passages) for group in later] == [2]
-    assert "2 of 2 passages have no squad; they share one group" in grouping_warnings(later, "squad")
     assert isolate([], by="sqad") == ()
 
 

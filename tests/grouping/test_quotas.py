@@ -40,8 +40,7 @@ def rounds(corpus: list[int], quota: SourceQuota, *, exact: bool = True) -> tupl
 def test_more_is_fetched_only_while_sources_are_missing() -> None:
     asked, found = rounds([0] * 100 + [1, 2], SourceQuota(3, 2))
     assert asked == [12, 48, 192]
-    assert found.items == (0, 0, 1, 2)  # type: ignore[attr-defined]
-    assert found.shortage is None  # type: ignore[attr-defined]
+    assert found == ([0, 0, 1, 2], None)
     assert rounds([0, 1, 2], SourceQuota(3, 2))[0] == [12]
 
 
@@ -58,7 +57,7 @@ async def test_asynchronously_the_same_rounds_are_made() -> None:
         return ([0] * 100 + [1, 2])[:k]
 
     found = await adriven(gather(SourceQuota(3, 2), places_of), fetch)
-    assert (asked, found.items) == ([12, 48, 192], (0, 0, 1, 2))
+    assert (asked, found) == ([12, 48, 192], ([0, 0, 1, 2], None))
 
 
 @pytest.mark.parametrize("wrong", [{"sources": 0}, {"per_origin": True}, {"max_passages": 9, "sources": 10}])
