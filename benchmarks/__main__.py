@@ -23,7 +23,7 @@ from benchmarks.inference import Bench
 from benchmarks.results import Ratio, as_table
 from benchmarks.timing import Clock
 from benchmarks.workload import SIZES, Scene, random_llama, word_tokenizer
-from robustrag_integrations.cli.arguments import whole_number
+from robustrag_integrations.cli.options import whole_number
 
 PARTS: dict[str, Callable[[Bench], Iterable[Ratio]]] = {
     "inference": inference.ratios,

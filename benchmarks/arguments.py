@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from robustrag_integrations.cli.arguments import whole_number
+from robustrag_integrations.cli.options import whole_number
 
 count = whole_number(1, 1_000_000)  # more of anything would not end
 

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Sequence
 
 from robustrag_integrations import __version__
-from robustrag_integrations.cli.arguments import Given, Parser
+from robustrag_integrations.cli.options import Parser
 from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_INTERRUPTED, EXIT_USAGE, UsageError, complain
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.intervals import check_installed
@@ -53,11 +53,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit code: 0 done, 1 failure, 2 wrong usage, 3 abstained, 4 a probe saw differences, 130 interrupted.
     """
-    _make_output_safe()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that cannot show a character shows its code
     typed = next((text for text in (sys.argv[1:] if argv is None else argv) if not text.startswith("-")), "")
     try:
-        parser = command_parser(typed)
-        args = parser.parse_args(argv)
+        args = command_parser(typed).parse_args(argv)
     except SystemExit as done:  # argparse has printed the error or the help
         return done.code if isinstance(done.code, int) else EXIT_USAGE
     except ImportError as error:
@@ -91,29 +92,18 @@ def command_parser(only: str | None = None) -> argparse.ArgumentParser:
     Raises:
         ImportError: an extra is missing.
     """
-    parser = Parser(
-        prog="robustrag",
-        description="Retrieval-augmented generation that a few planted documents cannot take over.",
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    raw = argparse.RawDescriptionHelpFormatter
+    about = "Retrieval-augmented generation that a few planted documents cannot take over."
+    parser = Parser(prog="robustrag", description=about, epilog=_EPILOG, formatter_class=raw)
     parser.add_argument("--version", action="version", version=f"robustrag {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="command")
     for name, about in COMMANDS.items():
-        command = commands.add_parser(name, help=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command = commands.add_parser(name, help=about, formatter_class=raw)
         if only in (None, name):
             if name in _EVALUATE:
                 check_installed()
             module = importlib.import_module(f"{__name__}.{name}")
             command.description, command.epilog = module.DESCRIPTION, module.EPILOG
-            command.register("action", None, Given)
             command.set_defaults(run=module.run)
             module.add(command)
     return parser
-
-
-def _make_output_safe() -> None:
-    """Let a terminal that cannot show a character show its code instead of failing."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 
 from robustrag_integrations._util.display import printable, table
 from robustrag_integrations._util.normalise import plain_words
-from robustrag_integrations._util.words import loss_in_words
-from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.attacks import inject, planted_texts
-from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
-from robustrag_integrations.cli.models import named_model
-from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, show, show_json
+from robustrag_integrations.cli.options import add_model, named_model, some_text, whole_number
+from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, show_json
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
@@ -57,22 +54,14 @@ exit codes: 0 done (whether the attack worked or not), 2 wrong usage, 1 failure
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     asked = parser.add_mutually_exclusive_group()
-    asked.add_argument(
-        "--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="another question of the list"
-    )
+    about = "another question of the list"
+    asked.add_argument("--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help=about)
     asked.add_argument("--question", type=some_text, metavar="TEXT", help="your question about the world")
-    parser.add_argument(
-        "--poison",
-        action="append",
-        type=some_text,
-        default=[],
-        metavar="TEXT",
-        help="plant your passage; may be repeated, each is a source of its own",
-    )
+    about = "plant your passage; may be repeated, each is a source of its own"
+    parser.add_argument("--poison", action="append", type=some_text, default=[], metavar="TEXT", help=about)
     parser.add_argument("--target", type=some_text, metavar="TEXT", help="the answer that the attacker wants")
-    parser.add_argument(
-        "--top-k", type=whole_number(2, 100), default=10, metavar="K", help="how many passages (default 10)"
-    )
+    about = "how many passages (default 10)"
+    parser.add_argument("--top-k", type=whole_number(2, 100), default=10, metavar="K", help=about)
     add_model(parser)
     parser.add_argument("--json", action="store_true", help="print data instead of a table")
 
@@ -80,7 +69,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the demonstration and print what happened."""
     progress = Progress()
-    progress.step("reading the world")
     folder = world.world_folder()
     case = _case(args, list(world.asked_about(folder)))
     passages = BM25Index(split(world.read_world(folder))).search(case.question, args.top_k)
@@ -92,35 +80,38 @@ def run(args: argparse.Namespace) -> int:
     attacks = plantings_on(case, passages, args.poison)
     progress.step(f"loading the model {args.model}")
     model = named_model(args.model, args.base_url, max_context_tokens=256).load()  # the world's articles are short
+    progress.step(f"answering under {len(attacks)} attacks")
     try:
-        outcomes = demonstrate(case, passages, attacks, _defenses_of(model, bool(case.choices)), progress.step)
+        outcomes = demonstrate(case, passages, attacks, _defenses_of(model, bool(case.choices)))
     except ValueError as error:  # the question does not fit into the model's window
         raise RobustRAGError(str(error)) from error
+    right = case.answers[0] if case.answers else None
     if args.json:
         show_json({
             "schema": "robustrag/demo/1",
             "model": model.description,
             "question": case.question,
-            "answer": case.answers[0] if case.answers else None,
+            "answer": right,
             "target": case.incorrect,
-            "choices": list(case.choices),
             "passages": [{"id": p.id, "source": p.source, "text": p.text} for p in passages],
-            "attacks": [{"name": a.name, "planted": list(a.planted), "target": a.target} for a in attacks],
-            "results": [o.to_dict() for o in outcomes],
+            "attacks": [asdict(attack) for attack in attacks],
+            "results": [asdict(outcome) for outcome in outcomes],
             "summary": " ".join(summary(outcomes)),
         })  # fmt: skip
         return EXIT_ANSWERED
-    heads = ("attack", "defence", "answer", "verdict", "radius", "differs")
-    show("\n".join([
+    rows = [
+        (o.attack, o.defense, o.text, o.verdict, "-" if o.defense == VANILLA.name else str(o.radius)) for o in outcomes
+    ]
+    print("\n".join([
         f"Question:         {printable(case.question, 200)}",
-        f"Right answer:     {printable(case.answers[0] if case.answers else 'not known here', 100)}",
+        f"Right answer:     {printable(right or 'not known here', 100)}",
         f"Attacker wants:   {printable(case.incorrect or '', 100)}",
         f"Passages:         {len(passages)} retrieved, best first: "
         f"{printable(', '.join(p.id or '' for p in passages), 120)}",
         f"Model:            {printable(model.description, 100)}",
-        *(f"{printable(a.name.capitalize() + ':', 18):18}{printable(a.gist, 160)}" for a in attacks if a.planted),
+        *(f"{printable(a.name.capitalize() + ':', 18):18}{printable(a.planted[0], 160)}" for a in attacks if a.planted),
         "",
-        table(heads, [o.row() for o in outcomes], limits=(16, 9, 32, 18, 6, 52)),
+        table(("attack", "defence", "answer", "verdict", "radius"), rows, limits=(16, 9, 60, 18, 6)),
         "",
         *summary(outcomes),
         'Next: another attack: --poison "your text", repeated for more sources; another question: --seed N.',
@@ -130,9 +121,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _case(args: argparse.Namespace, known: Sequence[EvalQuestion]) -> EvalQuestion:
     """Return the chosen question of the list, or the one that the user typed, whose answer is not known."""
-    if args.question is None:
-        case: EvalQuestion = known[args.seed % len(known)]
-    else:
+    case: EvalQuestion = known[args.seed % len(known)]
+    if args.question is not None:
         same = (q for q in known if plain_words(q.question) == plain_words(args.question))
         case = next(same, EvalQuestion("", args.question, (), DEFAULT_TARGET))
     if args.target is None:
@@ -143,19 +133,15 @@ def _case(args: argparse.Namespace, known: Sequence[EvalQuestion]) -> EvalQuesti
 
 @dataclass(frozen=True)
 class Planting:
-    """An attack of the demo: texts planted at the top of the retrieved passages.
+    """An attack of the demo: texts planted at the top of the retrieved passages, none for the clean run.
 
     Attributes:
-        name: for the table.
-        planted: the attacker's passages; none at all for the clean run.
         target: the answer the attacker wants; None for texts that the user typed.
-        gist: the planted text in short, for people.
     """
 
     name: str
     planted: tuple[str, ...] = ()
     target: str | None = None
-    gist: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,72 +149,35 @@ class Outcome:
     """One defence under one attack.
 
     Attributes:
-        attack: the attack's name.
-        defense: the defence's name.
-        answer: the answer.
         correct: True if the right answer is given; None when that is not known.
         hijacked: True if the attacker's answer is given. An abstention, which may tell what sources say, gives none.
     """
 
     attack: str
     defense: str
-    answer: RobustAnswer
+    text: str
+    radius: int
+    abstained: bool
     correct: bool | None
     hijacked: bool
-
-    @property
-    def differing(self) -> list[GroupReport]:
-        """The groups with another answer, planted ones first."""
-        lost = [g for g in self.answer.groups if g.status == "differs"]
-        return sorted(lost, key=lambda g: PLANTED not in g.passage_ids)
 
     @property
     def verdict(self) -> str:
         """The outcome in words."""
         if self.hijacked:
             return "right and HIJACKED" if self.correct else "HIJACKED"
-        if self.answer.abstained:
+        if self.abstained:
             return "no answer"
         return {True: "right", False: "wrong", None: "not known"}[self.correct]
-
-    def row(self) -> tuple[str, ...]:
-        """Return the outcome as a row of the table."""
-        lost, differing = self.differing, "-"
-        if lost:
-            unit, first = self.answer.margin_unit, lost[0]
-            margin = "" if first.margin is None else f" ({loss_in_words(first.margin, unit)})"
-            more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-            differing = f"{', '.join(first.passage_ids)}{margin}{more}"
-        radius = "-" if self.defense == VANILLA.name else str(self.answer.radius)
-        return self.attack, self.defense, self.answer.text, self.verdict, radius, differing
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the outcome in JSON's types."""
-        return {
-            "attack": self.attack,
-            "defense": self.defense,
-            "text": self.answer.text,
-            "correct": self.correct,
-            "hijacked": self.hijacked,
-            "radius": self.answer.radius,
-            "abstained": self.answer.abstained,
-            "differs": [{"passages": list(g.passage_ids), "margin": g.margin} for g in self.differing],
-            "margin_unit": self.answer.margin_unit,
-            "warnings": list(self.answer.warnings),
-        }
 
 
 def plantings_on(case: EvalQuestion, passages: Sequence[Passage], typed: Sequence[str] = ()) -> list[Planting]:
     """Return the attacks: none, prompt injection, and poisoning with a forged sentence or with the user's texts."""
-    named = {"prompt injection": "pia"}
-    if case.answers and not typed:
-        named["poisoning"] = "poison"
-    found = [Planting("none")]
-    for name, attack in named.items():
-        gist = planted_texts(attack, case, passages, repeat=1)[0]
-        found.append(Planting(name, planted_texts(attack, case, passages), case.incorrect, gist))
+    found = [Planting("none"), Planting("prompt injection", planted_texts("pia", case, passages), case.incorrect)]
     if typed:
-        found.append(Planting("your text", tuple(typed), None, " / ".join(typed)))
+        found.append(Planting("your text", tuple(typed)))
+    elif case.answers:
+        found.append(Planting("poisoning", planted_texts("poison", case, passages), case.incorrect))
     return found
 
 
@@ -243,11 +192,7 @@ def _defenses_of(model: TextModel, choices: bool) -> dict[str, Defense]:
 
 
 def demonstrate(
-    case: EvalQuestion,
-    passages: Sequence[Passage],
-    attacks: Sequence[Planting],
-    defenses: Mapping[str, Defense],
-    on_run: Callable[[str], None] = lambda message: None,
+    case: EvalQuestion, passages: Sequence[Passage], attacks: Sequence[Planting], defenses: Mapping[str, Defense]
 ) -> list[Outcome]:
     """Answer the question with every defence under every attack; the first attack is the clean run.
 
@@ -259,12 +204,12 @@ def demonstrate(
         texts = enumerate(attack.planted, 1)
         planted = [Passage(text, id=PLANTED, source=f"{PLANTED}-{n}.example") for n, text in texts]
         for name, defense in defenses.items():
-            on_run(f"attack: {attack.name}, defence: {name}")
             votes = name in METHODS and METHODS[name].takes_choices
             answer = defense.answer(case.question, inject(passages, planted), choices=case.choices if votes else None)
             hijacked = _hijacked(attack, answer, clean.setdefault(name, answer))
-            right = not answer.abstained and holds_answer(answer.text, case.answers[:1])
-            outcomes.append(Outcome(attack.name, name, answer, right if case.answers else None, hijacked))
+            right = not answer.abstained and holds_answer(answer.text, case.answers[:1]) if case.answers else None
+            about = (answer.text, answer.radius, answer.abstained)
+            outcomes.append(Outcome(attack.name, name, *about, correct=right, hijacked=hijacked))
     return outcomes
 
 
@@ -280,28 +225,16 @@ def _hijacked(attack: Planting, answer: RobustAnswer, clean: RobustAnswer) -> bo
 
 
 def summary(outcomes: Sequence[Outcome]) -> list[str]:
-    """Sum up the outcomes under attack in a sentence or two."""
-    by: dict[str, list[str]] = {o.defense: [] for o in outcomes}
+    """Sum up the outcomes under attack in a few sentences."""
     attacked = [o for o in outcomes if o.attack != "none"]
-    for outcome in attacked:
-        if outcome.hijacked:
-            by[outcome.defense].append(outcome.attack)
-    fooled = [f"{name} ({', '.join(attacks)})" for name, attacks in by.items() if attacks]
-    safe = _listed([name for name, attacks in by.items() if not attacks], "or")
-    said = [f"No attacker's answer was given: not by {safe}."]
-    if fooled:
-        said = [f"The attacker's answer was given by {_listed(fooled)}{f', not by {safe}' if safe else ''}."]
-    if defended := [o for o in attacked if o.defense != VANILLA.name]:
-        known = [o.correct for o in defended if o.correct is not None]
-        if known:
-            said.append(f"{sum(known)} of {len(known)} defended answers under attack were right.")
-        smallest = {
-            name: min(o.answer.radius for o in defended if o.defense == name) for name in by if name != VANILLA.name
-        }
-        listed = _listed([f"{name} {radius}" for name, radius in smallest.items()])
-        said.append(f"Smallest radius under attack: {listed}; 0 promises nothing.")
-    return said
-
-
-def _listed(names: Sequence[str], word: str = "and") -> str:
-    return f" {word} ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+    fooled = {
+        o.defense: ", ".join(a.attack for a in attacked if a.defense == o.defense and a.hijacked) for o in attacked
+    }
+    by = [f"{name} ({attacks})" for name, attacks in fooled.items() if attacks]
+    defended = [o for o in attacked if o.defense != VANILLA.name]
+    told = [f"The attacker's answer was given by {', '.join(by) or 'nobody'}."]
+    if known := [o.correct for o in defended if o.correct is not None]:
+        told.append(f"{sum(known)} of {len(known)} defended answers under attack were right.")
+    radii = {o.defense: min(a.radius for a in defended if a.defense == o.defense) for o in defended}
+    listed = ", ".join(f"{name} {radius}" for name, radius in radii.items())
+    return [*told, f"Smallest radius under attack: {listed}; 0 promises nothing."]

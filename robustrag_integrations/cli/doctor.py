@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from robustrag_integrations import __version__
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
-from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, Progress, show, show_json
+from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_FAILURE, Progress, show_json
 
 PACKAGE = "robustrag-integrations"
 # What the files of this version hash to; `tests/cli/test_doctor.py` holds it.
@@ -50,52 +50,36 @@ def run(args: argparse.Namespace) -> int:
     else:
         lines = [found["summary"]]
         for title in ("packages", "extras", "isolation", "shipped"):
-            width = max(map(len, found[title]), default=0)
-            lines += ["", title, *(f"  {name:{width}}  {_shown(value)}" for name, value in found[title].items())]
-        show("\n".join(printable(line, 1000) for line in lines))
-    return EXIT_ANSWERED if _as_released(found["shipped"]) else EXIT_FAILURE
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return f"lacks {', '.join(value)}" if value else "installed"
-    if isinstance(value, Mapping):
-        return f"{value['fingerprint']} ({'as released' if value['as_released'] else 'NOT AS RELEASED: reinstall'})"
-    return str(value)
-
-
-def _as_released(shipped: Mapping[str, Any]) -> bool:
-    return all(model["as_released"] for model in shipped.values())
+            lines += ["", title, *(f"  {name}: {value}" for name, value in found[title].items())]
+        print("\n".join(printable(line, 1000) for line in lines))
+    return EXIT_ANSWERED if set(found["shipped"].values()) == {"as released"} else EXIT_FAILURE
 
 
 def diagnosis(*, quick: bool = False) -> dict[str, Any]:
-    """Return all findings in JSON's types, after a line that sums them up.
-
-    Args:
-        quick: True to leave the isolation probe out, which loads the bundled reader.
-    """
+    """Return all findings in JSON's types, after a line that sums them up; `quick` loads no model."""
     wanted = list(map(Requirement, metadata.requires(PACKAGE) or []))
     versions = ((name, _version(name)) for name in sorted({w.name for w in wanted} - {PACKAGE}))
     packages = {name: version for name, version in versions if version}
     names = metadata.metadata(PACKAGE).get_all("Provides-Extra") or []
-    extras = {name: sorted(_lacking(name, wanted)) for name in names}
+    lacking = {name: ", ".join(sorted(_lacking(name, wanted))) for name in names}
     isolation = {"in_short": "not probed", "why": "--quick"} if quick else isolation_here()
-    shipped = shipped_models()
+    shipped = {
+        name: "as released" if _hash(name) == SHIPPED[name] else "NOT AS RELEASED: reinstall" for name in SHIPPED
+    }
     named = [f"{name} {packages[name]}" for name in ("torch", "langchain-core", "llama-index-core") if name in packages]
     summary = [
-        f"robustrag {__version__}, Python {platform.python_version()}, {platform.system()} {platform.release()} "
-        f"{platform.machine()}",
+        f"robustrag {__version__}, Python {platform.python_version()}, {platform.platform()}",
         ", ".join(named) or "no framework",
-        f"extras {', '.join(name for name, missing in extras.items() if not missing) or 'none'}",
+        f"extras {', '.join(name for name, missing in lacking.items() if not missing) or 'none'}",
         f"{os.cpu_count()} CPU threads, {_gpus()}",
         f"isolation {isolation['in_short']}",
-        f"shipped models {'as released' if _as_released(shipped) else 'NOT AS RELEASED'}",
+        "shipped models " + ("as released" if set(shipped.values()) == {"as released"} else "NOT AS RELEASED"),
     ]
     return {
         "summary": "; ".join(summary),
         "schema": "robustrag/doctor/1",
         "packages": packages,
-        "extras": extras,
+        "extras": {name: f"lacks {missing}" if missing else "installed" for name, missing in lacking.items()},
         "isolation": isolation,
         "shipped": shipped,
     }
@@ -148,23 +132,16 @@ def isolation_here() -> dict[str, str]:
         return {"in_short": "not probed", "why": redacted(f"{type(error).__name__}: {error}")[:500]}
     numerics = dict(model.numerics)
     exact = "not a bit" in numerics["isolation"]
-    return {
-        "in_short": "exact" if exact else "with float noise",
-        **numerics,
-        "answer": f"{answer.text}, radius {answer.radius} of {_FACTS} passages",
-    }
+    told = f"{answer.text}, radius {answer.radius} of {_FACTS} passages"
+    return {"in_short": "exact" if exact else "with float noise", **numerics, "answer": told}
 
 
-def shipped_models() -> dict[str, dict[str, Any]]:
-    """Return the shipped models with the hash of their files, and whether it is that of this version."""
+def _hash(name: str) -> str | None:
+    """Return the hash of the files of a shipped model; None if they cannot be read."""
     from robustrag_integrations.keywords.spacy_extractor import SHIPPED_FOLDER, hash_of_files
     from robustrag_integrations.reader import reader_path
 
-    found: dict[str, dict[str, Any]] = {}
-    for name, folder_of in (("bundled reader", reader_path), ("keyword pipeline", lambda: SHIPPED_FOLDER)):
-        try:
-            fingerprint = hash_of_files(folder_of())
-        except Exception as error:
-            fingerprint = f"cannot be read: {error}"
-        found[name] = {"fingerprint": fingerprint, "as_released": fingerprint == SHIPPED[name]}
-    return found
+    try:
+        return hash_of_files(reader_path() if name == "bundled reader" else SHIPPED_FOLDER)
+    except Exception:
+        return None

@@ -4,30 +4,48 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
+import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.usage import prices_of
-from robustrag_integrations.cli.eval_options import EPILOG, given_config
-from robustrag_integrations.cli.eval_options import add_options as add
+from robustrag_integrations.attacks.families import ATTACKS
+from robustrag_integrations.cli.options import add_base_url, add_set, whole_number
 from robustrag_integrations.cli.output import (
     EXIT_ANSWERED,
+    EXIT_FAILURE,
     UsageError,
-    check_result,
     complain,
-    show,
+    progress_bar,
     show_json,
     terminal_width,
-    write_result,
 )
-from robustrag_integrations.cli.running import exit_code, run_evaluation
+from robustrag_integrations.defenses.registry import METHODS, VANILLA, entry_of
+from robustrag_integrations.defenses.settings_file import load_settings
+from robustrag_integrations.evaluation.run.config import (
+    DEFAULTS,
+    TASK_OF,
+    TASKS,
+    ConfigError,
+    defense_names,
+    load_config,
+    read_config,
+)
 from robustrag_integrations.evaluation.run.presets import PRESETS
+from robustrag_integrations.grouping.votes import RULES
+from robustrag_integrations.models.providers import forms, takes
+
+if TYPE_CHECKING:
+    from robustrag_integrations.evaluation.run.planning import Job
+    from robustrag_integrations.evaluation.run.runner import Finished
 
 _MOST_COMPARISONS = 20  # on a terminal
-
-__all__ = ["DESCRIPTION", "EPILOG", "add", "run"]
+_OF_MODELS = ("dtype", "max_new_tokens", "max_context_tokens")
 
 DESCRIPTION = """\
 Evaluate defences: ask every question of a data set, cleanly and under attack, score the
@@ -35,81 +53,307 @@ answers, and certify the clean ones. Every row is on disk as soon as it is made;
 same command again to resume after a crash or Ctrl-C.
 """
 
+EPILOG = f"""\
+a first run:
+  robustrag eval --limit 5 --attack pia poison --rank first last --certify 1
+  robustrag eval --preset paper-table1 --data questions.json.gz --limit 20
+  robustrag eval study.yaml --output study.jsonl --csv study.csv
+
+a config file (YAML) has the keys that --show-config prints:
+  data: [demo, {{source: rqa.json.gz, task: mc}}]
+  models: [bundled, {{name: "openai:my-model", base_url: "http://localhost:8000/v1"}}]
+  defenses: [vanilla, {{name: keyword, alpha: [0.2, 0.3], beta: 3}}, decoding]
+  attacks: [pia, {{name: poison, ranks: [first, last], corruption_sizes: [1, 2]}}]
+  certify: {{corruption_sizes: [1, 2], attacks: [injection, modification]}}
+  top_k: [10]
+  limit: 50
+Several values of a setting make several setups. Flags win over the file, and the file
+over the preset.
+
+data: demo (questions about a fictional world), or a file in the paper's layout, RAMDocs'
+  or your own: {{"question": "...", "answer": "..." or [...], "passages": ["...", {{"text":
+  "...", "source": "..."}}], "choices": [...], "incorrect": "..."}} as a JSON list or as
+  lines; .gz is fine. Attacks need "incorrect", the answer that the attacker wants.
+
+attacks: {textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_hyphens=False)};
+  payloads:FILE plants what others have collected, module:function is a custom one. The
+  clean run always comes first.
+
+rows: --output holds a line of JSON per question, setup and attack. Rows that are there
+  are not made again; failed rows are retried. Model calls are kept in --cache as well,
+  so that a changed setting asks only what is new. The cache holds responses in plain
+  text; only its owner can read it.
+
+exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (the same
+  command resumes)
+"""
+
+
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    several: dict[str, Any] = {"action": "extend", "nargs": "+"}
+    parser.add_argument("config", nargs="?", metavar="CONFIG", help="a YAML file")
+    parser.add_argument("--preset", choices=tuple(PRESETS), help="a table or figure of the paper")
+    parser.add_argument("--show-config", action="store_true", help="print the configuration, and run nothing")
+    what = parser.add_argument_group("what is evaluated")
+    what.add_argument("--data", **several, metavar="DATA", help="demo (default), or files")
+    about = "qa (short answers), mc (multiple choice), long (long answers); default: as the data says"
+    what.add_argument("--task", **several, choices=TASKS, dest="tasks", help=about)
+    about = f"{', '.join(forms())} of a transformers model (default bundled)"
+    what.add_argument("--model", **several, metavar="MODEL", dest="models", help=about)
+    names = defense_names()
+    about = f"{', '.join(names)}; default: vanilla consensus. no-rag asks without passages"
+    what.add_argument("--defense", **several, choices=names, metavar="DEFENSE", dest="defenses", help=about)
+    about = "settings files; each is one more defence (default beside it: vanilla)"
+    what.add_argument("--settings", **several, metavar="FILE", help=about)
+    about = "those listed below (default: pia poison), or none"
+    what.add_argument("--attack", **several, metavar="ATTACK", dest="attacks", help=about)
+    about = "where planted texts go: first (default), middle, last, random, or 1 (the top), 2, ..."
+    what.add_argument("--rank", **several, type=_number_or_text, metavar="RANK", dest="ranks", help=about)
+    about = "passages per question (default 10), or all"
+    what.add_argument("--top-k", **several, type=_number_or_text, metavar="K", help=about)
+    what.add_argument("--judge", metavar="MODEL", help="the model that grades long answers")
+    about = "certify clean answers against K corrupted passages (1 when no number is given)"
+    what.add_argument("--certify", nargs="*", type=whole_number(0, 100), metavar="K", help=about)
+    add_run(parser)
+    results = parser.add_argument_group("results")
+    about = "the rows, as JSON lines (default: name of preset or config, else eval.jsonl)"
+    results.add_argument("--output", metavar="FILE", help=about)
+    results.add_argument("--csv", metavar="FILE", help="the summary for a spreadsheet")
+    results.add_argument("--latex", metavar="FILE", help="the tables for a paper (booktabs), escaped")
+    results.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
+
+
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every run: what of the questions, how scored, and how computed."""
+    add_base_url(parser)
+    parser.add_argument("--limit", type=whole_number(1, 10_000_000), metavar="N", help="only the first N questions")
+    about = "contains (the answer holds a right one), exact (it is one), or module:function, from (response, "
+    about += "references) to a score from 0 to 1; default: contains for short answers, exact for choices"
+    parser.add_argument("--metric", metavar="METRIC", help=about)
+    add_set(
+        parser,
+        "any other key of a configuration, setting of the defences or of a model in this process, such as "
+        "min_support=1,2,3, group_by=origin, corruption_sizes=1,2, seed=1 or dtype=bfloat16; may be repeated",
+    )
+    how = parser.add_argument_group("how it is run")
+    about = "rows at a time (default 1); a model in this process still makes one row at a time"
+    how.add_argument("--concurrency", type=whole_number(1, 1000), default=1, metavar="N", help=about)
+    about = "folder of the cache of model calls (default ~/.cache/robustrag/calls)"
+    how.add_argument("--cache", metavar="DIR", help=about)
+    how.add_argument("--no-cache", action="store_true", help="keep no model calls")
+
+
+def _number_or_text(text: str) -> int | str:
+    return int(text) if text.isdecimal() and len(text) < 10 else text
+
 
 def run(args: argparse.Namespace) -> int:
     """Run the evaluation and print its summary."""
-    from robustrag_integrations.evaluation.run.config import ConfigError
-
     try:
         mapping = given_config(args)
-    except ConfigError as error:
+    except (ConfigError, ValueError) as error:
         raise UsageError(str(error)) from error
     if args.show_config:
-        show(_as_yaml(mapping))
+        import yaml
+
+        print(yaml.safe_dump(json.loads(json.dumps(mapping)), sort_keys=False).rstrip())
         return EXIT_ANSWERED
-    check_result("--csv", args.csv)
-    check_result("--latex", args.latex)
-    output = args.output or f"{_stem(args)}.jsonl"
-    cached = args.preset is None or PRESETS[args.preset].cached
-    done = run_evaluation(args, mapping, output, cached=cached)
-    _report(args, mapping, done.rows)
+    output = args.output or f"{Path(args.config).stem if args.config else args.preset or 'eval'}.jsonl"
+    done = run_evaluation(args, mapping, output, cached=args.preset is None or PRESETS[args.preset].cached)
+    report(mapping, done, as_json=args.json, csv=args.csv, latex=args.latex)
     complain(f"{output} holds {count_of(len(done.rows), 'row')}, {done.made} of them new")
     return exit_code(done)
 
 
-def _stem(args: argparse.Namespace) -> str:
-    if args.config:
-        return Path(args.config).stem
-    return str(args.preset or "eval")
+def given_config(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the configuration that preset, file and flags make together, with defaults filled in.
+
+    Raises:
+        UsageError: a setting that does nothing here.
+        ConfigError: a file cannot be read.
+    """
+    preset = PRESETS[args.preset].config if args.preset else {}
+    in_file = load_config(args.config) if args.config else {}
+    names = ("data", "tasks", "models", "defenses", "attacks", "ranks", "top_k", "judge", "limit", "metric")
+    merged = {**DEFAULTS, **preset, **in_file, **{name: v for name in names if (v := getattr(args, name)) is not None}}
+    if args.preset and args.defenses and "defenses" not in in_file:  # the preset's, with their settings for each task
+        own = {name: [e for e in preset["defenses"] if _as_mapping(e)["name"] == name] for name in args.defenses}
+        merged["defenses"] = [entry for name, entries in own.items() for entry in entries or [name]]
+    if args.certify is not None:
+        before = merged["certify"] if isinstance(merged["certify"], Mapping) else {}
+        merged["certify"] = {**before, "corruption_sizes": args.certify or [1]}
+    for path in args.settings or ():
+        saved = load_settings(path)
+        found = {**saved.options, **saved.votes}
+        task = found.pop("task", None)
+        only = {} if task is None else {"tasks": [key for key, value in TASK_OF.items() if value == task]}
+        if path == args.settings[0] and not (args.defenses or args.config or args.preset):
+            merged["defenses"] = [VANILLA.name]
+        label = f"{saved.aggregation} ({Path(path).name})"
+        merged["defenses"] = [
+            *_listed(merged["defenses"]),
+            {"name": saved.aggregation, "label": label, **found, **only},
+        ]
+        if args.top_k is None and saved.top_k:
+            merged["top_k"] = [saved.top_k]
+    return with_set(merged, args)
 
 
-def _as_yaml(mapping: Mapping[str, Any]) -> str:
-    """Return the configuration as YAML."""
-    import yaml
+def with_set(config: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
+    """Return a configuration with --base-url, and with each --set where it belongs.
 
-    plain = json.loads(json.dumps(mapping))
-    return str(yaml.safe_dump(plain, sort_keys=False, allow_unicode=False)).rstrip()
+    Raises:
+        UsageError: nothing takes it.
+    """
+    models, defenses = _listed(config["models"]), _listed(config["defenses"])
+    if args.base_url is not None:
+        judge = _as_mapping(config["judge"] or {})
+        if judged := takes(str(judge.get("name")), "base_url"):
+            config = {**config, "judge": {"base_url": args.base_url, **judge}}
+        models = _each(models, "base_url", args.base_url, "model", required=not judged)
+    for name, value in args.set:
+        if name in _OF_MODELS:
+            models = _each(models, name, value, "model")
+        elif name in DEFAULTS:
+            config[name] = value
+        else:
+            defenses = _each(defenses, name, value, "defense")
+    return {**config, "models": models, "defenses": defenses}
 
 
-def _report(args: argparse.Namespace, config: Mapping[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+def _each(entries: Sequence[Any], key: str, value: Any, kind: str, *, required: bool = True) -> list[Any]:
+    """Return the models or defences, with a value for each that takes it."""
+
+    def taken(name: str) -> bool:
+        if kind == "model":
+            return takes(name, key)
+        known = {s.name for s in entry_of(name).settings} | {"exemplars"}
+        return key in known or (name in METHODS and key in RULES)
+
+    fits = [isinstance(e, (str, Mapping)) and taken(str(_as_mapping(e).get("name"))) for e in entries]
+    if required and not any(fits):
+        raise UsageError(f"{key.replace('_', '-') if kind == 'model' else key}: no --{kind} here takes it")
+    return [{**_as_mapping(e), key: value} if fit else e for e, fit in zip(entries, fits, strict=True)]
+
+
+def _as_mapping(entry: Any) -> Mapping[str, Any]:
+    return {"name": entry} if isinstance(entry, str) else entry
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def run_evaluation(
+    args: argparse.Namespace, mapping: Mapping[str, Any], output: str | None, *, cached: bool = True
+) -> Finished:
+    """Compute the rows of a configuration, with progress on standard error.
+
+    Args:
+        args: with the options of `add_run`.
+        mapping: the configuration; see `evaluation.run.config`.
+        output: the file of the rows; None for none.
+        cached: True if model calls are kept where nothing is said about it.
+
+    Raises:
+        UsageError: something that was typed, or a file, cannot be used.
+        KeyboardInterrupt: Ctrl-C; the message tells the progress and how to resume.
+    """
+    from robustrag_integrations.evaluation.data.datasets import DatasetError
+    from robustrag_integrations.evaluation.run.bench import LocalEngine
+    from robustrag_integrations.evaluation.run.cache import CacheError
+    from robustrag_integrations.evaluation.run.journal import JournalError
+    from robustrag_integrations.evaluation.run.runner import evaluate
+
+    bar = _Bar("done" if output is None else f"in {printable(output, 200)}")
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    cache = args.cache or (os.path.join(home, "robustrag", "calls") if cached else None)
+    try:
+        config = read_config(mapping)
+        engine = LocalEngine(cache=None if args.no_cache else cache, concurrency=args.concurrency)
+        return evaluate(config, output=output, engine=engine, watcher=bar)
+    except (CacheError, ConfigError, DatasetError, JournalError) as error:
+        raise UsageError(str(error)) from error
+    except KeyboardInterrupt as error:
+        raise KeyboardInterrupt(f"interrupted; {bar.standing}. Run the same command again to resume") from error
+    finally:
+        bar.close()
+
+
+class _Bar:
+    """Shows on standard error the progress of a run and the time left."""
+
+    def __init__(self, where: str) -> None:
+        self._where = where
+        self._bar: Any = None
+        self._total = self._done = 0
+
+    @property
+    def standing(self) -> str:
+        """The run's progress in words."""
+        return f"{self._done} of {self._total} rows are {self._where}"
+
+    def start(self, total: int, known: int, notes: Sequence[str]) -> None:
+        """Begin a run with this many rows, of which some are known."""
+        complain(*notes)
+        self._total, self._done = total, known
+        if known:
+            complain(f"{self.standing} already")
+        if total > known:
+            self._bar = progress_bar(total, "row", known)
+
+    def job(self, job: Job) -> None:
+        """Begin a row: the bar shows its setup, attack and model."""
+        if self._bar is not None:
+            about = f"{job.setup.label}, {job.attack.name}, {job.setup.model.label}"
+            self._bar.set_description_str(printable(about, 60), refresh=False)
+
+    def row(self, row: Mapping[str, Any]) -> None:
+        """Count a finished row."""
+        self._done += row["error"] is None
+        if self._bar is not None:
+            self._bar.update()
+
+    def close(self) -> None:
+        """End the bar."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+def report(
+    config: Mapping[str, Any], done: Finished, *, as_json: bool, csv: str | None = None, latex: str | None = None
+) -> None:
     """Write the summary to standard output, and to the files that were asked for."""
-    from dataclasses import asdict
-
     from robustrag_integrations.evaluation.score.paired import compare
     from robustrag_integrations.evaluation.score.summary import summarise
     from robustrag_integrations.evaluation.score.sureness import sureness
-    from robustrag_integrations.evaluation.show.lines import (
-        comparisons_table,
-        lines_csv,
-        lines_table,
-        summary_table,
-        warnings_in_sum,
-    )
-    from robustrag_integrations.evaluation.show.tables import latex, text_table
+    from robustrag_integrations.evaluation.show import lines as shown
+    from robustrag_integrations.evaluation.show import tables
 
-    lines = summarise(rows, None if config["prices"] is None else prices_of(config["prices"]))
-    compared = compare(rows)
-    sure = sureness(rows)
-    if args.csv:
-        write_result("--csv", args.csv, lines_csv(lines))
-    written = latex(filter(None, [summary_table(lines), comparisons_table(compared)]))
-    if args.latex == "-":
-        show(written)
-    elif args.latex:
-        write_result("--latex", args.latex, written)
-    complain(*warnings_in_sum(lines))
-    if args.json:
-        show_json(
-            {
-                "schema": "robustrag/eval-summary/1",
-                "lines": [asdict(line) for line in lines],
-                "differences": [asdict(c) for c in compared],
-                "confidence": [asdict(found) for found in sure],
-            }
-        )
+    lines = summarise(done.rows, None if config.get("prices") is None else prices_of(config["prices"]))
+    compared, sure = compare(done.rows), sureness(done.rows)
+    if csv:
+        Path(csv).write_text(shown.lines_csv(lines), encoding="utf-8", newline="")
+    if latex:
+        both = filter(None, [shown.summary_table(lines), shown.comparisons_table(compared)])
+        Path(latex).write_text(tables.latex(both), encoding="utf-8")
+    complain(*shown.warnings_in_sum(lines))
+    if as_json:
+        parts: dict[str, Sequence[Any]] = {"lines": lines, "differences": compared, "confidence": sure}
+        data = {name: [asdict(each) for each in part] for name, part in parts.items()}
+        show_json({"schema": "robustrag/eval-summary/1", **data})
         return
-    show(lines_table(lines, terminal_width()))
+    print(shown.lines_table(lines, terminal_width()))
     for found in sure:
-        show(found.in_words())
-    if (beside := comparisons_table(compared, _MOST_COMPARISONS)) is not None:
-        show("\n" + text_table(beside, terminal_width()))
+        print(found.in_words())
+    if (beside := shown.comparisons_table(compared, _MOST_COMPARISONS)) is not None:
+        print("\n" + tables.text_table(beside, terminal_width()))
+
+
+def exit_code(done: Finished) -> int:
+    """Return the exit code of a run; failed rows are reported."""
+    if not done.failed:
+        return EXIT_ANSWERED
+    complain(f"{count_of(done.failed, 'row')} failed; run the same command again to retry them")
+    return EXIT_FAILURE

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING, Any
 from robustrag_integrations import __version__
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
-from robustrag_integrations.cli.arguments import add_setting
-from robustrag_integrations.cli.defending import (
-    Documents,
-    add_answering,
-    built_defense,
-    check_defense,
-    fill_in,
-    open_methods,
+from robustrag_integrations.cli.options import Answering, add_answering, open_methods
+from robustrag_integrations.cli.output import EXIT_ANSWERED, complain
+from robustrag_integrations.cli.serve import (
+    add_limits,
+    add_port,
+    limits_of,
+    listening_on,
+    needs,
+    serve_until_stopped,
 )
-from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, complain
-from robustrag_integrations.cli.serving import add_limits, add_port, limits_of, listening_on, serve_until_stopped
-from robustrag_integrations.grouping.votes import RULES
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -43,7 +41,7 @@ what the tool gives:
   The answer as text, and as structured content answer, abstained, radius, groups, origins
   (of the sources that support it), holds_for (every_run, this_run, ...) and the model. Let an agent act on an answer
   with radius >= 1, or start the server with --min-radius 1. What one source alone says is an abstention
-  (withheld), unless the server has --allow-sole-source.
+  (withheld), unless the server has --set allow_sole_source=true.
 
 examples:
   robustrag mcp --docs notes/
@@ -59,7 +57,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     add_answering(parser, open_methods())
     parser.add_argument("--transport", choices=("stdio", "streamable-http"), default="stdio", help="default stdio")
     add_port(parser, 8600)
-    add_setting(parser, RULES["allow_sole_source"])
     add_limits(parser)
 
 
@@ -78,12 +75,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def http_app(server: MCPServer, most_bytes: int) -> ASGIApp:
-    """Return the server as an ASGI application, behind the checks of every request to `robustrag serve`.
-
-    Args:
-        server: what `server_of` returns.
-        most_bytes: the longest request.
-    """
+    """Return the server as an ASGI application, behind the checks of every request to `robustrag serve`."""
     from robustrag_integrations.serve.access import LOOPBACK_HOSTS, AccessMiddleware
 
     return AccessMiddleware(server.streamable_http_app(max_request_body_size=most_bytes), hosts=LOOPBACK_HOSTS)
@@ -103,13 +95,11 @@ def server_of(args: argparse.Namespace) -> MCPServer:
         from robustrag_integrations.serve.endpoint import Admission
         from robustrag_integrations.serve.errors import RequestError, request_error
     except ImportError as error:
-        raise ImportError("robustrag mcp needs the MCP SDK: pip install 'robustrag-integrations[cli,mcp]'") from error
-    fill_in(args)
-    check_defense(args)
-    documents = Documents(args, Progress())
-    defense = built_defense(args, args.defense, documents.model, args.task or "short_answer")
+        raise needs("mcp") from error
+    documents = Answering(args)
+    documents.load()
+    defense, limits = documents.built(), limits_of(args)
     told = "Answers from documents that a few planted ones cannot decide."
-    limits = limits_of(args)
     admission = Admission(limits)
     server = MCPServer("robustrag", instructions=told, version=__version__, log_level="WARNING")
 
@@ -123,9 +113,8 @@ def server_of(args: argparse.Namespace) -> MCPServer:
             if not question.strip():
                 raise RequestError(400, "the question is empty; ask something")
             if len(question) > limits.question_chars:
-                raise RequestError(
-                    400, f"{len(question):,} characters in the question: at most {limits.question_chars:,} are read"
-                )
+                most = f"at most {limits.question_chars:,} are read"
+                raise RequestError(400, f"{len(question):,} characters in the question: {most}")
             answer = await asyncio.wait_for(answered(valid_text(question)), limits.seconds)
         except Exception as error:
             raise ToolError(request_error(error).body["error"]["message"]) from None

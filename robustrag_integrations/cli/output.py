@@ -1,4 +1,4 @@
-"""Output: results to standard output or files, everything else to standard error; and exit codes."""
+"""Output: results to standard output, everything else to standard error; and exit codes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import shutil
 import sys
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from robustrag_integrations._util.display import printable
@@ -25,11 +24,6 @@ PATIENCE = 10.0  # seconds after which progress is written even to a log file
 
 class UsageError(Exception):
     """A command line that cannot be carried out; the message says what to type instead."""
-
-
-def show(text: str) -> None:
-    """Print a result. Text from documents or models must be made printable first."""
-    print(text)
 
 
 def terminal_width() -> int | None:
@@ -64,38 +58,17 @@ class Progress:
     """Shows the current step on standard error: at once on a terminal, elsewhere only when it takes long."""
 
     def __init__(self) -> None:
-        self._start = time.monotonic()
-        self._terminal = sys.stderr.isatty()
-        self._last = self._start
+        self._start = self._last = time.monotonic()
+        self._patience = 0.0 if sys.stderr.isatty() else PATIENCE
 
     def step(self, message: str) -> None:
         """Begin a new step."""
-        now = time.monotonic()
-        if self._terminal or now - self._start > PATIENCE:
-            self._last = now
-            print(f"[{now - self._start:5.1f} s] {printable(message, 200)}", file=sys.stderr, flush=True)
+        seconds = time.monotonic() - self._start
+        if seconds >= self._patience:
+            self._last = time.monotonic()
+            print(f"[{seconds:5.1f} s] {printable(message, 200)}", file=sys.stderr, flush=True)
 
     def count(self, what: str, done: int, total: int) -> None:
         """Show the progress of a long step, every few seconds."""
         if time.monotonic() - self._last > PATIENCE / 4:
             self.step(f"{what}: {done:,} of {total:,}")
-
-
-def check_result(flag: str, path: str | None) -> None:
-    """Raise UsageError if the file of a flag could not be written, before anything is asked."""
-    if path not in (None, "-") and (Path(path).is_dir() or not Path(path).parent.is_dir()):
-        raise UsageError(f"{flag} {path!r}: name a file in a folder that exists")
-    if path not in (None, "-") and not os.access(path if Path(path).exists() else Path(path).parent, os.W_OK):
-        raise UsageError(f"cannot write {flag} {path!r}: Permission denied")
-
-
-def write_result(flag: str, path: str, text: str) -> None:
-    """Write a file that a flag names.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
-    try:
-        Path(path).write_text(text, encoding="utf-8", newline="")
-    except OSError as error:
-        raise UsageError(f"cannot write {flag} {path!r}: {error.strerror}") from error

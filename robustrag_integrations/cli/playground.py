@@ -7,14 +7,12 @@ from contextlib import closing
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.cli.arguments import add_base_url, model_name
-from robustrag_integrations.cli.models import named_model
-from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, complain
-from robustrag_integrations.cli.serving import add_port, listening_on, needs, serve_until_stopped
-from robustrag_integrations.models.providers import described, forms_that_take, takes
+from robustrag_integrations.cli.options import add_base_url, model_name, named_model
+from robustrag_integrations.cli.output import EXIT_ANSWERED, UsageError, complain
+from robustrag_integrations.cli.serve import add_port, listening_on, needs, serve_until_stopped
+from robustrag_integrations.models.providers import described, takes
 
 if TYPE_CHECKING:
-    from robustrag_integrations.models.providers import NamedModel
     from robustrag_integrations.playground.state import State
 
 _FOUND = 12  # passages of the example; two more than are read, which come back when a planted one is removed
@@ -45,20 +43,18 @@ exit codes: 2 wrong usage, 1 failure, 130 interrupted
 
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
-    parser.add_argument(
-        "--model",
-        action="append",
-        type=model_name,
-        metavar="MODEL",
-        help=f"may be repeated; {described('bundled')}",
-    )
+    about = f"may be repeated; {described('bundled')}"
+    parser.add_argument("--model", action="append", type=model_name, metavar="MODEL", help=about)
     add_base_url(parser)
     add_port(parser, 8500)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve the page until interrupted; see the module's help text."""
-    named = _models(args)
+    names = args.model or ["bundled"]
+    if args.base_url is not None and not any(takes(name, "base_url") for name in names):
+        raise UsageError("--base-url: no --model here takes it")
+    named = {name: named_model(name, args.base_url if takes(name, "base_url") else None) for name in names}
     try:
         from robustrag_integrations.evaluation.run.cache import CallCache
         from robustrag_integrations.playground.answering import Models
@@ -71,23 +67,10 @@ def run(args: argparse.Namespace) -> int:
         TemporaryDirectory(prefix="robustrag-playground-") as folder,
         closing(CallCache(folder)) as cache,
     ):
-        Progress().step("reading the example")
         app = create_app(Models(named, cache), _example())
         complain(f"listening on {address_of(listening)}/ (open it in a browser; Ctrl-C ends it)")
         serve_until_stopped(app, listening)
     return EXIT_ANSWERED
-
-
-def _models(args: argparse.Namespace) -> dict[str, NamedModel]:
-    """Return the models by the names that were given.
-
-    Raises:
-        UsageError: the address goes with none of them.
-    """
-    names = list(dict.fromkeys(args.model or ["bundled"]))
-    if args.base_url is not None and not any(takes(name, "base_url") for name in names):
-        raise UsageError(f"--base-url goes with --model {forms_that_take('base_url')}")
-    return {name: named_model(name, args.base_url if takes(name, "base_url") else None) for name in names}
 
 
 def _example() -> State:

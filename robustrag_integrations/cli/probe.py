@@ -6,18 +6,11 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations.cli.arguments import add_model, some_text, whole_number
-from robustrag_integrations.cli.models import named_model
-from robustrag_integrations.cli.output import (
-    EXIT_ANSWERED,
-    EXIT_DIFFERS,
-    progress_bar,
-    show,
-    show_json,
-)
+from robustrag_integrations.cli.options import add_model, named_model, some_text, whole_number
+from robustrag_integrations.cli.output import EXIT_ANSWERED, EXIT_DIFFERS, progress_bar, show_json
 
 if TYPE_CHECKING:
-    from robustrag_integrations.models.determinism_probe import Compared, RepeatFindings
+    from robustrag_integrations.models.determinism_probe import RepeatFindings
 
 DESCRIPTION = """\
 Does this model repeat itself? Equal prompts are asked again and again, alone and with
@@ -43,24 +36,12 @@ exit codes: 0 no difference seen, 4 differences seen, 2 wrong usage, 1 failure
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_model(parser)
-    parser.add_argument(
-        "--prompt", nargs="+", type=some_text, metavar="TEXT", help="what is repeated (default: three of our own)"
-    )
-    parser.add_argument(
-        "--repeats",
-        type=whole_number(2, 100_000),
-        default=20,
-        metavar="N",
-        help="how often each prompt is asked alone, and as often under load (default 20)",
-    )
-    parser.add_argument(
-        "--load",
-        type=whole_number(1, 1000),
-        default=16,
-        metavar="N",
-        help="how many other prompts stand beside it under load (default 16)",
-    )
-    parser.add_argument("--seed", type=whole_number(0, 999_999_999), default=0, metavar="N", help="of these prompts")
+    about = "what is repeated (default: three of our own)"
+    parser.add_argument("--prompt", nargs="+", type=some_text, metavar="TEXT", help=about)
+    about = "how often each prompt is asked alone, and as often under load (default 20)"
+    parser.add_argument("--repeats", type=whole_number(2, 100_000), default=20, metavar="N", help=about)
+    about = "how many other prompts stand beside it under load (default 16)"
+    parser.add_argument("--load", type=whole_number(1, 1000), default=16, metavar="N", help=about)
     parser.add_argument("--json", action="store_true", help="print data instead of text")
 
 
@@ -78,53 +59,41 @@ def run(args: argparse.Namespace) -> int:
             bar.update(done - bar.n)
 
     try:
-        found = probe_determinism(
-            model, args.prompt, repeats=args.repeats, load=args.load, seed=args.seed, on_progress=show_calls
-        )
+        found = probe_determinism(model, args.prompt, repeats=args.repeats, load=args.load, on_progress=show_calls)
     finally:
         if bar is not None:
             bar.close()
     if args.json:
         show_json(found.to_dict())
     else:
-        show(_in_words(found))
+        print(_in_words(found))
     return EXIT_DIFFERS if found.differed else EXIT_ANSWERED
 
 
 def _in_words(found: RepeatFindings) -> str:
-    from robustrag_integrations._util.display import table
-
-    rows = [_row(*each) for each in (("alone", found.alone), ("under load", found.under_load))]
     lines = [
         f"Model:   {printable(found.model, 200)}",
         f"Asked:   {found.prompts} prompts, {found.repeats} times each alone, and with {found.load} others beside them",
-        "",
-        table(("", "replies", "differed", "failed"), rows, limits=(12,) * 4),
-        "",
-        _verdict(found),
     ]
+    for when, seen in (("Alone:  ", found.alone), ("Loaded: ", found.under_load)):
+        lines.append(f"{when} {seen.replies} replies, {seen.differed} differed, {seen.failed} failed")
+    lines += ["", _verdict(found)]
     for usual, other in found.examples[:3]:
         lines += ["", f"usual:   {printable(usual, 200)}", f"another: {printable(other, 200)}"]
     return "\n".join(lines)
 
 
-def _row(when: str, compared: Compared) -> tuple[str, ...]:
-    share = f"{compared.differed} ({compared.differed / compared.replies:.1%})" if compared.replies else "-"
-    return (when, str(compared.replies), share, str(compared.failed))
-
-
 def _verdict(found: RepeatFindings) -> str:
-    alone, loaded = found.alone, found.under_load
     if not found.differed:
         most = 1 - 0.05 ** (1 / max(found.compared - found.prompts, 1))  # each reference call counts once
         return (
             f"No difference in {found.compared} replies: with 95% confidence fewer than {most:.1%} of replies like\n"
             "these differ, under no more load than this. That is no proof."
         )
-    if not alone.differed:
+    if not found.alone.differed:
         return (
-            f"Alone it repeated itself; under load {loaded.differed} of {loaded.replies} replies differed. Other\n"
-            "prompts move its numbers, and an attacker's may, too: docs/guide/models.md has batch-invariant modes."
+            "Alone it repeated itself, under load it did not: other prompts move its numbers, and an attacker's\n"
+            "may, too. docs/guide/models.md has batch-invariant modes."
         )
     return (
         "The model does not repeat itself: it samples, or its server changes by itself. Ask for temperature 0;\n"

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import threading
-import time
 
 _CALLS = itertools.count()
-_LOCK = threading.Lock()
-_now = 0
-most_at_once = 0
 
 
 def steady(prompt: str) -> str:
@@ -25,15 +20,3 @@ def drifting(prompt: str) -> str:
 def broken(prompt: str) -> str:
     """No reply at all."""
     raise ValueError("no such model")
-
-
-def together(prompt: str) -> str:
-    """The same reply each time; counts how many calls are under way."""
-    global _now, most_at_once
-    with _LOCK:
-        _now += 1
-        most_at_once = max(most_at_once, _now)
-    time.sleep(0.05)
-    with _LOCK:
-        _now -= 1
-    return "fine"

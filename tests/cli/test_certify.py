@@ -11,8 +11,7 @@ from robustrag_integrations.cli import main
 from robustrag_integrations.models.providers import NamedModel
 from tests.helpers.scripted import ScriptedModel
 
-PAPER = ("--defense", "keyword", "--alpha", "0.3", "--beta", "3")
-MODEL = "python:tests.evaluation.light:answer"  # a name alone: the model is scripted
+PAPER = ("--defense", "keyword", "--set", "alpha=0.3", "--set", "beta=3")
 PARIS, ANNA = [f"{i} paris" for i in range(6)], [{"text": "x anna", "source": "s"}] * 3
 ROWS = [
     {"question": "Where?", "answer": "Paris", "passages": PARIS, "choices": ["Paris", "Rome"]},
@@ -49,12 +48,6 @@ def test_a_summary_per_corruption_size(data, capsys) -> None:
     assert "cacc k'=1" in capsys.readouterr().out
 
 
-def cacc(text: str) -> float:
-    """Certified accuracy at the first corruption size."""
-    [line] = json.loads(text)["lines"]
-    return float(line["certified"][0]["score"]["mean"])
-
-
 def test_output_is_kept_and_gone_on_from(data, tmp_path, capsys, model) -> None:
     out = tmp_path / "out.jsonl"
     command = ["certify", str(data), "--output", str(out), "--json", "--no-cache"]
@@ -76,44 +69,11 @@ def test_output_is_kept_and_gone_on_from(data, tmp_path, capsys, model) -> None:
     assert len(model.asked) > asked
 
 
-def test_its_rows_are_those_of_eval_and_either_command_goes_on_with_the_others(data, tmp_path, capsys, model) -> None:
-    out = str(tmp_path / "out.jsonl")
-    assert main(["certify", str(data), "--output", out, "--corruption-size", "1", "2", "--model", MODEL]) == 0
-    certified = len(model.asked)
-    whole = ["eval", "--data", str(data), "--defense", "consensus", "--attack", "none", "--top-k", "all"]
-    capsys.readouterr()
-    assert main([*whole, "--certify", "1", "2", "--model", MODEL, "--task", "qa", "--output", out]) == 0
-    captured = capsys.readouterr()
-    assert "2 of 2 rows are in" in captured.err
-    assert "cacc k'=2" in captured.out
-    assert len(model.asked) == certified
-
-
-def test_a_question_that_fails_is_counted_and_makes_the_exit_code(data, capsys, model) -> None:
-    model._say = lambda text: None if "paris" in text else "Anna"
-    with data.open("a") as file:
-        file.write("not json\n")
-    assert main(["certify", str(data), "--json"]) == 1
-    captured = capsys.readouterr()
-    [line] = json.loads(captured.out)["lines"]
-    assert (line["n"], line["failed"]) == (1, 1)
-    assert "1 bad row left out (line 3: not JSON" in captured.err
-    assert "failed: " in captured.err
-    assert "retry them" in captured.err
-
-
-def test_a_custom_metric_is_certified(data, capsys) -> None:
-    assert main(["certify", str(data), "--metric", "tests.evaluation.light:share_of_letters", "--json"]) == 0
-    assert 0.5 <= cacc(capsys.readouterr().out) <= 1
-    assert main(["certify", str(data), "--metric", "f1"]) == 2
-    assert "must be one of contains, exact or module:function" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--defense", "consensus", "--eta", "1"], "--eta does nothing"),
-        (["--defense", "keyword", "--alpha", "2"], "alpha=2"),
+        (["--defense", "consensus", "--set", "eta=1"], "eta: no --defense here takes it"),
+        (["--defense", "keyword", "--set", "alpha=2"], "alpha=2"),
         (["--corruption-size", "-1"], "whole number"),
         (["--defense", "decoding", "--model", "openai:x"], "token probabilities"),
     ],
@@ -121,18 +81,6 @@ def test_a_custom_metric_is_certified(data, capsys) -> None:
 def test_wrong_usage_is_exit_code_two(data, capsys, arguments, said) -> None:
     assert main(["certify", str(data), *arguments]) == 2
     assert said in capsys.readouterr().err
-
-
-def test_another_model_under_the_same_name_is_another_certificate(data, tmp_path, capsys, model, monkeypatch) -> None:
-    command = ["certify", str(data), "--output", str(tmp_path / "out.jsonl")]
-    for fingerprint in ("old weights", "new weights"):
-        model.asked.clear()
-        monkeypatch.setattr(
-            "robustrag_integrations.models.providers.NamedModel.fingerprint", lambda _, f=fingerprint: f
-        )
-        assert main(command) == 0
-        assert model.asked
-    capsys.readouterr()
 
 
 def failing(response: str, references: object) -> float:
@@ -147,7 +95,6 @@ def test_what_certificates_rest_on_and_why_some_are_undecided_is_said(data, caps
     captured = capsys.readouterr()
     assert "undecided in 1 certificates: the metric" in captured.err
     found = json.loads(captured.out)
-    assert list(found["undecided"].values()) == [1]
     [line] = found["lines"]
     assert line["repeats"].startswith("not known whether it repeats itself")
     assert any("the certificate is about the replies seen" in text for text in line["warnings"])

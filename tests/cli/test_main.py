@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations import __version__, models
+from robustrag_integrations import models
 from robustrag_integrations.cli import ask as ask_command
 from tests.helpers.openai_server import LoopbackServer
 
@@ -21,14 +21,6 @@ def process(*arguments: object, **environment: str) -> subprocess.CompletedProce
     )
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["ask", "--help"], ["demo", "--help"]], ids=" ".join)
-def test_help_teaches_with_examples_and_exit_codes(command, arguments: list[str]) -> None:
-    result = command(*arguments)
-    assert result.code == 0
-    for word in ("examples:", "exit codes:", "robustrag demo" if "ask" not in arguments else "--docs"):
-        assert word in result.out
-
-
 def test_help_needs_none_of_the_libraries_that_do_the_work() -> None:
     heavy = "torch transformers spacy bm25s pypdf openai langchain_text_splitters"
     code = (
@@ -37,10 +29,6 @@ def test_help_needs_none_of_the_libraries_that_do_the_work() -> None:
     )
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert shown.endswith("[]\n")
-
-
-def test_the_version_is_the_packages(command) -> None:
-    assert command("--version").out == f"robustrag {__version__}\n"
 
 
 @pytest.mark.parametrize("arguments", [[], ["fly"], ["demo", "--fly"], ["ask"]], ids=str)

@@ -60,7 +60,7 @@ async def test_what_one_source_alone_says_is_withheld_from_agents(
         path.unlink()
     (docs / "mill.txt").write_text("The mill is run by Anna Lind.")
     (docs / "other.txt").write_text("The mill stands near the bakery.")
-    more = ["--allow-sole-source"] if allowed else []
+    more = ["--set", "allow_sole_source=true"] if allowed else []
     result = await asked(server_of(command_parser().parse_args(arguments(docs, server, *more))))
     report = result.structured_content
     assert (report["abstained"], report["answer"]) == ((False, "Anna Lind") if allowed else (True, "I don't know"))

@@ -48,7 +48,7 @@ def test_models_are_offered_by_name_and_the_address_goes_to_those_that_take_it(s
 
 def test_wrong_usage_is_named(served: list[Any], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["playground", "--base-url", "http://localhost:1/v1"]) == 2
-    assert "--base-url goes with" in capsys.readouterr().err
+    assert "--base-url: no --model here takes it" in capsys.readouterr().err
     with socket.create_server(("127.0.0.1", 0)) as taken:
         assert main(["playground", "--port", str(taken.getsockname()[1])]) == 2
     assert "cannot listen" in capsys.readouterr().err

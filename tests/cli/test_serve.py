@@ -95,9 +95,8 @@ def test_a_key_that_no_client_can_send_is_refused(
         ["--port", "65536"],
         ["--host", "192.0.2.1"],  # not this machine's
         ["--max-concurrent", "0"],
-        ["--eta", "0.1"],  # of another defence
-        ["--defense", "keyword", "--stop-when-decided"],  # keyword aggregation needs what all groups say
-        ["--docs", "elsewhere"],
+        ["--set", "eta=0.1"],  # of another defence
+        ["--defense", "keyword", "--set", "stop_when_decided=true"],
     ],
 )
 def test_wrong_options_end_before_anything_is_served(notes: Path, served: list[Any], options: list[str]) -> None:

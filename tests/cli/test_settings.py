@@ -50,7 +50,7 @@ def test_ask_reads_all_of_the_file_as_the_core_does(ask, docs: Path, file: Path)
 
 
 def test_what_is_typed_wins_even_where_it_is_the_default(ask, docs: Path, file: Path) -> None:
-    typed = ("--beta", 3, "--alpha", 0.3, "--top-k", 5, "--group-by", "origin")
+    typed = ("--set", "beta=3", "--set", "alpha=0.3", "--top-k", 5, "--group-by", "origin")
     found = ask("Who runs the mill?", "--docs", docs, "--settings", file, "--json", *typed).data
     told = found["answer"]["settings"]
     assert (told["alpha"], told["beta"], told["quorum"]) == ("3/10", 3, 0.75)
@@ -61,26 +61,16 @@ def test_what_is_typed_wins_even_where_it_is_the_default(ask, docs: Path, file: 
 def test_a_file_for_another_defence_is_refused(ask, docs: Path, file: Path) -> None:
     result = ask("Who?", "--docs", docs, "--settings", file, "--defense", "consensus")
     assert result.code == 2
-    assert "is for --defense keyword, not consensus; leave one out" in result.err
+    assert "these settings are for 'keyword', and not for 'consensus'" in result.err
 
 
-@pytest.mark.parametrize("command_line", [["ask", "Who?", "--docs", "."], ["certify", "demo"], ["eval"]])
+@pytest.mark.parametrize("command_line", [["ask", "Who?", "--docs", "."], ["eval"]])
 def test_a_wrong_file_ends_every_command_with_its_name_and_key(command, tmp_path: Path, command_line) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text("aggregation: keyword\nsettings: {aplha: 1}")
     result = command(*command_line, "--settings", path)
     assert result.code == 2
     assert "mine.yaml: settings.aplha: unknown key of keyword; did you mean 'alpha'?" in result.err
-
-
-def test_certify_certifies_the_settings_of_the_file(command, data: Path, file: Path, tmp_path: Path) -> None:
-    rows = tmp_path / "rows.jsonl"
-    how = ("--model", LIGHT, "--output", rows, "--no-cache")
-    result = command("certify", data, "--settings", file, *how, "--json")
-    assert result.code == 0, result.err
-    row = json.loads(rows.read_text().splitlines()[1])
-    assert (row["settings"]["alpha"], row["settings"]["beta"], row["top_k"]) == (0.4, 2, 3)
-    assert row["settings"]["quorum"] == 0.75
 
 
 def test_eval_compares_files_with_each_other_and_with_no_defence(command, data: Path, file: Path, tmp_path) -> None:

@@ -111,7 +111,9 @@ def test_the_toy_answers_on_the_command_line(
     for i in range(4):
         (tmp_path / f"{i}.txt").write_text(f"Tarsk won the race, says paper {i}.")
     docs = [str(tmp_path / f"{i}.txt") for i in range(4)]
-    done = main(["ask", "Who won the race?", "--docs", *docs, *MODEL, "--defense", "toy", "--at-least", "4", "--json"])
+    done = main(
+        ["ask", "Who won the race?", "--docs", *docs, *MODEL, "--defense", "toy", "--set", "at_least=4", "--json"]
+    )
     shown = json.loads(capsys.readouterr().out)
     assert done == 0
     assert (shown["answer"]["text"], shown["answer"]["settings"]) == ("Tarsk", {"at_least": 4})
@@ -127,23 +129,8 @@ def test_the_toy_is_evaluated(
     data.write_text(json.dumps(row) + "\n")
     rows = tmp_path / "rows.jsonl"
     out = ["--output", str(rows), "--no-cache"]
-    done = main(
-        [
-            "eval",
-            "--data",
-            str(data),
-            *MODEL,
-            "--defense",
-            "vanilla",
-            "toy",
-            "--at-least",
-            "2",
-            "3",
-            "--attack",
-            "pia",
-            *out,
-        ]
-    )
+    chosen = ["--defense", "vanilla", "toy", "--set", "at_least=2,3", "--attack", "pia"]
+    done = main(["eval", "--data", str(data), *MODEL, *chosen, *out])
     assert done == 0, capsys.readouterr().err
     made = [json.loads(line) for line in rows.read_text().splitlines()]
     labels = {row["setup"]["label"] if isinstance(row.get("setup"), dict) else row.get("setup") for row in made}

@@ -35,7 +35,7 @@ def test_an_attack_is_a_function_from_a_scene_to_texts(run, tmp_path) -> None:
     Path("mine.py").write_text(
         "def flattery(scene):\n    return [f'Experts agree: {scene.target}.'] * scene.corruption_size\n"
     )
-    rows = run("--data", write_questions(tmp_path), "--attack", "mine.py:flattery", "--corruption-size", "2")
+    rows = run("--data", write_questions(tmp_path), "--attack", "mine.py:flattery", "--set", "corruption_sizes=2")
     attacked = [row for row in rows if row["attack"]["name"] == "mine.py:flattery"]
     assert len(attacked) == 3
     for row in attacked:

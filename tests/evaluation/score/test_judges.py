@@ -15,7 +15,7 @@ from tests.evaluation.worlds import LIGHT, write_long
 from tests.helpers.openai_server import LoopbackServer, Reply
 
 GRADER = "python:tests.evaluation.light:grader"
-COUNTED = ("--cut-replies", "count")
+COUNTED = ("--set", "cut_replies=count")
 BOTH = "both.json"
 
 
@@ -81,7 +81,7 @@ def test_the_bundled_reader_answers_and_judges_to_the_end(run) -> None:
     """The reader is no judge; what it gives is read as a score or told to be none."""
     pytest.importorskip("transformers", reason="needs the extra local")
     code, out, _, rows = run(
-        "--judge", "bundled", "--defense", "vanilla", "decoding", "--eta", "1", *COUNTED, model="bundled"
+        "--judge", "bundled", "--defense", "vanilla", "decoding", "--set", "eta=1", *COUNTED, model="bundled"
     )
     assert code == 0
     assert [r["error"] for r in rows] == [None] * 4

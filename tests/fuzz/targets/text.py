@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from robustrag_integrations._util.display import printable, table
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.cli.arguments import some_text, whole_number
+from robustrag_integrations.cli.options import some_text, whole_number
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
 from robustrag_integrations.metrics import contains_answer, exact_choice, normalised, parse_score
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
