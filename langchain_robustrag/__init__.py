@@ -17,11 +17,10 @@ except ImportError as error:
     ) from error
 
 from langchain_robustrag.aggregations import RobustOptions
-from langchain_robustrag.audit import IsolationAudit, audit_isolation
+from langchain_robustrag.audit import IsolationAudit, aassert_defended, assert_defended, audit_isolation
 from langchain_robustrag.callbacks import REPORT_EVENT
 from langchain_robustrag.calls import CallOptions
 from langchain_robustrag.chain import create_robust_documents_chain
-from langchain_robustrag.check import aassert_defended, assert_defended
 from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.documents import supporting_documents
 from langchain_robustrag.graph import create_robust_node
@@ -29,7 +28,6 @@ from langchain_robustrag.retrieval import create_robust_retrieval_chain
 from langchain_robustrag.runnable import RobustDocuments
 from langchain_robustrag.tool import create_robust_retriever_tool
 from robustrag_integrations.answers.abstained import Abstained
-from robustrag_integrations.audit.canaries import CheckedRun
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.votes import VoteRules
@@ -38,7 +36,6 @@ __all__ = [
     "REPORT_EVENT",
     "Abstained",
     "CallOptions",
-    "CheckedRun",
     "DiverseRetriever",
     "Finding",
     "IsolationAudit",

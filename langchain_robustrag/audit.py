@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar, cast
+from inspect import isawaitable
+from typing import Any, cast
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage
-from langchain_core.runnables import RunnableConfig
+from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
 
 from langchain_robustrag.callbacks import REPORT_EVENT
 from langchain_robustrag.hosted import hosted_results
 from langchain_robustrag.prompts import FilledPrompt
-from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in
+from langchain_robustrag.questions import last_human_text
+from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in, texts_of
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.audit.hosted import hosted_in, hosted_result, hosted_tool
 from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
@@ -27,7 +29,7 @@ from robustrag_integrations.prompts import Prompt
 
 _LOG = logging.getLogger(__name__)
 _MOST_RUNS = 10_000
-FIX = (
+_FIX = (
     "answer with create_robust_documents_chain(llm, prompt) or create_robust_retrieval_chain(retriever, llm); give an "
     "agent create_robust_retriever_tool, or RobustRetrievalMiddleware"
 )
@@ -55,10 +57,10 @@ class IsolationAudit(BaseCallbackHandler):
         ```
     """
 
-    _trusted: frozenset[str] = frozenset()  # hosted tools that are no finding
+    _trusted: frozenset[str] = frozenset()  # tools whose texts, or whose being hosted, are no finding
 
     def __init__(self, on: On = "log") -> None:
-        self._audit = Audit(on, FIX)
+        self._audit = Audit(on, _FIX)
         self.raise_error = on == "raise"
         self._runs: OrderedDict[UUID, tuple[UUID | None, str]] = OrderedDict()
         self._own: OrderedDict[UUID, Sequence[str]] = OrderedDict()
@@ -106,8 +108,9 @@ class IsolationAudit(BaseCallbackHandler):
 
     def on_tool_end(self, output: Any, *, run_id: UUID, **kwargs: Any) -> None:
         """Note the output of a tool."""
+        _, name, _ = self._path(run_id)
         self._end(run_id)
-        self._look_for_documents(output, tool=True)
+        self._look_for_documents(output, tool=name)
 
     def on_chat_model_start(self, serialized: Any, messages: list[list[BaseMessage]], **kwargs: Any) -> None:
         """Check the messages to a chat model, and the tools that it is offered."""
@@ -137,7 +140,6 @@ class IsolationAudit(BaseCallbackHandler):
             self._audit.release(str(data.get("text") or ""), agreed=is_agreed(data))
 
     def _begin(self, serialized: Any, known: Mapping[str, Any]) -> None:
-        """Note a run."""
         name = known.get("name") or (serialized or {}).get("name") or (serialized or {}).get("id", ["?"])[-1]
         self._runs[known["run_id"]] = (known.get("parent_run_id"), str(name))
         if len(self._runs) > _MOST_RUNS:
@@ -162,20 +164,19 @@ class IsolationAudit(BaseCallbackHandler):
             run = found[0]
         return " > ".join(reversed(names)), names[0] if names else "?", own
 
-    def _look_for_documents(self, value: Any, *, tool: bool = False) -> None:
+    def _look_for_documents(self, value: Any, tool: str | None = None) -> None:
         try:
             self.learn(documents_in(value))
-            if tool:
+            if tool is not None:
                 for parsed in (value, parsed_texts(value)):
                     self.learn([*documents_in(parsed), *sourced_records_in(parsed)])
+                if self._audit.strict and tool not in self._trusted and not _is_robust(value):
+                    self._audit.learn(map(Passage, texts_of(value)))
         except UnreadableError as error:
             _LOG.warning("the audit did not look for documents in a step's values: %s", error)
 
 
-AnyAudit = TypeVar("AnyAudit", bound=IsolationAudit)
-
-
-class _OpenAudit:
+class _OpenAudits:
     """The innermost open `audit_isolation`, for all threads and event loops.
 
     In the place of a `ContextVar`, which threads of a program's own do not inherit.
@@ -188,7 +189,7 @@ class _OpenAudit:
         return self.open[-1] if self.open else None
 
 
-_OPEN = _OpenAudit()
+_OPEN = _OpenAudits()
 register_configure_hook(cast(Any, _OPEN), inheritable=True)
 
 
@@ -206,18 +207,63 @@ def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
         assert not audit.findings
         ```
     """
-    with listening(IsolationAudit(on)) as audit:
+    with _listening(IsolationAudit(on)) as audit:
         yield audit
 
 
 @contextmanager
-def listening(audit: AnyAudit) -> Iterator[AnyAudit]:
-    """Have an audit hear all of LangChain in this process while the block runs."""
+def _listening(audit: IsolationAudit) -> Iterator[IsolationAudit]:
     _OPEN.open.append(audit)
     try:
         yield audit
     finally:
         _OPEN.open.remove(audit)
+
+
+def assert_defended(
+    app: Any, inputs: Any, config: RunnableConfig | None = None, *, trusted: Collection[str] = ()
+) -> None:
+    """Ask a program one question, and raise if retrieved text reaches a prompt that is not isolated.
+
+    The run-time audit listens, and is strict: text of a single source counts, too, and so does what tools return. It
+    vouches for what ran for this question, and for nothing else; see `IsolationAudit` for what it cannot see.
+
+    Args:
+        app: a chain, an agent, a compiled graph, or a function.
+        inputs: what the app is given, with the question.
+        config: the config to run it with.
+        trusted: names of tools whose results nobody else writes, or which the provider runs.
+
+    Raises:
+        UndefendedError: what was found, each with the runs that led there; or nothing was retrieved.
+
+    Examples:
+        ```python
+        assert_defended(agent, {"messages": [("human", "Who won?")]}, trusted=["add"])
+        ```
+    """
+    with _asserting(inputs, trusted):
+        app.invoke(inputs, config) if isinstance(app, Runnable) else app(inputs)
+
+
+async def aassert_defended(
+    app: Any, inputs: Any, config: RunnableConfig | None = None, *, trusted: Collection[str] = ()
+) -> None:
+    """`assert_defended` in an event loop; a function as `app` may be asynchronous."""
+    with _asserting(inputs, trusted):
+        running = app.ainvoke(inputs, config) if isinstance(app, Runnable) else app(inputs)
+        if isawaitable(running):
+            await running
+
+
+@contextmanager
+def _asserting(inputs: Any, trusted: Collection[str]) -> Iterator[None]:
+    audit = IsolationAudit()
+    audit._audit, audit._trusted = Audit("log", _FIX, strict=True), frozenset(trusted)
+    for value in inputs.values() if isinstance(inputs, Mapping) else [inputs]:  # documents may quote the question
+        audit._audit.release(value if isinstance(value, str) else last_human_text(value) or "", agreed=True)
+    with _listening(audit), audit._audit.asserting():
+        yield
 
 
 def announced(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:
@@ -247,3 +293,8 @@ def _pieces_of(prompt: Prompt) -> list[str]:
 def _texts_of(message: BaseMessage) -> Iterator[str]:
     """Return all text of a message that a model may be shown."""
     return texts_in([message.content, getattr(message, "tool_calls", None), message.additional_kwargs])
+
+
+def _is_robust(output: Any) -> bool:
+    """True for the message of a tool whose content is a robust answer."""
+    return isinstance(output, ToolMessage) and isinstance(output.artifact, Mapping) and "robustness" in output.artifact

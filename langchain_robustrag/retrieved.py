@@ -124,6 +124,15 @@ def parsed_texts(value: Any, depth: int = 0) -> list[Any]:
     return found + inner
 
 
+def texts_of(value: Any) -> list[str]:
+    """Return the texts in a value.
+
+    Raises:
+        UnreadableError: the value is too deep or too large.
+    """
+    return [part for part in _parts(value) if isinstance(part, str)]
+
+
 def _parsed(text: str) -> Any:
     """Return the content of a JSON text; None unless it is an object or a list."""
     if len(text) > _LONGEST_JSON or not text.lstrip().startswith(("{", "[")):

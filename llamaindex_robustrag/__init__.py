@@ -29,7 +29,6 @@ from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robus
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from llamaindex_robustrag.tools import RobustQueryEngineTool, ToolFailedError
 from robustrag_integrations.answers.abstained import Abstained
-from robustrag_integrations.audit.canaries import CheckedRun
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.votes import VoteRules
@@ -37,7 +36,6 @@ from robustrag_integrations.grouping.votes import VoteRules
 __all__ = [
     "Abstained",
     "CallOptions",
-    "CheckedRun",
     "DiverseRetriever",
     "Finding",
     "IsolationAudit",

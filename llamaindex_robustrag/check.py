@@ -1,299 +1,91 @@
-"""Runs one question through a program, with canaries in what it retrieves, and tells which prompts they reach."""
+"""Runs one question through a program under a strict audit."""
 
 from __future__ import annotations
 
 import asyncio
-import uuid
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from contextvars import ContextVar
 from inspect import isasyncgen, isawaitable, iscoroutinefunction, isgenerator
 from typing import Any
 
-from llama_index.core.agent.workflow import AgentWorkflow
+from llama_index.core.agent.workflow import AgentWorkflow, ToolCallResult
 from llama_index.core.async_utils import asyncio_run
 from llama_index.core.base.base_query_engine import BaseQueryEngine
-from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.base.base_selector import MultiSelection
 from llama_index.core.base.response.schema import AsyncStreamingResponse, StreamingResponse
 from llama_index.core.chat_engine.types import BaseChatEngine, StreamingAgentChatResponse
-from llama_index.core.objects import ObjectRetriever
-from llama_index.core.question_gen.types import SubQuestion
-from llama_index.core.schema import MetadataMode, NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
-from llama_index.core.tools import BaseTool, FunctionTool, QueryEngineTool, ToolMetadata, ToolOutput
 from llama_index.core.workflow import StartEvent, Workflow
 
 from llamaindex_robustrag.audit import FIX, IsolationAudit
-from llamaindex_robustrag.tools import RobustQueryEngineTool
-from robustrag_integrations.audit.canaries import Canaries, CheckedRun, planted_entries
-from robustrag_integrations.audit.checking import having, methods_of, one_check, replace_methods, wrapped
 from robustrag_integrations.audit.prompts import Audit
-
-_RETRIEVING: ContextVar[bool] = ContextVar("robustrag_retrieving", default=False)
-_CALLED: ContextVar[str | None] = ContextVar("robustrag_called", default=None)
-_PLANTED: ContextVar[list[str] | None] = ContextVar("robustrag_planted", default=None)  # during one tool's call
+from robustrag_integrations.grouping.passages import Passage
 
 
-def assert_defended(
-    app: Any,
-    question: str | Mapping[str, Any],
-    *,
-    trusted: Collection[str] = (),
-    stubs: Mapping[str, Any] | None = None,
-) -> CheckedRun:
-    """Ask a program one question, and raise if a planted text reaches a prompt that is not isolated.
+def assert_defended(app: Any, question: str | Mapping[str, Any], *, trusted: Collection[str] = ()) -> None:
+    """Ask a program one question, and raise if retrieved text reaches a prompt that is not isolated.
 
-    The question is really asked, twice: every retriever returns a planted node, which orders the model to repeat a
-    canary, first alone, then in front of those that it found, each with a canary at its end. So do entries of its
-    metadata that are several words, such as a title, and the text of every tool. The run-time audit looks for canaries,
-    texts of several sources and answers of one source. A model that obeys every text makes the check sharper. Nothing
-    is vouched for but what ran for this question, and nothing that a single word of metadata could do. One check runs
-    at a time in a process, and changes what others there are given.
+    The run-time audit listens, and is strict: text of a single source counts, too, and so does what tools say to
+    agents. It vouches for what ran for this question, and for nothing else; see `IsolationAudit` for what it cannot
+    see.
 
     Args:
-        app: a query engine, a chat engine, an agent, a workflow, a tool, or a function that takes the question. Streams
-            that a function returns are read to their end.
+        app: a query engine, a chat engine, an agent, a workflow, or a function that takes the question. Streams that a
+            function returns are read to their end.
         question: what is asked. For a workflow of your own a mapping of its arguments, unless its start event has
             a single field; for a function whatever it takes.
-        trusted: names of tools whose results nobody else writes: they get no canary.
-        stubs: for each tool that acts (mail, money), what it returns in place of being run.
-
-    Returns:
-        What had canaries, and what did not run or could not be seen: nothing is known of that.
+        trusted: names of tools whose results nobody else writes.
 
     Raises:
-        UndefendedError: what was found, each with the calls that led there; or no canary could be planted.
-        ValueError: a name in `trusted` or `stubs` of which the program has no tool.
+        UndefendedError: what was found, each with the calls that led there; or nothing was retrieved.
         TypeError: what is no such program, or a workflow whose arguments are not known.
-        RuntimeError: another check is running.
 
     Examples:
-        >>> checked = assert_defended(agent, "Who won?", trusted=["add"], stubs={"send_mail": "sent"})
-        >>> print(checked)  # with what did not run
+        >>> assert_defended(agent, "Who won?", trusted=["add"])
     """
-    with _checking(app, question, trusted, stubs) as (planter, audit):
-        for planter.alone in (True, False):
-            if isinstance(app, Workflow) or iscoroutinefunction(app):
-                asyncio_run(_ask_async(app, question))
+    with _checking(app, question, trusted):
+        if isinstance(app, Workflow) or iscoroutinefunction(app):
+            asyncio_run(_ask_async(app, question))
+        else:
+            reply = _ask(app, question)
+            if isawaitable(reply) or isasyncgen(reply) or isinstance(reply, AsyncStreamingResponse):
+                asyncio_run(_read_async(reply))
             else:
-                reply = _ask(app, question)
-                if isawaitable(reply) or isasyncgen(reply) or isinstance(reply, AsyncStreamingResponse):
-                    asyncio_run(_read_async(reply))
-                else:
-                    _read(reply)
-    return planter.canaries.checked(audit.findings)
+                _read(reply)
 
 
-async def aassert_defended(
-    app: Any,
-    question: str | Mapping[str, Any],
-    *,
-    trusted: Collection[str] = (),
-    stubs: Mapping[str, Any] | None = None,
-) -> CheckedRun:
+async def aassert_defended(app: Any, question: str | Mapping[str, Any], *, trusted: Collection[str] = ()) -> None:
     """`assert_defended` in an event loop, by the asynchronous methods; a function as `app` may be asynchronous."""
-    with _checking(app, question, trusted, stubs) as (planter, audit):
-        for planter.alone in (True, False):
-            await _ask_async(app, question)
-    return planter.canaries.checked(audit.findings)
+    with _checking(app, question, trusted):
+        await _ask_async(app, question)
 
 
-class _CanaryAudit(IsolationAudit):
-    """An audit that also tells what may run and what did."""
-
-    def __init__(self, canaries: Canaries) -> None:
+class _StrictAudit(IsolationAudit):
+    def __init__(self, trusted: Collection[str]) -> None:
         super().__init__()
-        self._canaries, self._audit = canaries, Audit("log", FIX, canaries)
-
-    def span_enter(self, id_: str, bound_args: Any, *args: Any, **kwargs: Any) -> None:
-        """Note the tools that an agent, a selector or a generator of sub-questions is offered."""
-        super().span_enter(id_, bound_args, *args, **kwargs)
-        self._canaries.offered(_names_in(bound_args.arguments.values()))
+        self._audit, self._trusted = Audit("log", FIX, strict=True), {*trusted, "handoff"}
 
     def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **kwargs: Any) -> None:
-        """Note what a selector or a generator of sub-questions chose: their engines are asked without the tools."""
+        """Register what a tool says to an agent, too."""
         super().span_exit(id_, bound_args, instance, result, **kwargs)
-        if isinstance(result, MultiSelection):
-            choices = list(bound_args.arguments.get("choices") or ())
-            for selection in result.selections:
-                for name in _names_in([choices[selection.index : selection.index + 1]]):
-                    self._canaries.ran(name)
-        for question in result if isinstance(result, list) else ():
-            if isinstance(question, SubQuestion):
-                self._canaries.ran(question.tool_name)
+        if isinstance(result, ToolCallResult) and result.tool_name not in self._trusted:
+            output = result.tool_output
+            self._audit.learn([] if output.is_error else [Passage(output.content)])
 
 
 @contextmanager
-def _checking(
-    app: Any, question: Any, trusted: Collection[str], stubs: Mapping[str, Any] | None
-) -> Iterator[tuple[_Planter, _CanaryAudit]]:
-    """Plant canaries in what retrievers and tools return, and audit all prompts, while the block runs."""
-    known = (BaseQueryEngine, BaseChatEngine, Workflow, BaseTool)
-    if isinstance(app, (list, type)) or not (isinstance(app, known) or callable(app)):
-        raise TypeError(f"cannot run a {type(app).__name__}; pass the engine, agent, workflow, tool or function")
-    values = question.values() if isinstance(question, Mapping) else [question]
-    canaries = Canaries(next((v for v in values if isinstance(v, str)), "the question"), trusted, stubs)
-    agents = list(app.agents.values()) if isinstance(app, AgentWorkflow) else [app]
-    canaries.offered(name for agent in agents for name in _names_in([getattr(agent, "tools", None)]))
-    if all(hasattr(agent, "tools") and getattr(agent, "tool_retriever", None) is None for agent in agents):
-        canaries.check_names(canaries.stubs)  # before anything acts
-    planter, audit = _Planter(canaries), _CanaryAudit(canaries)
-    with one_check(audit.findings):
-        retrieve, call = ("retrieve", "aretrieve"), ("__call__", "call", "acall")
-        places = (
-            (methods_of(BaseRetriever, retrieve.__contains__), planter.around_retriever),
-            (methods_of(ObjectRetriever, retrieve.__contains__), planter.around_tool_search),
-            (methods_of(BaseTool, call.__contains__), planter.around_tool),
-        )
-        try:
-            for stock, around in places:
-                replace_methods(stock, around)
-            audit.attach()
-            yield planter, audit
-        finally:
-            audit.detach()
-            for stock, _ in places:
-                replace_methods(stock)
-
-
-class _Planter:
-    """Wraps the methods of retrievers and tools so that what they return has canaries.
-
-    The outermost retriever's list alone is planted in, as a copy, so that nothing stays in indices and caches below it.
-
-    Attributes:
-        canaries: those that are planted.
-        alone: True if the planted node is all that is retrieved.
-    """
-
-    def __init__(self, canaries: Canaries) -> None:
-        self.canaries = canaries
-        self.alone = True
-        self._marks: dict[str, str] = {}
-
-    def around_retriever(self, method: Any) -> Any:
-        """Return `retrieve` or `aretrieve` with canaries in its result."""
-
-        @contextmanager
-        def retrieving(retriever: BaseRetriever, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
-            if _RETRIEVING.get():
-                yield lambda nodes: nodes
-                return
-            with having(_RETRIEVING, True):
-                yield lambda nodes: self._with_canaries(nodes, type(retriever).__name__)
-
-        return wrapped(method, retrieving)
-
-    def around_tool_search(self, method: Any) -> Any:
-        """Return the same methods of what finds tools by their descriptions, with none."""
-
-        def offered(tools: Any) -> Any:
-            self.canaries.offered(_names_in([tools]))
-            return tools
-
-        @contextmanager
-        def searching(search: Any, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
-            with having(_RETRIEVING, True):
-                yield offered
-
-        return wrapped(method, searching)
-
-    def around_tool(self, method: Any) -> Any:
-        """Return `call`, `acall` or `__call__` of a tool with a canary in its result, or with a stub for it."""
-        return wrapped(method, self._calling, self._stub)
-
-    def _stub(self, tool: BaseTool, args: Any, kwargs: Any) -> ToolOutput | None:
-        name = tool.metadata.name or ""
-        if name not in self.canaries.stubs:
-            return None
-        self.canaries.ran(name)
-        value, given = self.canaries.stubs[name], {"args": args, "kwargs": kwargs}
-        return ToolOutput(content=str(value), tool_name=name, raw_input=given, raw_output=value)
-
-    @contextmanager
-    def _calling(self, tool: BaseTool, args: Any, kwargs: Any) -> Iterator[Callable[[Any], Any]]:
-        name = tool.metadata.name or type(tool).__name__
-        if _CALLED.get() == name:  # `__call__` calls `call`, and an adapter the tool inside
-            yield lambda output: output
-            return
-        self.canaries.ran(name)
-        retrieved: list[str] = []
-        with having(_CALLED, name), having(_PLANTED, retrieved):
-            try:
-                yield lambda output: self._with_order(tool, name, output, retrieved)
-            except Exception as error:
-                self.canaries.unseen(name, f"failed: {type(error).__name__}")
-                raise
-
-    def _with_canaries(self, nodes: Any, where: str) -> Any:
-        self.canaries.ran(where)
-        if not isinstance(nodes, list) or not all(isinstance(node, NodeWithScore) for node in nodes):
-            self.canaries.unseen(where, f"no canary could be planted in the {type(nodes).__name__} it returned")
-            return nodes
-        if (retrieved := _PLANTED.get()) is not None:
-            retrieved.append(where)
-        if self.canaries.planted_in(node.get_content() for node in nodes):
-            return nodes
-        planted = _planted_node(nodes, self.canaries.order(where))
-        return [planted] if self.alone else [planted, *(self._marked(node, where) for node in nodes)]
-
-    def _marked(self, found: NodeWithScore, where: str) -> NodeWithScore:
-        """Return a copy of a node whose text ends with a canary, the same for the same text."""
-        text = found.node.get_content(MetadataMode.NONE)
-        if not text or not isinstance(found.node, TextNode):
-            return found
-        if text not in self._marks:
-            self._marks[text] = self.canaries.mark(where)
-        node = found.node.model_copy()
-        node.set_content(f"{text}\n({self._marks[text]})")
-        return NodeWithScore(node=node, score=found.score)
-
-    def _with_order(self, tool: BaseTool, name: str, output: Any, retrieved: list[str]) -> Any:
-        """Return a tool's output with a canary, unless its retrievers had some: then these tell where it goes."""
-        if name in self.canaries.trusted or isinstance(tool, RobustQueryEngineTool) or _hands_over(tool):
-            return output
-        if retrieved:
-            if not isinstance(tool, QueryEngineTool):
-                self.canaries.unseen(f"{name}: what it adds to its retrievers' nodes", "no canary is planted there")
-            return output
-        if not isinstance(output, ToolOutput) or output.is_error:
-            self.canaries.unseen(name, "failed" if isinstance(output, ToolOutput) else "returned no ToolOutput")
-            return output
-        if output.raw_output is None or isinstance(output.raw_output, (bool, int, float, complex)):
-            return output  # nothing that a model could obey
-        order, planted = self.canaries.order(name), output.model_copy()
-        planted.content = f"{output.content}\n\n{order}"
-        if isinstance(output.raw_output, str):
-            planted.raw_output = planted.content
-        return planted
-
-
-def _planted_node(nodes: list[NodeWithScore], order: str) -> NodeWithScore:
-    """Return a node that a program takes for one of these, from a source of its own."""
-    name = f"canary-{uuid.uuid4()}"
-    like = nodes[0].node if nodes else TextNode()
-    node = TextNode(
-        text=order,
-        id_=name,
-        metadata=planted_entries(like.metadata, order),
-        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=name)},
-        excluded_llm_metadata_keys=[*like.excluded_llm_metadata_keys],
-        excluded_embed_metadata_keys=[*like.excluded_embed_metadata_keys],
-    )
-    return NodeWithScore(node=node, score=nodes[0].score if nodes else None)
-
-
-def _hands_over(tool: BaseTool) -> bool:
-    """True for the tool of LlamaIndex by which agents hand over to each other."""
-    made_by = getattr(tool.async_fn, "__module__", "") if isinstance(tool, FunctionTool) else ""
-    return made_by == AgentWorkflow.__module__
-
-
-def _names_in(values: Iterable[Any]) -> list[str]:
-    """Return the names of the tools in lists."""
-    items = [item for value in values if isinstance(value, (list, tuple)) for item in value]
-    known = [item.metadata if isinstance(item, BaseTool) else item for item in items]
-    return [metadata.name for metadata in known if isinstance(metadata, ToolMetadata) and metadata.name]
+def _checking(app: Any, question: Any, trusted: Collection[str]) -> Iterator[None]:
+    if isinstance(app, (list, type)) or not (
+        isinstance(app, (BaseQueryEngine, BaseChatEngine, Workflow)) or callable(app)
+    ):
+        raise TypeError(f"cannot run a {type(app).__name__}; pass the engine, agent, workflow or function")
+    audit = _StrictAudit(trusted)
+    for text in question.values() if isinstance(question, Mapping) else [question]:
+        audit._audit.release(str(text), agreed=True)
+    audit.attach()
+    try:
+        with audit._audit.asserting():
+            yield
+    finally:
+        audit.detach()
 
 
 def _ask(app: Any, question: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Audits of isolation: what reaches a prompt at run time, and which canaries do."""
+"""Audits of isolation: what reaches a prompt at run time."""

@@ -21,12 +21,12 @@ import re
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
-from robustrag_integrations.audit.canaries import Canaries
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.passages import Passage, readable_origin
@@ -34,6 +34,7 @@ from robustrag_integrations.grouping.passages import Passage, readable_origin
 _LOG = logging.getLogger(__name__)
 
 Group: TypeAlias = tuple[bool, str]  # whether it is an origin, and its name or else the text
+Text: TypeAlias = tuple[Group, str]  # a retrieved text, folded, with its group
 Span: TypeAlias = tuple[int, int]
 On: TypeAlias = Literal["log", "raise"]
 SHORTEST = 30  # characters of a text that are recognised
@@ -42,22 +43,11 @@ _WINDOW, _STRIDE = 15, 16
 _PLACES = 8  # of one window within one text
 _ANSWERS = 1_000
 _PROMPTS = 20  # before an answer
-_WORD = 3
 _FINDINGS = 1_000
 
 _UNICODE = re.compile(r"\\+(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2}))")
 _ESCAPED = re.compile(r"\\+[ntrfb]?")
 _SPACE = re.compile(r"\s+")
-_LABEL = re.compile(r"[:>]\s+")
-
-
-@dataclass(frozen=True)
-class _Text:
-    """A retrieved text, folded, and its group: the name of its origin, or the text itself."""
-
-    folded: str
-    group: Group
-    shown: str
 
 
 class Audit:
@@ -66,21 +56,20 @@ class Audit:
     Args:
         on: the reaction to a finding, besides keeping it: `"log"` a warning, or `"raise"` an `UndefendedError`.
         fix: the code to write in place of an undefended component.
-        canaries: those that are planted while the audit listens.
+        strict: in prompts that are not ours, retrieved text of a single group is a finding, too.
     """
 
-    def __init__(self, on: On, fix: str, canaries: Canaries | None = None) -> None:
+    def __init__(self, on: On, fix: str, *, strict: bool = False) -> None:
         if on not in ("log", "raise"):
             raise ValueError(f"on={on!r:.40} must be 'log' or 'raise'")
-        self.on, self._fix, self.canaries = on, fix, canaries
+        self.on, self._fix, self.strict = on, fix, strict
         self.findings: list[Finding] = []
-        self._texts: OrderedDict[tuple[Group, str], int] = OrderedDict()
-        self._known: dict[int, _Text] = {}
-        self._index: dict[str, list[tuple[int, int]]] = {}
+        self._texts: OrderedDict[Text, str] = OrderedDict()  # with the name of each for people
+        self._index: dict[str, list[tuple[Text, int]]] = {}
+        self._characters = 0
         self._answers: deque[str] = deque(maxlen=_ANSWERS)
-        self._unproved: OrderedDict[str, bool] = OrderedDict()  # each with whether earlier prompts held its words
+        self._unproved: deque[str] = deque(maxlen=_ANSWERS)
         self._earlier: deque[str] = deque(maxlen=_PROMPTS)
-        self._characters = self._number = 0
         self._lock = threading.RLock()
 
     def learn(self, passages: Iterable[Passage]) -> None:
@@ -89,32 +78,25 @@ class Audit:
             for passage in passages:
                 origin = readable_origin(passage)
                 text = folded(passage.text)
-                group = (False, text) if origin is None else (True, origin.name)
-                if len(text) < SHORTEST:
-                    continue
-                if (group, text) in self._texts:
-                    self._texts.move_to_end((group, text))
-                else:
+                key = ((False, text) if origin is None else (True, origin.name), text)
+                if key in self._texts:
+                    self._texts.move_to_end(key)
+                elif len(text) >= SHORTEST:
                     unnamed = f"a text of {len(passage.text)} characters without a source"
-                    self._add(_Text(text, group, unnamed if origin is None else printable(origin.given, 80)))
+                    self._add(key, unnamed if origin is None else printable(origin.given, 80))
 
     def release(self, answer: str, *, agreed: bool) -> None:
         """Register a robust answer that is no abstention.
 
-        Args:
-            answer: its text.
-            agreed: True if several sources agree on it (`is_agreed`): its quotations may stand in any prompt. Else it
-                may stand in none, as one document may have decided it.
+        If several sources agree on it (`is_agreed`), its quotations may stand in any prompt. Else it may stand in none,
+        as one document may have decided it; but a few words that earlier prompts held tell nothing.
         """
         text = folded(answer)
         with self._lock:
-            if agreed and len(text) >= SHORTEST and text not in self._answers:
+            if agreed:
                 self._answers.append(text)
-            if not agreed and text and text not in self._unproved:
-                common = len(text) < _WORD or any(_words_in(text.casefold(), prompt) for prompt in self._earlier)
-                self._unproved[text] = common
-                if len(self._unproved) > _ANSWERS:
-                    self._unproved.popitem(last=False)
+            elif len(text) >= SHORTEST or (text and not any(_words_in(text, prompt) for prompt in self._earlier)):
+                self._unproved.append(text)
 
     def look(self, texts: Iterable[str], path: str, component: str, own: Sequence[str] | None = None) -> None:
         """Check a prompt.
@@ -126,31 +108,34 @@ class Audit:
             own: of a prompt of ours, the pieces it was made of; None for a prompt of anybody else.
 
         Raises:
-            UndefendedError: there are texts of two groups in it, a canary or an answer of one source, and the audit
-                raises.
+            UndefendedError: something was found, and the audit raises.
         """
-        texts = list(texts)
         prompt = " \x00 ".join(map(folded, texts))
         pieces = sorted({p for p in map(folded, own or ()) if len(p) >= _WINDOW}, key=len, reverse=True)
         for piece in pieces:
             prompt = prompt.replace(piece, " \x00 ")
-        for where in self.canaries.planted_in([prompt]) if self.canaries else ():
-            self.add(self._canary(where, path, component))
-        if own is None and (answer := self._unproved_in(texts, prompt)):
-            self.add(self._answer_of_one_source(answer, path, component))
         with self._lock:
-            spans = self._spans(prompt)
+            self._earlier.append(prompt)
+            answer = next((a for a in self._unproved if own is None and _words_in(a, prompt)), None)
             passed = [*self._answers, *pieces]
             told = {
                 group: kept
-                for group, found in spans.items()
+                for group, found in self._spans(prompt).items()
                 if (kept := {s for s in found if not _stands_in(prompt[s[0] : s[1]], passed)})
             }
-            groups = _mixed(told) if own is None else list(told)
-            if not groups:
-                return
-            names = {text.group: text.shown for text in self._known.values() if text.group in groups}
-        self.add(self._mixed_prompt(path, component, tuple(sorted(set(names.values()))), len(groups), own is not None))
+            groups = _mixed(told) if own is None and not self.strict else list(told)
+            origins = tuple(sorted({shown for (group, _), shown in self._texts.items() if group in groups}))
+        if answer is not None:
+            problem = f"the prompt holds an answer of {len(answer)} characters that one document may have decided"
+            fix = f"pass on what several sources agree on (answer.for_prompt(), or min_radius=1): {self._fix}"
+            self.add(Finding("one-source-answer", path, component, problem, fix))
+        if groups:
+            listed = ", ".join(map(repr, origins[:5])) + (", ..." if len(origins) > 5 else "")
+            problem, fix = f"the prompt holds retrieved text of {count_of(len(groups), 'group')} ({listed})", self._fix
+            if own is not None:
+                problem = f"besides what was isolated, the prompt holds retrieved text of {listed}"
+                fix = "give documents as the isolated input alone, and none in the conversation"
+            self.add(Finding("prompt", path, component, problem, fix, origins))
 
     def add(self, finding: Finding) -> None:
         """Keep a finding, each place once, and react to it.
@@ -166,81 +151,48 @@ class Audit:
         if self.on == "raise":
             raise UndefendedError([finding])
 
-    def _mixed_prompt(self, path: str, component: str, origins: tuple[str, ...], groups: int, ours: bool) -> Finding:
-        listed = ", ".join(map(repr, origins[:5])) + (", ..." if len(origins) > 5 else "")
-        problem = (
-            f"besides what was isolated, the prompt holds retrieved text of {listed}"
-            if ours
-            else f"one prompt holds retrieved texts of {groups} groups ({listed})"
-        )
-        fix = "give documents as the isolated input alone, and none in the conversation" if ours else self._fix
-        return Finding("prompt", path, component, problem, fix, origins)
+    @contextmanager
+    def asserting(self) -> Iterator[None]:
+        """Raise what is found while the block runs, also where the block fails, or that nothing was retrieved."""
+        try:
+            yield
+        except Exception as error:
+            if self.findings:
+                raise UndefendedError(self.findings) from error
+            raise
+        if not self.findings and not self._texts:
+            nothing = f"no retriever or tool returned a text of {SHORTEST} characters, so nothing was checked"
+            fix = "ask a question for which the program retrieves"
+            self.findings.append(Finding("nothing-retrieved", "", "the program", nothing, fix))
+        if self.findings:
+            raise UndefendedError(self.findings)
 
-    def _canary(self, where: str, path: str, component: str) -> Finding:
-        problem = f"the prompt holds a canary that was planted in what {where!r} returned"
-        fix = f"{self._fix}; a tool whose results nobody else writes goes into trusted="
-        return Finding("canary", path, component, problem, fix, (where,))
-
-    def _answer_of_one_source(self, answer: str, path: str, component: str) -> Finding:
-        problem = f"the prompt holds an answer of {len(answer)} characters that one document may have decided"
-        fix = f"pass on what several sources agree on (answer.for_prompt(), or min_radius=1): {self._fix}"
-        return Finding("one-source-answer", path, component, problem, fix)
-
-    def _unproved_in(self, texts: Sequence[str], prompt: str) -> str | None:
-        """Return an answer of one source that a prompt holds.
-
-        A short one counts between word boundaries; where a prompt held its words before it was given, or they are less
-        than three characters, only at the end of a line, by itself or after a label such as "Answer: ".
-        """
-        with self._lock:
-            self._earlier.append(prompt.casefold())
-            lines = {folded(part) for text in texts for line in text.splitlines() for part in _labelled(line)}
-            for answer, common in self._unproved.items():
-                if (
-                    answer in prompt
-                    if len(answer) >= SHORTEST
-                    else answer in lines or (not common and _words_in(answer, prompt))
-                ):
-                    return answer
-            return None
-
-    def _add(self, text: _Text) -> None:
-        self._number += 1
-        self._texts[text.group, text.folded] = self._number
-        self._known[self._number] = text
-        self._characters += len(text.folded)
-        for window, places in _windows(text.folded).items():
-            self._index.setdefault(window, []).extend((self._number, place) for place in places)
+    def _add(self, key: Text, shown: str) -> None:
+        self._texts[key] = shown
+        self._characters += len(key[1])
+        for window, places in _windows(key[1]).items():
+            self._index.setdefault(window, []).extend((key, place) for place in places)
         while self._characters > MOST_CHARACTERS and len(self._texts) > 1:
-            self._forget(*self._texts.popitem(last=False))
-
-    def _forget(self, key: tuple[Group, str], number: int) -> None:
-        del self._known[number]
-        self._characters -= len(key[1])
-        for window in _windows(key[1]):
-            kept = [place for place in self._index[window] if place[0] != number]
-            if kept:
-                self._index[window] = kept
-            else:
-                del self._index[window]
+            oldest, _ = self._texts.popitem(last=False)
+            self._characters -= len(oldest[1])
+            for window in _windows(oldest[1]):
+                self._index[window] = [found for found in self._index[window] if found[0] != oldest]
+                if not self._index[window]:
+                    del self._index[window]
 
     def _spans(self, prompt: str) -> dict[Group, set[Span]]:
         """Return the longest spans of a prompt that also stand in a text, by the text's group."""
         found: dict[Group, set[Span]] = {}
-        reached: dict[int, int] = {}  # text to the end of its last span, within which no other begins
+        reached: dict[Text, int] = {}  # text to the end of its last span, within which no other begins
         for at in range(len(prompt) - _WINDOW + 1):
-            places = self._index.get(prompt[at : at + _WINDOW])
-            if places is None:
-                continue
-            ends: dict[int, int] = {}
-            for number, place in places:
-                if reached.get(number, 0) >= at + _WINDOW:
+            ends: dict[Text, int] = {}
+            for text, place in self._index.get(prompt[at : at + _WINDOW], ()):
+                if reached.get(text, 0) >= at + _WINDOW:
                     continue
-                text = self._known[number]
-                start, end = _extended(prompt, at, text.folded, place)
-                ends[number] = max(end, ends.get(number, 0))
+                start, end = _extended(prompt, at, text[1], place)
+                ends[text] = max(end, ends.get(text, 0))
                 if end - start >= SHORTEST and sum(map(str.isalnum, prompt[start:end])) >= _WINDOW:
-                    found.setdefault(text.group, set()).add((start, end))
+                    found.setdefault(text[0], set()).add((start, end))
             reached.update(ends)
         return found
 
@@ -274,15 +226,9 @@ def texts_in(value: object) -> Iterator[str]:
             waiting = [*part, *waiting]
 
 
-def _labelled(line: str) -> Iterator[str]:
-    """Yield a line, and what follows each label in it: "b" and "a: b"."""
-    yield line
-    for mark in _LABEL.finditer(line):
-        yield line[mark.end() :]
-
-
 def _words_in(words: str, text: str) -> bool:
-    """True if a text holds these words, between word boundaries."""
+    """True if a text holds these words, in either case, between word boundaries."""
+    words, text = words.casefold(), text.casefold()
     return any(
         not (words[0].isalnum() and text[max(at.start() - 1, 0) : at.start()].isalnum())
         and not (words[-1].isalnum() and text[at.end() : at.end() + 1].isalnum())
