@@ -239,10 +239,8 @@ def cache(bench: Bench) -> Iterator[Ratio]:
         defense = KeywordAggregation(metered(counting, "real", cache), **_KEYWORDS)
 
         async def answer(passages: Sequence[str]) -> None:
-            answered = await defense.aanswer(question.question, passages, keep=True)
-            await defense.acertify(
-                question.question, passages, question.answers, corruption_size=1, metric=_any, answer=answered
-            )
+            await defense.aanswer(question.question, passages)
+            await defense.acertify(question.question, passages, question.answers, corruption_size=1, metric=_any)
 
         asyncio.run(answer(texts))
         asyncio.run(answer([*texts[:-1], bench.scene.passages(1)[0]]))
@@ -292,11 +290,11 @@ def beside_paper(bench: Bench) -> Iterator[Ratio]:
             found[f"paper {name}"] = lambda: paper[method].query({**item}, size)
 
             def answer() -> None:
-                made = ours[method].answer(question.question, passages, keep=bool(size), **options)
+                ours[method].answer(question.question, passages, **options)
                 if size:
                     ours[method].certify(
                         question.question, passages, question.answers, corruption_size=size, metric=_any,
-                        top_k=_PASSAGES, answer=made, **options,
+                        top_k=_PASSAGES, **options,
                     )  # fmt: skip
 
             found[f"ours {name}"] = answer

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.sections import shown
 
 _LARGEST = 64 * 1024  # bytes
 _DEEPEST = 10  # nested lists and mappings
@@ -56,6 +55,11 @@ def read_yaml(path: str | os.PathLike[str], what: str, error: type[Exception]) -
     if not isinstance(found, dict) or not all(isinstance(key, str) for key in found):
         raise error("it must hold keys and values, such as 'aggregation: keyword'")
     return found
+
+
+def shown(value: Any) -> str:
+    """Return a value for an error message, cut and made printable."""
+    return printable(repr(value), 80)
 
 
 def _text(path: str | os.PathLike[str], what: str, error: type[Exception]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from robustrag_integrations._util.checks import check_at_least, is_whole_number
@@ -200,8 +200,6 @@ class RobustAnswer(_Record):
             `radius`, and the same where a method has one radius alone.
         tier_budgets: per tier how many groups can be replaced together, as `radius` is meant: the largest such budgets.
             Each group keeps its tier. None without tiers, and of a method that counts no groups; `holds` reads them.
-        kept: the model's replies, of an answer that was asked for with `keep=True`, for `certify(answer=...)`; it
-            stays in memory, and is no part of its report.
     """
 
     text: str
@@ -222,7 +220,6 @@ class RobustAnswer(_Record):
     spending: Spending = field(default=Spending(), compare=False)
     radius_verbatim: int | None = None
     tier_budgets: tuple[Mapping[str, int], ...] | None = None
-    kept: Any = field(default=None, compare=False, repr=False)
     claims: tuple[Claim, ...] = ()
 
     def __post_init__(self) -> None:
@@ -240,11 +237,9 @@ class RobustAnswer(_Record):
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-safe dictionary; `schema` names its version."""
-        report = plain(replace(self, kept=None))
-        del report["kept"]
         return {
             "schema": SCHEMA,
-            **report,
+            **plain(self),
             "radius_by_tier": self.radius_by_tier,
             "dissent": plain(self.dissent),
             "sole_source": self.sole_source,
@@ -260,7 +255,7 @@ class RobustAnswer(_Record):
         found = report.get("schema") if isinstance(report, Mapping) else None
         if found != SCHEMA:
             raise ValueError(f"not a report of an answer: schema is {found!r:.60}, must be {SCHEMA!r}")
-        return replace(restored(cls, report), kept=None)
+        return restored(cls, report)
 
     @property
     def radius_by_tier(self) -> dict[str, int] | None:

@@ -25,11 +25,9 @@ from robustrag_integrations.certification.findings import (
 )
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.metrics import GuardedMetric, Metric
-from robustrag_integrations.models.base import DecodingModel, FinalAnswers, Response, Role, TextModel, repeats_of
+from robustrag_integrations.models.base import DecodingModel, FinalAnswers, TextModel, repeats_of
 from robustrag_integrations.plans.drivers import arun, run
-from robustrag_integrations.plans.records import KeptReplies
 from robustrag_integrations.plans.requests import Ask
-from robustrag_integrations.prompts import Prompt
 
 CertificationPlan: TypeAlias = Asking[tuple[Findings, ...]]
 
@@ -123,7 +121,7 @@ def text_run(
     """
     refuse_sampling(model)
     doubts = repeat_warnings(model)
-    certifier = TextCertifier(model, metric, question.references, question.kept)
+    certifier = TextCertifier(model, metric, question.references)
     numerics = partial(numerics_of, model)
     return CertificationRun(
         question,
@@ -144,15 +142,11 @@ class TextCertifier(Certifier):
         model: the model to ask.
         metric: scores the responses.
         references: the right answers.
-        kept: the replies that an answer kept of the same model; it is not asked for them again.
     """
 
-    def __init__(
-        self, model: TextModel, metric: Metric, references: Sequence[str], kept: KeptReplies | None = None
-    ) -> None:
+    def __init__(self, model: TextModel, metric: Metric, references: Sequence[str]) -> None:
         super().__init__(metric, references)
         self._model = model
-        self._kept = kept
 
     @cached_property
     def _finals(self) -> FinalAnswers:
@@ -163,56 +157,29 @@ class TextCertifier(Certifier):
         """Perform one request."""
         if isinstance(request, ByMetric):
             return self.scores(request.responses)
-        ask, known, unknown = self._known(request)
-        if not unknown:
-            return _whole(known, ())
-        return _whole(known, self._finals.answer(unknown) if ask == "final" else self._model.generate(unknown, ask))
+        ask = _checked(request)
+        prompts = list(ask.prompts)
+        return self._finals.answer(prompts) if ask.role == "final" else self._model.generate(prompts, ask.role)
 
     async def aperform(self, request: object) -> CertificationReply:
         """Perform one request without blocking the event loop."""
         if isinstance(request, ByMetric):
             return await asyncio.to_thread(self.scores, request.responses)
-        ask, known, unknown = self._known(request)
-        if not unknown:
-            return _whole(known, ())
-        asking = self._finals.aanswer(unknown) if ask == "final" else self._model.agenerate(unknown, ask)
-        return _whole(known, await asking)
-
-    def _known(self, ask: object) -> tuple[Role, list[Response | None], list[Prompt]]:
-        """Return the role, the kept reply of each prompt, or None; and the prompts that must be asked.
-
-        Where prompts of a batch share its shape, all or none of them were kept, in a batch of as many.
-        """
-        if not isinstance(ask, Ask):
-            raise TypeError(f"a text model cannot perform {type(ask).__name__}")
-        kept, prompts = self._kept, list(ask.prompts)
-        nothing: list[Response | None] = [None] * len(prompts)
-        if kept is None:
-            return ask.role, nothing, prompts
-        if ask.role == "final":
-            found = [kept.finals.get(p) for p in prompts]
-        else:
-            found = [kept.replies.get(p) for p in prompts]
-            if self._model.shares_batches:
-                found = [Response("") if r is None and _fills(p) else r for p, r in zip(prompts, found, strict=True)]
-                if len(prompts) != kept.batch or None in found:
-                    return ask.role, nothing, prompts
-        return ask.role, found, [p for p, r in zip(prompts, found, strict=True) if r is None]
+        ask = _checked(request)
+        prompts = list(ask.prompts)
+        return await (
+            self._finals.aanswer(prompts) if ask.role == "final" else self._model.agenerate(prompts, ask.role)
+        )
 
     def profile(self) -> dict[str, Any]:
         """Counts of the final answers, by how they were computed; JSON-safe."""
         return self._finals.profile
 
 
-def _fills(prompt: Prompt) -> bool:
-    """Tell whether a prompt holds no passage, and only fills a batch: its group abstains whatever the reply."""
-    return prompt.context is not None and prompt.context[0] == prompt.context[1]
-
-
-def _whole(known: Sequence[Response | None], asked: Sequence[Response]) -> list[Response]:
-    """Return the replies in order, new ones in the places of those that were not known."""
-    rest = iter(asked)
-    return [next(rest) if response is None else response for response in known]
+def _checked(request: object) -> Ask:
+    if not isinstance(request, Ask):
+        raise TypeError(f"a text model cannot perform {type(request).__name__}")
+    return request
 
 
 def numerics_of(model: TextModel | DecodingModel) -> dict[str, Any]:

@@ -11,7 +11,6 @@ from robustrag_integrations.certification.cases import AttackMode, BenignCase, b
 from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
 from robustrag_integrations.grouping.passages import PASSAGE, GroupBy, Passage, grouping_of, isolate
 from robustrag_integrations.grouping.warnings import keyless_warnings
-from robustrag_integrations.plans.records import KeptReplies
 
 Result = TypeVar("Result")
 
@@ -49,7 +48,6 @@ class Question:
             prefixes (`Certification.model_calls` says what is counted).
         sample: number of responses to sample where tau cannot be proven; 0 for none.
         seed: the seed of the sampling.
-        kept: the replies that an answer to the question kept, used in place of asking again; None to ask everything.
     """
 
     query: str
@@ -64,7 +62,6 @@ class Question:
     max_model_calls: int = 1000
     sample: int = 0
     seed: int = 0
-    kept: KeptReplies | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for size in self.sizes:

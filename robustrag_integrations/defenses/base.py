@@ -8,28 +8,26 @@
 
 from __future__ import annotations
 
-import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, overload
+from typing import Any, ClassVar
 
 from robustrag_integrations._util.checks import check_flag, refuse_unknown
 from robustrag_integrations._util.settings import settings_in
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.answers.determinism import Promise, Repeats
-from robustrag_integrations.certification.cases import AttackMode
-from robustrag_integrations.certification.certify import CertificationRun
-from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.certification.result import Certification
-from robustrag_integrations.defenses.registry import METHODS, Method, described, methods_that
+from robustrag_integrations.answers.determinism import Promise
+from robustrag_integrations.certification.certify import CertificationRun, text_run
+from robustrag_integrations.certification.findings import Asking, Findings, Question
+from robustrag_integrations.defenses.registry import METHODS, Method, described
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike, load_settings
-from robustrag_integrations.grouping.passages import GroupBy, Passage, PassageGroup, as_passages
+from robustrag_integrations.defenses.voting.options import check_choices
+from robustrag_integrations.grouping.passages import GroupBy, Passage, as_passages
 from robustrag_integrations.grouping.votes import VOTES, VoteRules
 from robustrag_integrations.metrics import Metric, contains_answer, metric_name, references_of
-from robustrag_integrations.models.base import Model, TextModel, repeats_of
+from robustrag_integrations.models.base import TextModel, repeats_of
 from robustrag_integrations.plans.asking import PlanInput, check_query
 from robustrag_integrations.plans.drivers import (
     AnswerStream,
@@ -42,33 +40,14 @@ from robustrag_integrations.plans.drivers import (
     stream,
 )
 from robustrag_integrations.plans.finish import Draft, MethodTerms, answered
-from robustrag_integrations.plans.records import Circumstances, KeptReplies
 from robustrag_integrations.plans.requests import Plan, Steps
 
-if TYPE_CHECKING:
-    from typing_extensions import TypedDict, Unpack
-
-    class CertifyOptions(TypedDict, total=False):
-        """The keyword arguments of `Defense.certify` besides the corruption size."""
-
-        metric: Metric
-        attack: AttackMode
-        choices: Sequence[str] | None
-        top_k: int | None
-        max_model_calls: int
-        sample: int
-        seed: int
-        answer: RobustAnswer | None
-
-
-_OPTIONS = re.compile(r"^( *)options: the settings of the method:$", re.MULTILINE)
-
-
-def refuse_choices(choices: Sequence[str] | None, defense: type[Defense]) -> None:
-    """Raise ValueError if a defence that does not answer multiple-choice questions was given options."""
-    if choices is not None:
-        voting = " or ".join(f"{m.class_name} (aggregation={m.name!r})" for m in METHODS.values() if m.takes_choices)
-        raise ValueError(f"{defense.__name__} does not take choices; use {voting} for multiple choice")
+_OPTIONS = "        options: the settings of the method:"
+_SHARED = """\
+        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
+            `answer.determinism` still says what holds.
+        settings: a settings file, or what `load_settings` gives, for everything that is not given here.
+        rules: the rules of voting, the fields of `VoteRules`."""
 
 
 class Defense(ABC):
@@ -90,21 +69,20 @@ class Defense(ABC):
     isolates: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False
     decides_early: ClassVar[bool] = False
+    model: Any
     settings: Any  # of `settings_type`
 
     def __init_subclass__(cls) -> None:
-        """Find the method, and name its settings in the class's docstring."""
+        """Find the method, and name what all methods take, and its settings, in the class's docstring."""
         if "settings_type" in vars(cls):
             if "method" not in vars(cls):
                 cls.method = cls.settings_type.method
-            cls.__doc__ = _OPTIONS.sub(
-                lambda found: f"{found[0]}\n{described(settings_in(cls.settings_type), found[1] + '    ')}",
-                cls.__doc__ or "",
-            )
+            own = described(settings_in(cls.settings_type), " " * 12)
+            cls.__doc__ = (cls.__doc__ or "").replace(_OPTIONS, f"{_SHARED}\n{_OPTIONS}\n{own}")
 
     def __init__(self, **given: Any) -> None:
-        accept_sampling = given.pop("accept_sampling", False)
-        check_flag(accept_sampling=accept_sampling)
+        self.accept_sampling = given.pop("accept_sampling", False)
+        check_flag(accept_sampling=self.accept_sampling)
         saved = given.pop("settings", None)
         known = [*VOTES, "task", "prompts", *(s.name for s in settings_in(self.settings_type))]
         refuse_unknown(given, known, type(self).__name__)
@@ -112,7 +90,6 @@ class Defense(ABC):
         self.rules = chosen.rules
         self.check_rules(self.rules)
         self.settings = self.settings_of(**chosen.options)
-        self.accept_sampling = accept_sampling
 
     @classmethod
     def settings_of(cls, **given: Any) -> Any:
@@ -132,12 +109,13 @@ class Defense(ABC):
     def check_rules(cls, rules: VoteRules) -> None:
         """Raise ValueError if the method cannot count votes by these rules."""
         rules.check_complete()
-        if rules.weights is not None and not cls.takes_weights:
-            able = " or ".join(m.class_name for m in methods_that("takes_weights"))
-            raise ValueError(f"{cls.__name__} does not take weights; use {able}")
-        if rules.stop_when_decided and not cls.decides_early:
-            able = " or ".join(f"{m.class_name} (aggregation={m.name!r})" for m in methods_that("decides_early"))
-            raise ValueError(f"{cls.__name__} needs what all groups say; stop_when_decided is for {able}")
+        for trait, is_asked, why in (
+            ("takes_weights", rules.weights is not None, "does not take weights"),
+            ("decides_early", rules.stop_when_decided, "needs what all groups say, and takes no stop_when_decided"),
+        ):
+            if is_asked and not getattr(cls, trait):
+                able = " or ".join(m.class_name for m in METHODS.values() if getattr(m.load(), trait))
+                raise ValueError(f"{cls.__name__} {why}; use {able}")
 
     @classmethod
     def settings_under(cls, rules: VoteRules, settings: Any) -> Any:
@@ -154,34 +132,27 @@ class Defense(ABC):
         """The number of adjacent passages in a group."""
         return self.rules.group_size
 
-    def plan(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        *,
-        choices: Sequence[str] | None = None,
-        keep: bool = False,
-    ) -> Plan:
+    def plan(self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> Plan:
         """The defence as a generator that yields requests and receives replies, for drivers of your own.
 
         Raises:
             TypeError, ValueError: the query or a passage is not text, or the query is empty.
         """
         check_query(query)
-        check_flag(keep=keep)
-        items = tuple(passages) if keep else passages
-        inputs = self._inputs(query, self.rules.isolate(items), choices)
-        if keep:
-            inputs = replace(inputs, kept=KeptReplies(self._circumstances(query, as_passages(items), choices)))
+        inputs = PlanInput(
+            query,
+            self.rules.isolate(passages),
+            choices,
+            self.rules,
+            codec=getattr(self.model, "codec", None),
+            model_caveats=lambda: getattr(self.model, "warnings", ()),
+            repeats=partial(repeats_of, self.model),
+            accept_sampling=self.accept_sampling,
+        )
         return self.whole_plan(inputs, self.settings)
 
     def answer(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        *,
-        choices: Sequence[str] | None = None,
-        keep: bool = False,
+        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
     ) -> RobustAnswer:
         """Answer a question from retrieved passages.
 
@@ -189,74 +160,34 @@ class Defense(ABC):
             query: the question; trusted.
             passages: the retrieved passages, best first; not trusted. None at all gives an abstention.
             choices: the options of a multiple-choice question, for defences that vote.
-            keep: keep what the model says, so that `certify(answer=...)` need not ask it again. It stays in memory as
-                long as the answer does; for decoding, a probability per group, token of the answer and of the
-                vocabulary.
 
         Raises:
             TypeError, ValueError: bad input, named in the message.
             QuorumError: too many groups failed.
             ModelError: the final call failed.
         """
-        return run(self.plan(query, passages, choices=choices, keep=keep), self._performer())
+        return run(self.plan(query, passages, choices=choices), self._performer())
 
     async def aanswer(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        *,
-        choices: Sequence[str] | None = None,
-        keep: bool = False,
+        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
     ) -> RobustAnswer:
         """`answer` without blocking the event loop; cancelling it cancels the model calls."""
-        return await arun(self.plan(query, passages, choices=choices, keep=keep), self._performer().aperform)
+        return await arun(self.plan(query, passages, choices=choices), self._performer().aperform)
 
     def stream(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        *,
-        choices: Sequence[str] | None = None,
-        keep: bool = False,
+        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
     ) -> AnswerStream:
         """Yield the aggregated answer in pieces; `.answer` holds the whole after the last piece.
 
         The pieces add up to the answer's text. No isolated response is ever shown.
         """
-        return AnswerStream(stream(self.plan(query, passages, choices=choices, keep=keep), self._performer()))
+        return AnswerStream(stream(self.plan(query, passages, choices=choices), self._performer()))
 
     def astream(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        *,
-        choices: Sequence[str] | None = None,
-        keep: bool = False,
+        self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None
     ) -> AsyncAnswerStream:
         """`stream` for `async for`."""
-        return AsyncAnswerStream(astream(self.plan(query, passages, choices=choices, keep=keep), self._performer()))
-
-    @overload
-    def certify(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        reference: str | Sequence[str],
-        *,
-        corruption_size: int = 1,
-        **options: Unpack[CertifyOptions],
-    ) -> Certification: ...
-
-    @overload
-    def certify(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        reference: str | Sequence[str],
-        *,
-        corruption_size: Sequence[int],
-        **options: Unpack[CertifyOptions],
-    ) -> tuple[Certification, ...]: ...
+        return AsyncAnswerStream(astream(self.plan(query, passages, choices=choices), self._performer()))
 
     def certify(
         self,
@@ -265,8 +196,8 @@ class Defense(ABC):
         reference: str | Sequence[str],
         *,
         corruption_size: int | Sequence[int] = 1,
-        **options: Unpack[CertifyOptions],
-    ) -> Certification | tuple[Certification, ...]:
+        **options: Any,
+    ) -> Any:
         """Certify a question: whatever a bounded attacker writes, its answer scores at least `.tau`.
 
         Args:
@@ -275,46 +206,19 @@ class Defense(ABC):
             reference: the right answer, or several of which each is right.
             corruption_size: k', how many passages the attacker controls at most. A list of sizes gives one certificate
                 each, ascending; they share the model's calls.
-            metric: scores the responses.
-            attack: `"injection"` or `"modification"`.
-            choices: the options of a multiple-choice question, for defences that vote.
-            top_k: number of passages that the retrieval returns when it finds enough; default as many as given.
-            max_model_calls: the limit of model calls; beyond it nothing is certified.
-            sample: number of responses to sample for an estimate where tau cannot be proven.
-            seed: the seed of the sampling.
-            answer: this defence's answer to the same question from the same passages, asked for with `keep=True`. What
-                the model said for it is not asked again. The certificate is the same, and `model_calls` and
-                `max_model_calls` count those replies, too.
+            options: `metric` scores the responses; `attack` is `"injection"` or `"modification"`; `choices` are the
+                options of a multiple-choice question; `top_k`, number of passages that the retrieval returns when it
+                finds enough, default as many as given; `max_model_calls`, beyond which nothing is certified;
+                `sample`, number of responses to sample for an estimate where tau cannot be proven, with `seed`.
+
+        Returns:
+            A `Certification`; for a list of sizes a tuple of them.
 
         Raises:
-            TypeError, ValueError: bad input, an answer that is not to be used here, or a model that samples; named in
-                the message.
+            TypeError, ValueError: bad input, or a model that samples; named in the message.
         """
-        certified = self._certification(query, passages, reference, corruption_size, **options)
-        found = certified.run()
+        found = self._certification(query, passages, reference, corruption_size, **options).run()
         return found[0] if _is_one(corruption_size) else found
-
-    @overload
-    async def acertify(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        reference: str | Sequence[str],
-        *,
-        corruption_size: int = 1,
-        **options: Unpack[CertifyOptions],
-    ) -> Certification: ...
-
-    @overload
-    async def acertify(
-        self,
-        query: str,
-        passages: Iterable[str | Passage],
-        reference: str | Sequence[str],
-        *,
-        corruption_size: Sequence[int],
-        **options: Unpack[CertifyOptions],
-    ) -> tuple[Certification, ...]: ...
 
     async def acertify(
         self,
@@ -323,57 +227,11 @@ class Defense(ABC):
         reference: str | Sequence[str],
         *,
         corruption_size: int | Sequence[int] = 1,
-        **options: Unpack[CertifyOptions],
-    ) -> Certification | tuple[Certification, ...]:
+        **options: Any,
+    ) -> Any:
         """`certify` without blocking the event loop."""
-        certified = self._certification(query, passages, reference, corruption_size, **options)
-        found = await certified.arun()
+        found = await self._certification(query, passages, reference, corruption_size, **options).arun()
         return found[0] if _is_one(corruption_size) else found
-
-    def _circumstances(self, query: str, passages: tuple[Passage, ...], choices: Sequence[str] | None) -> Circumstances:
-        model = getattr(self, "model", None)
-        return Circumstances(
-            query,
-            passages,
-            None if choices is None else tuple(choices),
-            self.settings,
-            (self.group_by, self.group_size),
-            model,
-            model.state if isinstance(model, Model) else None,
-        )
-
-    def _with_kept(self, question: Question, answer: RobustAnswer | None, choices: Sequence[str] | None) -> Question:
-        """Return the question with the replies that an answer to it kept.
-
-        Raises:
-            TypeError: not an answer.
-            ValueError: it keeps nothing, or was made otherwise.
-        """
-        if answer is None:
-            return question
-        if not isinstance(answer, RobustAnswer):
-            raise TypeError(f"answer must be a RobustAnswer, got {type(answer).__name__}")
-        kept = answer.kept
-        if not isinstance(kept, KeptReplies):
-            raise ValueError(
-                "the answer keeps nothing to certify with: ask with answer(..., keep=True), or leave answer= out; one "
-                "that was read from a report, or that a framework made, keeps nothing"
-            )
-        if why := kept.circumstances.difference(self._circumstances(question.query, question.passages, choices)):
-            raise ValueError(f"the answer cannot be used for this certificate: {why}; leave answer= out to ask again")
-        return replace(question, kept=kept)
-
-    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
-        """Return the run that certifies a checked question; `certify` is the front door.
-
-        Raises:
-            TypeError: there is nothing to certify about this defence.
-        """
-        listed = [m.class_name for m in METHODS.values()]
-        raise TypeError(
-            f"{type(self).__name__} cannot be certified: any passage may decide its answer; use "
-            f"{', '.join(listed[:-1])} or {listed[-1]}"
-        )
 
     def _certification(
         self,
@@ -384,10 +242,8 @@ class Defense(ABC):
         *,
         metric: Metric = contains_answer,
         choices: Sequence[str] | None = None,
-        answer: RobustAnswer | None = None,
         **options: Any,
     ) -> CertificationRun:
-        """Return the certification of a checked question."""
         check_query(query)
         self.rules.check_certifiable()
         if not callable(metric):
@@ -403,19 +259,24 @@ class Defense(ABC):
             group_by=self.group_by,
             **options,
         )
-        return self.certification_run(self._with_kept(question, answer, choices), metric, choices)
+        return self.certification_run(question, metric, self._checked_choices(choices, self.settings))
 
-    def _inputs(self, query: str, groups: tuple[PassageGroup, ...], choices: Sequence[str] | None) -> PlanInput:
-        model = getattr(self, "model", None)
-        return PlanInput(
-            query,
-            groups,
-            choices,
-            self.rules,
-            model_caveats=lambda: getattr(model, "warnings", ()),
-            repeats=Repeats if model is None else partial(repeats_of, model),
-            accept_sampling=self.accept_sampling,
-        )
+    @abstractmethod
+    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
+        """Return the run that certifies a checked question; `certify` is the front door.
+
+        Raises:
+            TypeError: there is nothing to certify about this defence.
+        """
+
+    @classmethod
+    def _checked_choices(cls, choices: Sequence[str] | None, settings: MethodSettings) -> Sequence[str] | None:
+        if settings.task == "multiple_choice":
+            return check_choices(choices)
+        if choices is not None:
+            able = " or ".join(f"{m.class_name} (aggregation={m.name!r})" for m in METHODS.values() if m.takes_choices)
+            raise ValueError(f"{cls.__name__} does not take choices; use {able} for multiple choice")
+        return None
 
     @classmethod
     def whole_plan(cls, inputs: PlanInput, settings: Any) -> Plan:
@@ -431,9 +292,9 @@ class Defense(ABC):
         cls.check_rules(inputs.rules)
         settings = cls.settings_under(inputs.rules, settings)
         groups, notes = inputs.rules.counted(inputs.groups)
-        if notes or groups != inputs.groups:
-            inputs = replace(inputs, groups=groups, caveats=(*inputs.caveats, *notes))
-        terms = MethodTerms(cls.method.name, settings.as_dict, cls.promise, cls.isolates)
+        choices = cls._checked_choices(inputs.choices, settings)
+        inputs = replace(inputs, groups=groups, choices=choices, caveats=(*inputs.caveats, *notes))
+        terms = MethodTerms(cls.method.name, settings.as_dict(), cls.promise, cls.isolates)
         return answered(inputs, cls.plan_of(inputs, settings), terms)
 
     @staticmethod
@@ -442,7 +303,7 @@ class Defense(ABC):
         """Return the method's own part of the plan: it asks, counts, and drafts the answer.
 
         Args:
-            inputs: the question and its groups.
+            inputs: the question and its groups; checked options, where the task has some.
             settings: of `settings_type`.
         """
 
@@ -487,6 +348,23 @@ class TextDefense(Defense):
                 "wrap a function from prompt to text as CallableModel(fn)"
             )
         self.model = model
+
+    def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
+        """Return the plan of the method's certificate.
+
+        Raises:
+            TypeError: it has none.
+        """
+        listed = [m.class_name for m in METHODS.values()]
+        raise TypeError(
+            f"{type(self).__name__} cannot be certified: any passage may decide its answer; use "
+            f"{', '.join(listed[:-1])} or {listed[-1]}"
+        )
+
+    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
+        """Return the run that certifies a checked question."""
+        plan = self.certification_plan(question, choices)
+        return text_run(self.method.name, question, plan, self.model, metric, self.settings.as_dict())
 
     def _performer(self) -> TextPerformer:
         return TextPerformer(self.model)

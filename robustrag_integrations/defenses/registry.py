@@ -16,14 +16,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from robustrag_integrations._util.checks import refuse_unknown
-from robustrag_integrations._util.entry_points import Table
 from robustrag_integrations._util.settings import Setting, settings_in
 from robustrag_integrations.grouping.votes import RULES
 
 if TYPE_CHECKING:
     from robustrag_integrations.prompts import Task
-
-Need = Literal["text", "probabilities"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +39,7 @@ class Method:
     name: str
     summary: str
     tasks: tuple[Task, ...]
-    needs: Need
+    needs: Literal["text", "probabilities"]
     defense: str
     prompts: tuple[str, ...] = ()
 
@@ -50,6 +47,11 @@ class Method:
     def settings(self) -> tuple[Setting, ...]:
         """Its settings, thresholds first."""
         return settings_in(self.load().settings_type)
+
+    @property
+    def thresholds(self) -> tuple[Setting, ...]:
+        """The thresholds among the settings."""
+        return tuple(s for s in self.settings if s.threshold)
 
     @property
     def asks_once_more(self) -> bool:
@@ -67,25 +69,14 @@ class Method:
         return self.needs == "probabilities"
 
     @property
-    def thresholds(self) -> tuple[Setting, ...]:
-        """The thresholds among the settings."""
-        return tuple(s for s in self.settings if s.threshold)
-
-    @property
     def class_name(self) -> str:
         """The front door's name in Python."""
         return self.defense.partition(":")[2]
 
     def check_task(self, task: Task | None) -> Task:
-        """Return the task, or the method's first one for None.
-
-        Raises:
-            ValueError: the method does not do it; the message names the methods that do.
-        """
-        if task is None:
-            return self.tasks[0]
-        if task in self.tasks:
-            return task
+        """Return the task, or the method's first one for None; ValueError if the method does not do it."""
+        if task is None or task in self.tasks:
+            return task or self.tasks[0]
         others = [m.class_name for m in METHODS.values() if task in m.tasks]
         fix = f"; use {' or '.join(others)} for {str(task).replace('_', ' ')}" if others else ""
         raise ValueError(f"task={task!r}: {self.name} does {' and '.join(map(repr, self.tasks))}{fix}")
@@ -112,13 +103,12 @@ class Method:
         """
         known = (*(s.name for s in self.settings), *also)
         foreign = [name for name in names if name not in known]
-        if not foreign:
-            return
         of_others = {*RULES, *(s.name for m in (*METHODS.values(), *BASELINES.values()) for s in m.settings)}
         nobodys = [name for name in foreign if name not in {*of_others, *near} or name in instead]
         refuse_unknown(nobodys, known, self.name, others={*of_others, *near}, instead=instead)
-        takes = f"it takes {', '.join(known) or 'no settings'}"
-        raise ValueError(f"aggregation={self.name!r} has no {', '.join(foreign)}; {takes}")
+        if foreign:
+            takes = f"it takes {', '.join(known) or 'no settings'}"
+            raise ValueError(f"aggregation={self.name!r} has no {', '.join(foreign)}; {takes}")
 
     def load(self) -> Any:
         """Return the front door's class, a subclass of `Defense`."""
@@ -126,7 +116,7 @@ class Method:
         return getattr(import_module(module), name)
 
     def build(self, model: Any, **given: Any) -> Any:
-        """Return the front door, a `Defense`, around a model; `given`: `task`, `prompts`, settings and grouping.
+        """Return the front door, a `Defense`, around a model; `given`: `task`, `prompts`, settings and rules of votes.
 
         Raises:
             ValueError, TypeError: an invalid argument, or a model that does not give what the method needs.
@@ -134,80 +124,102 @@ class Method:
         return self.load()(model, **given)
 
     def settings_of(self, given: Mapping[str, Any]) -> Any:
-        """Return checked settings (`MethodSettings`) from user arguments, prompts and task among them.
-
-        Raises:
-            ValueError, TypeError: an invalid argument; the message names it and the fix.
-        """
+        """Return checked settings (`MethodSettings`) from user arguments, prompts and task among them."""
         self.check_names(given, ("task", "prompts"))
         return self.load().settings_of(**given)
 
 
-def _method(name: str, found: object) -> Method:
-    """Check that another package's entry point names a method, and return it as an entry of the table.
+_PACKAGE = "robustrag_integrations"
+_SHORT: tuple[Task, ...] = ("short_answer", "multiple_choice")
+_ALL: tuple[Task, ...] = (*_SHORT, "long_form")
 
-    Raises:
-        TypeError, ValueError: it is none, or may not have this name.
-        Exception: what its module raises.
-    """
-    if not isinstance(found, Method):
-        raise TypeError(f"must be a Method of defenses.registry, got {type(found).__name__}")
-    if found.name != name:
-        raise ValueError(f"is named {found.name!r}; give the entry point the same name")
-    if name in BASELINES or name == "no-rag":
-        raise ValueError("has the name of a baseline")
-    if not hasattr(found.load(), "settings_type"):  # loaded here, so that what fails in it fails in nobody's answer
-        raise TypeError(f"{found.defense} is no Defense")
-    return found
+METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method(
+            name="keyword",
+            summary="keep the keywords that enough groups share, answer from those alone; any model",
+            tasks=("short_answer", "long_form"),
+            needs="text",
+            defense=f"{_PACKAGE}.defenses.keyword.defense:KeywordAggregation",
+            prompts=("keyword", "phrases"),
+        ),
+        Method(
+            name="decoding",
+            summary="decode from the sum of all groups' next-token probabilities; a model that gives them",
+            tasks=("short_answer", "long_form"),
+            needs="probabilities",
+            defense=f"{_PACKAGE}.defenses.decoding.defense:DecodingAggregation",
+            prompts=("no_retrieval",),
+        ),
+        Method(
+            name="voting",
+            summary="majority vote over the options of a multiple-choice question; any model",
+            tasks=("multiple_choice",),
+            needs="text",
+            defense=f"{_PACKAGE}.defenses.voting.defense:MajorityVoting",
+        ),
+        Method(
+            name="consensus",
+            summary="one round: the whole answer that most sources give, in a source's own words; any model",
+            tasks=("short_answer", "long_form", "list"),
+            needs="text",
+            defense=f"{_PACKAGE}.defenses.consensus.defense:ConsensusAggregation",
+            prompts=("choice", "wording"),
+        ),
+    )
+}
+"""The methods with a radius, by name."""
 
-
-_SHIPPED = (
-    Method(
-        name="keyword",
-        summary="keep the keywords that enough groups share, answer from those alone; any model",
-        tasks=("short_answer", "long_form"),
-        needs="text",
-        defense="robustrag_integrations.defenses.keyword.defense:KeywordAggregation",
-        prompts=("keyword", "phrases"),
-    ),
-    Method(
-        name="decoding",
-        summary="decode from the sum of all groups' next-token probabilities; a model that gives them",
-        tasks=("short_answer", "long_form"),
-        needs="probabilities",
-        defense="robustrag_integrations.defenses.decoding.defense:DecodingAggregation",
-        prompts=("no_retrieval",),
-    ),
-    Method(
-        name="voting",
-        summary="majority vote over the options of a multiple-choice question; any model",
-        tasks=("multiple_choice",),
-        needs="text",
-        defense="robustrag_integrations.defenses.voting.defense:MajorityVoting",
-    ),
-    Method(
-        name="consensus",
-        summary="one round: the whole answer that most sources give, in a source's own words; any model",
-        tasks=("short_answer", "long_form", "list"),
-        needs="text",
-        defense="robustrag_integrations.defenses.consensus.defense:ConsensusAggregation",
-        prompts=("choice", "wording"),
-    ),
-)
-METHODS: Table[Method] = Table("robustrag.methods", {method.name: method for method in _SHIPPED}, _method)
-"""The methods with a radius, by name: these and those of other packages."""
-
-VANILLA = Method(
-    name="vanilla",
-    summary="no defence: one prompt with all passages, to compare with",
-    tasks=("short_answer", "multiple_choice", "long_form", "list"),
-    needs="text",
-    defense="robustrag_integrations.defenses.vanilla.defense:VanillaRAG",
-)
-BASELINES: Table[Method] = Table(
-    None, {VANILLA.name: VANILLA}, _method, module="robustrag_integrations.evaluation.baselines"
-)
-"""The baselines to compare with, by name; each has the radius 0."""
+BASELINES: dict[str, Method] = {
+    name: Method(name, summary, tasks, "text", f"{_PACKAGE}.{place}")
+    for name, tasks, place, summary in (
+        (
+            "vanilla",
+            (*_ALL, "list"),
+            "defenses.vanilla.defense:VanillaRAG",
+            "no defence: one prompt with all passages, to compare with",
+        ),
+        (
+            "mis",
+            _SHORT,
+            "evaluation.baselines.mis:IndependentSet",
+            "baseline (ReliabilityRAG): read the largest set of passages whose answers do not contradict each other",
+        ),
+        (
+            "mis-sampling",
+            _SHORT,
+            "evaluation.baselines.mis:SampledIndependentSet",
+            "baseline (ReliabilityRAG, for many passages): the same over small random draws of passages",
+        ),
+        (
+            "radar",
+            _SHORT,
+            "evaluation.baselines.radar:MinCut",
+            "baseline (RADAR): read the passages that a smallest cut leaves on the side of those that agree",
+        ),
+        (
+            "trustrag",
+            _ALL,
+            "evaluation.baselines.trustrag:ClusterFilter",
+            "baseline (TrustRAG): drop passages that were written alike, add what the model knows",
+        ),
+        (
+            "instruction",
+            _ALL,
+            "evaluation.baselines.filters:InstructionPrompt",
+            "baseline: one prompt with all passages that says to ignore instructions in them",
+        ),
+        (
+            "detector",
+            _ALL,
+            "evaluation.baselines.filters:InjectionDetector",
+            "baseline: drop the passages in which a detector finds an injection",
+        ),
+    )
+}
+"""The baselines to compare with, by name: each re-reads raw passages in the end, so none has a radius."""
+VANILLA = BASELINES["vanilla"]
 
 
 def described(settings: Collection[Setting], indent: str) -> str:
@@ -218,12 +230,7 @@ def described(settings: Collection[Setting], indent: str) -> str:
 
 def entry_of(name: str) -> Method:
     """The method or baseline of this name; vanilla RAG for any other."""
-    return BASELINES.get(name) or METHODS.get(name) or BASELINES["vanilla"]
-
-
-def methods_that(trait: str) -> tuple[Method, ...]:
-    """Return the methods whose front door has this trait (`takes_weights`, `decides_early`); loads all of them."""
-    return tuple(method for method in METHODS.values() if getattr(method.load(), trait))
+    return BASELINES.get(name) or METHODS.get(name) or VANILLA
 
 
 def default_method(task: Task | None, names: Collection[str] = ()) -> str:
@@ -243,22 +250,12 @@ def default_method(task: Task | None, names: Collection[str] = ()) -> str:
 
 
 def method_for(aggregation: str | None, options: Mapping[str, Any], others: Collection[str] = ()) -> Method:
-    """Return the method of this name; for None the one that takes these options, and what else is given by name.
-
-    Raises:
-        ValueError: there is none of this name.
-    """
-    if aggregation is None:
-        aggregation = default_method(options.get("task"), [*options, *others])
-    return method_of(aggregation)
+    """Return the method of this name; for None the one that takes these options, and what else is given by name."""
+    return method_of(default_method(options.get("task"), [*options, *others]) if aggregation is None else aggregation)
 
 
 def method_of(name: object) -> Method:
-    """Return the method of this name.
-
-    Raises:
-        ValueError: there is none; the message lists those that there are.
-    """
+    """Return the method of this name; ValueError if there is none."""
     found = METHODS.get(name) if isinstance(name, str) else None
     if found is None:
         why = "is a baseline of robustrag eval and ask" if name in tuple(BASELINES) else "is unknown"

@@ -6,34 +6,20 @@ prompt, its size is bounded, and what it does not say has its default.
 
 from __future__ import annotations
 
-import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+from robustrag_integrations._util.checks import is_whole_number, nearest_of
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.sections import Section, shown
-from robustrag_integrations._util.yaml_files import read_yaml
+from robustrag_integrations._util.yaml_files import read_yaml, shown
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.grouping.passages import PASSAGE
 from robustrag_integrations.grouping.votes import RULES, VoteRules
 
 SCHEMA = "robustrag/settings/1"
-_KEYS = ("schema", "aggregation", "task", "settings", "votes", "retrieval")
-_INSTEAD = {  # of settings that there are no more, what to write
-    "threshold": "leave it out; keyword keeps what min(alpha * n, beta) of n groups share",
-    "share": "keyword has alpha, the share of the groups that answer; 'agreement: majority' of consensus asks for more "
-    "than half of them",
-    "min_support": "write alpha and beta",
-    "replies": "leave it out; replies are text",
-    "ungrounded": "leave it out; 'unsure: abstain' of consensus leaves out what the model is unsure of",
-    "extractor": "leave it out; consensus counts whole answers, and keyword finds keywords",
-    "final": "leave it out; consensus words its answer by 'wording: model', and keyword has 'final: always'",
-}
-_NOW = {("extractor", "runs"): "words", ("final", "auto"): "always"}  # of values that there are no more
-_log = logging.getLogger(__name__)
 
 
 class SettingsError(RobustRAGError, ValueError):
@@ -49,8 +35,8 @@ class SavedSettings:
         aggregation: the method's name.
         options: its task and settings, by their names.
         votes: fields of `VoteRules`, by their names.
-        top_k: number of passages that were retrieved when these were chosen; None where it is not said. Commands that
-            retrieve use it; nothing else can, since a retriever belongs to the program.
+        top_k: number of passages that the commands retrieve; None where it is not said. A retriever belongs to the
+            program, so nothing else uses it.
     """
 
     path: str
@@ -95,13 +81,7 @@ class Arguments:
         votes: VoteRules | None = None,
         settings: SettingsLike | None = None,
     ) -> Arguments:
-        """Put together what is given; the file fills in the rest.
-
-        Args:
-            given: settings and vote rules by name; None: not given.
-            aggregation: the method's name, if it is given.
-            votes: more vote rules; those at their defaults are not given.
-            settings: the file.
+        """Put together what is given (None: not given); the file fills in the rest.
 
         Raises:
             ValueError: a rule is given by itself and in `votes`, the file cannot be used, or is for another method.
@@ -121,12 +101,6 @@ class Arguments:
                     f"{METHODS[saved.aggregation].class_name}(model, settings=...) or from_settings(model, ...), or "
                     "leave one out"
                 )
-            if saved.top_k is not None:
-                _log.warning(
-                    "%s was chosen with top_k=%d passages; a settings file does not reach your retriever: set it there",
-                    saved.path,
-                    saved.top_k,
-                )
             aggregation, given = saved.aggregation, saved.under(given)
         rules = VoteRules(**{name: given.pop(name) for name in RULES if name in given})
         return cls(aggregation, rules, given)
@@ -145,76 +119,76 @@ def load_settings(settings: SettingsLike) -> SavedSettings:
         raise TypeError(
             f"settings must be the path of a settings file or what load_settings gives, got {type(settings).__name__}"
         )
-    path = os.fspath(settings)
-    name = printable(path, 200)
+    name = printable(os.fspath(settings), 200)
     try:
-        return _checked(read_yaml(path, "settings file", SettingsError), name)
+        return _checked(read_yaml(settings, "settings file", SettingsError), name)
     except SettingsError as error:
         raise SettingsError(f"{name}: {error}") from error
 
 
 def _checked(given: Mapping[str, Any], name: str) -> SavedSettings:
-    top = Section(given, "", SettingsError)
-    top.known(_KEYS)
-    if given.get("schema", SCHEMA) != SCHEMA:
-        raise top.wrong(f"{shown(given['schema'])} is not {SCHEMA!r}; give a settings file", "schema")
-    if "aggregation" not in top:
-        raise top.wrong(f"is missing; name the method: {', '.join(METHODS)}", "aggregation")
-    method = METHODS[top.name("aggregation", METHODS)]
-    task = {"task": top.name("task", method.tasks)} if "task" in top else {}
-    options = {**task, **_settings(_part(top, "settings"), method, task)}
-    votes = _votes(_part(top, "votes"), method)
-    retrieval = _part(top, "retrieval")
-    retrieval.known(("top_k",))
-    top_k = None if retrieval.get("top_k") is None else retrieval.number("top_k", 1, 1000)
-    return SavedSettings(name, method.name, options, votes, top_k)
+    _check_keys(given, ("schema", "aggregation", "task", "settings", "votes", "retrieval"))
+    _check_name("schema", given.get("schema", SCHEMA), (SCHEMA,))
+    _check_name("aggregation", given.get("aggregation"), METHODS)
+    method = METHODS[given["aggregation"]]
+    options, votes, retrieval = (_part(given, key) for key in ("settings", "votes", "retrieval"))
+    _check_keys(retrieval, ("top_k",), "retrieval.")
+    if not is_whole_number(top_k := retrieval.get("top_k", 1), 1, 1000):
+        raise SettingsError(f"retrieval.top_k: {shown(top_k)} must be a whole number from 1 to 1,000")
+    if "task" in given:
+        _check_name("task", given["task"], method.tasks)
+        options = {"task": given["task"], **options}
+    _check_settings(options, method)
+    _check_votes(votes, method)
+    votes = {"group_by": PASSAGE, **votes} if votes.get("group_size", 1) != 1 else votes
+    return SavedSettings(name, method.name, options, votes, retrieval.get("top_k"))
 
 
-def _part(top: Section, key: str) -> Section:
-    """Return the keys and values under a key; none where it is missing."""
-    value = top.get(key)
-    if value is not None and not (isinstance(value, dict) and all(isinstance(k, str) for k in value)):
-        raise top.wrong(f"must hold keys and values, got {shown(value)}", key)
-    return Section(value or {}, key, SettingsError)
+def _part(top: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Return the keys and values under a key. An empty value would mean one thing here and another in Python."""
+    part = top.get(key) or {}
+    if not isinstance(part, dict) or not all(isinstance(name, str) for name in part):
+        raise SettingsError(f"{key}: must hold keys and values, got {shown(part)}")
+    for name, value in part.items():
+        if value is None:
+            raise SettingsError(f"{key}.{printable(name, 60)}: is empty; give it a value, or leave it out")
+    return part
 
 
-def _refuse_empty(part: Section) -> None:
-    """Raise for a key without a value, which would mean one thing here and another in Python."""
-    if empty := [key for key, value in part.given.items() if value is None]:
-        raise part.wrong("is empty; give it a value, or leave it out for the default", empty[0])
+def _check_keys(given: Collection[str], known: Collection[str], place: str = "") -> None:
+    for key in given:
+        if key not in known:
+            near = nearest_of(key, known)
+            hint = f"did you mean {near!r}? " if near else ""
+            raise SettingsError(f"{place}{printable(key, 60)}: unknown key; {hint}known are {', '.join(sorted(known))}")
 
 
-def _settings(part: Section, method: Method, task: Mapping[str, Any]) -> Mapping[str, Any]:
-    _refuse_empty(part)
-    names = [setting.name for setting in method.settings]
-    plain = [setting.name for setting in method.settings if setting.is_plain]
-    for key, value in part.given.items():
-        if key in _INSTEAD and key not in names:
-            raise part.wrong(f"is no setting of {method.name} any more: {_INSTEAD[key]}", key)
-        if key in plain and (now := _NOW.get((key, str(value)))) is not None:
-            raise part.wrong(f"{value!r} is there no more; write {now!r}", key)
+def _check_name(key: str, value: Any, allowed: Collection[str]) -> None:
+    if not isinstance(value, str) or value not in allowed:
+        near = nearest_of(value, allowed) if isinstance(value, str) else None
+        hint = f"; did you mean {near!r}?" if near else ""
+        raise SettingsError(f"{key}: {shown(value)} must be one of {', '.join(allowed)}{hint}")
+
+
+def _check_settings(options: Mapping[str, Any], method: Method) -> None:
     for setting in method.settings:
-        if setting.name in part and not setting.is_plain:
-            raise part.wrong("cannot stand in a file; pass it in Python", setting.name)
-        if setting.name in part and setting.values:
-            part.name(setting.name, setting.values)
-    part.known(plain, of=f" of {method.name}")
+        if setting.name in options and not setting.is_plain:
+            raise SettingsError(f"settings.{setting.name}: cannot stand in a file; pass it in Python")
+        if setting.name in options and setting.values:  # never a function's name
+            _check_name(f"settings.{setting.name}", options[setting.name], setting.values)
+    _check_keys(options, ["task", *(s.name for s in method.settings if s.is_plain)], "settings.")
     try:
-        method.settings_of({**task, **part.given})
+        method.settings_of(options)
     except (ValueError, TypeError, ImportError) as error:
-        raise part.wrong(str(error)) from error
-    return part.given
+        raise SettingsError(f"settings: {error}") from error
 
 
-def _votes(part: Section, method: Method) -> dict[str, Any]:
-    part.known(RULES)
-    _refuse_empty(part)
-    found = dict(part.given)
-    for key, value in found.items():
-        if isinstance(value, (list, tuple)) or (isinstance(value, Mapping) and not RULES[key].is_mapping):
-            raise part.wrong(f"must be one value, got {shown(value)}", key)
+def _check_votes(votes: Mapping[str, Any], method: Method) -> None:
+    _check_keys(votes, RULES, "votes.")
+    for key, value in votes.items():
+        if isinstance(value, list) or (isinstance(value, dict) and not RULES[key].is_mapping):
+            raise SettingsError(f"votes.{key}: must be one value, got {shown(value)}")
     try:
-        method.load().check_rules(VoteRules(**found))
+        method.load().check_rules(VoteRules(**votes))
     except (ValueError, TypeError, ImportError) as error:
-        raise part.wrong(str(error)) from error
-    return {"group_by": PASSAGE, **found} if found.get("group_size", 1) != 1 else found
+        raise SettingsError(f"votes: {error}") from error

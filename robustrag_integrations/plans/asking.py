@@ -23,7 +23,6 @@ from robustrag_integrations.errors import INTERRUPTS, ModelError, QuorumError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import BLANK, Response, TokenCodec, Until
-from robustrag_integrations.plans.records import KeptReplies
 from robustrag_integrations.plans.requests import Ask, Emit, Steps, responses_of
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
@@ -51,7 +50,6 @@ class PlanInput:
         accept_sampling: the user knows that the model may sample: no warning repeats it.
         markers: True if the text shown has `[1]` markers (`RobustAnswer.marked_text`).
         for_prompt: True if the answer is one that other prompts may hold (`RobustAnswer.for_prompt`).
-        kept: takes the model's replies, for a certificate; None to keep none.
     """
 
     query: str
@@ -65,7 +63,6 @@ class PlanInput:
     accept_sampling: bool = False
     markers: bool = False
     for_prompt: bool = False
-    kept: KeptReplies | None = None
 
     def __post_init__(self) -> None:
         check_query(self.query)

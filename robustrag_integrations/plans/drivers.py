@@ -6,9 +6,9 @@ A performer makes the model calls that a plan requests; of a framework, its mode
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
 
 from robustrag_integrations._util.steps import closed_after
@@ -29,7 +29,6 @@ from robustrag_integrations.plans.requests import (
 )
 from robustrag_integrations.plans.watch import Watch
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.replies.streams import Shown
 
 RequestT = TypeVar("RequestT")
@@ -41,35 +40,27 @@ class TextPerformer:
     """Performs a text plan's requests with a `TextModel`."""
 
     def __init__(self, model: TextModel) -> None:
-        self._model = model
+        self.model = model
 
     def __call__(self, request: Request) -> Reply:
         """Perform one request."""
         if isinstance(request, Score):
-            return self._model.score(request.prompts, request.texts) if self._model.can_score else None
+            return self.model.score(request.prompts, request.texts) if self.model.can_score else None
         if not isinstance(request, Ask):
             return None
         if request.until is not None:
-            return self._model.generate_until(request.prompts, request.role, request.until)
-        return self._model.generate(_prompts_of(request), request.role)
+            return self.model.generate_until(request.prompts, request.role, request.until)
+        return self.model.generate(_prompts_of(request), request.role)
 
     async def aperform(self, request: Request) -> Reply:
         """Perform one request without blocking the event loop."""
         if isinstance(request, Score):
-            return await self._model.ascore(request.prompts, request.texts) if self._model.can_score else None
+            return await self.model.ascore(request.prompts, request.texts) if self.model.can_score else None
         if not isinstance(request, Ask):
             return None
         if request.until is not None:
-            return await self._model.agenerate_until(request.prompts, request.role, request.until)
-        return await self._model.agenerate(_prompts_of(request), request.role)
-
-    def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
-        """Yield the final answer in pieces."""
-        return self._model.stream(prompt)
-
-    def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
-        """`stream_final` for `async for`."""
-        return self._model.astream(prompt)
+            return await self.model.agenerate_until(request.prompts, request.role, request.until)
+        return await self.model.agenerate(_prompts_of(request), request.role)
 
 
 def _prompts_of(request: Ask) -> Sequence[Prompt]:
@@ -100,14 +91,6 @@ class DecodingPerformer:
         """Perform one request in a thread; cancelling takes effect between two prompts, or two tokens."""
         return None if isinstance(request, Emit) else await self._model.in_thread(self, request)
 
-    def stream_final(self, prompt: Prompt) -> Iterator[Piece]:
-        """Refuse: the plan emits the tokens as they are decided."""
-        raise TypeError("a decoding plan asks no final question")
-
-    def astream_final(self, prompt: Prompt) -> AsyncIterator[Piece]:
-        """Refuse, as `stream_final` does."""
-        raise TypeError("a decoding plan asks no final question")
-
 
 Performer: TypeAlias = TextPerformer | DecodingPerformer
 
@@ -117,11 +100,11 @@ def run(
 ) -> Result:
     """Run a plan (an answer's or a certificate's, as `operation` says in logs and spans) to its end."""
     with Watch(operation) as watch:
-        step = _step(plan, None, watch)
+        step = _step(plan, None)
         while not isinstance(step, _Done):
-            with watch.asking(step) as span:
-                reply = watch.heard(span, step, perform(step))
-            step = _step(plan, reply, watch)
+            with watch.calls(step):
+                reply = perform(step)
+            step = _step(plan, reply)
         return watch.done(step.result)
 
 
@@ -133,11 +116,11 @@ async def arun(
 ) -> Result:
     """`run` in an event loop. The plan's own steps (keywords, tallies, sums) run in threads."""
     with Watch(operation) as watch:
-        step = await asyncio.to_thread(_step, plan, None, watch)
+        step = await asyncio.to_thread(_step, plan, None)
         while not isinstance(step, _Done):
-            with watch.asking(step) as span:
-                reply = watch.heard(span, step, await perform(step))
-            step = await asyncio.to_thread(_step, plan, reply, watch)
+            with watch.calls(step):
+                reply = await perform(step)
+            step = await asyncio.to_thread(_step, plan, reply)
         return watch.done(step.result)
 
 
@@ -148,14 +131,11 @@ class _Done(Generic[Result]):
     result: Result
 
 
-def _step(plan: Generator[RequestT, Any, Result], reply: Any, watch: Watch) -> RequestT | _Done[Result]:
-    def send() -> RequestT | _Done[Result]:
-        try:
-            return plan.send(reply)
-        except StopIteration as done:
-            return _Done(done.value)
-
-    return watch.decide(send)
+def _step(plan: Generator[RequestT, Any, Result], reply: Any) -> RequestT | _Done[Result]:
+    try:
+        return plan.send(reply)
+    except StopIteration as done:
+        return _Done(done.value)
 
 
 def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, None, None]:
@@ -165,35 +145,28 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
     then). Isolated responses are never among the pieces.
     """
     with Watch("answer") as watch:
-        step = _step(plan, None, watch)
+        step = _step(plan, None)
         while not isinstance(step, _Done):
             reply: Reply = None
             if isinstance(step, Emit):
                 yield step.text
-            elif _is_streamed(step):
+            elif isinstance(performer, TextPerformer) and _is_streamed(step):
                 answer = Shown(whole=step.whole)
-                try:
-                    for piece in watch.pieces(performer.stream_final(step.prompts[0])):
+                with _kept_in(answer), watch.calls(step, streamed=True):
+                    for piece in performer.model.stream(step.prompts[0]):
                         if ready := answer.take(piece):
                             yield ready
-                except INTERRUPTS:
-                    raise
-                except Exception as error:
-                    answer.failed = error
-                try:
+                with _told_to(plan):
                     if answer.is_missing:
-                        with watch.asking(step) as span:
-                            answer.restart(responses_of(watch.heard(span, step, performer(step)))[0])
-                except ModelError as error:
-                    plan.throw(error)  # comes back with the plan's report
-                    raise
+                        with watch.calls(step):
+                            answer.restart(responses_of(performer(step))[0])
                 if rest := answer.rest():
                     yield rest
                 reply = [answer.response]
             else:
-                with watch.asking(step) as span:
-                    reply = watch.heard(span, step, performer(step))
-            step = _step(plan, reply, watch)
+                with watch.calls(step):
+                    reply = performer(step)
+            step = _step(plan, reply)
         result = watch.done(step.result)
     yield result
 
@@ -201,38 +174,52 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
 async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | RobustAnswer, None]:
     """`stream` in an event loop."""
     with Watch("answer") as watch:
-        step = await asyncio.to_thread(_step, plan, None, watch)
+        step = await asyncio.to_thread(_step, plan, None)
         while not isinstance(step, _Done):
             reply: Reply = None
             if isinstance(step, Emit):
                 yield step.text
-            elif _is_streamed(step):
+            elif isinstance(performer, TextPerformer) and _is_streamed(step):
                 answer = Shown(whole=step.whole)
-                try:
-                    async with closed_after(watch.apieces(performer.astream_final(step.prompts[0]))) as pieces:
+                with _kept_in(answer), watch.calls(step, streamed=True):
+                    async with closed_after(performer.model.astream(step.prompts[0])) as pieces:
                         async for piece in pieces:
                             if ready := answer.take(piece):
                                 yield ready
-                except INTERRUPTS:
-                    raise
-                except Exception as error:
-                    answer.failed = error
-                try:
+                with _told_to(plan):
                     if answer.is_missing:
-                        with watch.asking(step) as span:
-                            answer.restart(responses_of(watch.heard(span, step, await performer.aperform(step)))[0])
-                except ModelError as error:
-                    plan.throw(error)  # comes back with the plan's report
-                    raise
+                        with watch.calls(step):
+                            answer.restart(responses_of(await performer.aperform(step))[0])
                 if rest := answer.rest():
                     yield rest
                 reply = [answer.response]
             else:
-                with watch.asking(step) as span:
-                    reply = watch.heard(span, step, await performer.aperform(step))
-            step = await asyncio.to_thread(_step, plan, reply, watch)
+                with watch.calls(step):
+                    reply = await performer.aperform(step)
+            step = await asyncio.to_thread(_step, plan, reply)
         result = watch.done(step.result)
     yield result
+
+
+@contextmanager
+def _kept_in(answer: Shown) -> Iterator[None]:
+    """Keep what breaks a stream: a plain call takes its place."""
+    try:
+        yield
+    except INTERRUPTS:
+        raise
+    except Exception as error:
+        answer.failed = error
+
+
+@contextmanager
+def _told_to(plan: Plan) -> Iterator[None]:
+    """Raise a failure in the plan, which sends it back with its report."""
+    try:
+        yield
+    except ModelError as error:
+        plan.throw(error)
+        raise
 
 
 def _is_streamed(request: Request) -> TypeGuard[Ask]:
@@ -280,9 +267,7 @@ class AnswerStream(_Finished):
     def __enter__(self) -> AnswerStream:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
 
@@ -309,7 +294,5 @@ class AsyncAnswerStream(_Finished):
     async def __aenter__(self) -> AsyncAnswerStream:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.aclose()

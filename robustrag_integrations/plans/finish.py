@@ -16,7 +16,7 @@ A method that returns a `Draft` has all of it without a line of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -73,7 +73,7 @@ class MethodTerms:
     """
 
     name: str
-    settings: Callable[[], Mapping[str, Any]]
+    settings: Mapping[str, Any]
     promise: Promise | None = None
     isolates: bool = True
 
@@ -106,8 +106,6 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
         )
         reply = yield request
         book.note(request, reply)
-        if inputs.kept is not None:
-            inputs.kept.note(request, reply)
         return reply
 
     try:
@@ -122,7 +120,7 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
             defense=terms.name,
             groups=error.groups,
             warnings=(printable(f"no answer: {error}", 500),),
-            settings=terms.settings(),
+            settings=terms.settings,
             model_calls=len(error.groups),
         )
         raise
@@ -141,7 +139,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
     rules, groups = inputs.rules, inputs.groups
     answer = _with_radius(draft).changed(
         defense=terms.name,
-        settings={**terms.settings(), **rules.as_dict()},
+        settings={**terms.settings, **rules.as_dict()},
         radius_unit=rules.unit_of(groups),
         model_calls=draft.answer.model_calls + book.asked,
         warnings=_warnings(draft, inputs, terms),
@@ -157,7 +155,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
         answer = answer.changed(warnings=(*answer.warnings, link_warning(links)))
     if inputs.for_prompt:
         answer = answer.for_prompt()
-    return answer.changed(kept=inputs.kept)
+    return answer
 
 
 def _with_radius(draft: Draft) -> RobustAnswer:
@@ -210,7 +208,7 @@ def _too_few_groups(inputs: PlanInput, terms: MethodTerms) -> RobustAnswer:
         defense=terms.name,
         groups=tuple(map(report, groups)),
         warnings=(*inputs.model_caveats(), *inputs.caveats, *grouping_warnings(groups, rules.by), why),
-        settings={**terms.settings(), **rules.as_dict()},
+        settings={**terms.settings, **rules.as_dict()},
         radius_unit=rules.unit_of(groups),
     )
     _refuse(rules, why, answer)

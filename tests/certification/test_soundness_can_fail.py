@@ -20,7 +20,7 @@ from robustrag_integrations.defenses.decoding import plan as decoding_plan
 from robustrag_integrations.defenses.decoding import token_choice
 from robustrag_integrations.defenses.keyword import certificate as keyword
 from robustrag_integrations.defenses.keyword import threshold
-from robustrag_integrations.defenses.voting import certificate as voting
+from robustrag_integrations.defenses.voting import defense as voting
 from robustrag_integrations.plans.asking import Quorum
 from tests.helpers.brute_force import Tally, attack_certificates, attack_radius
 from tests.helpers.worlds import (

@@ -70,7 +70,7 @@ def test_a_wrong_file_ends_every_command_with_its_name_and_key(command, tmp_path
     path.write_text("aggregation: keyword\nsettings: {aplha: 1}")
     result = command(*command_line, "--settings", path)
     assert result.code == 2
-    assert "mine.yaml: settings.aplha: unknown key of keyword; did you mean 'alpha'?" in result.err
+    assert "mine.yaml: settings.aplha: unknown key; did you mean 'alpha'?" in result.err
 
 
 def test_eval_compares_files_with_each_other_and_with_no_defence(command, data: Path, file: Path, tmp_path) -> None:

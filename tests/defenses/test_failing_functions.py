@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import CallableModel, ConsensusAggregation, KeywordAggregation, MajorityVoting, Response
-from robustrag_integrations.defenses.voting import settings as voting_settings
+from robustrag_integrations.defenses.voting import defense as voting_settings
 from robustrag_integrations.errors import ModelError, QuorumError
 
 PASSAGES = ["Paris"] * 6

@@ -13,7 +13,7 @@ from robustrag_integrations import CallableModel, Passage
 from robustrag_integrations.cli import main
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, method_of
 from robustrag_integrations.prompts import PromptSet, Task
-from tests.defenses.toy import UNANIMITY
+from tests.defenses.toy.defense import UNANIMITY
 from tests.helpers.scripted import ScriptedDecodingModel
 
 

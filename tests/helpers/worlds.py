@@ -31,9 +31,7 @@ from robustrag_integrations.defenses.keyword.certificate import keyword_certific
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Threshold
-from robustrag_integrations.defenses.voting.certificate import voting_certification_plan
-from robustrag_integrations.defenses.voting.plan import voting_plan
-from robustrag_integrations.defenses.voting.settings import VotingSettings
+from robustrag_integrations.defenses.voting.defense import VotingSettings, voting_certification_plan, voting_plan
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.metrics import Metric, contains_answer
@@ -204,7 +202,7 @@ def driven(plan: Steps[Any], perform: Callable[[Request], Reply]) -> Any:
 
 def whole(draft: Draft, groups: Sequence[PassageGroup], method: str) -> RobustAnswer:
     """The answer of a draft, with its radius."""
-    return finish(draft, PlanInput("q", tuple(groups)), MethodTerms(method, dict), SpendingBook())
+    return finish(draft, PlanInput("q", tuple(groups)), MethodTerms(method, {}), SpendingBook())
 
 
 def drafted(plan: Steps[Draft], perform: Callable[[Request], Reply]) -> Draft | None:

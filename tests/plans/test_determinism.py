@@ -13,7 +13,7 @@ from robustrag_integrations.answers.determinism import PREMISES, UNKNOWN, Determ
 from robustrag_integrations.defenses.registry import METHODS, VANILLA, Method
 from robustrag_integrations.defenses.vanilla.defense import VanillaRAG
 from robustrag_integrations.grouping.passages import Passage
-from tests.defenses.toy import UNANIMITY
+from tests.defenses.toy.defense import UNANIMITY
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel
 
 PASSAGES = [Passage(text, source=f"{i}.txt") for i, text in enumerate([f"p{i}" for i in range(7)])]

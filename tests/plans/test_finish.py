@@ -17,8 +17,7 @@ from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.plans.asking import PlanInput, Quorum, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-from tests.defenses.toy import UNANIMITY
-from tests.defenses.toy.defense import UnanimitySettings
+from tests.defenses.toy.defense import UNANIMITY, UnanimitySettings
 from tests.helpers.scripted import BARE
 
 

@@ -7,11 +7,10 @@ from fractions import Fraction
 from typing import Any
 
 from robustrag_integrations.answers.determinism import Promise
-from robustrag_integrations.certification.certify import CertificationRun, text_run
-from robustrag_integrations.certification.findings import Question
+from robustrag_integrations.certification.findings import Asking, Findings, Question
 from robustrag_integrations.defenses.agreement.list_certificate import list_certification_plan
 from robustrag_integrations.defenses.agreement.lists import ListSettings, list_plan
-from robustrag_integrations.defenses.base import TextDefense, refuse_choices
+from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
 from robustrag_integrations.defenses.consensus.plan import consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
@@ -19,7 +18,6 @@ from robustrag_integrations.defenses.keyword.certificate import keyword_certific
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Threshold
-from robustrag_integrations.metrics import Metric
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
@@ -43,11 +41,6 @@ class ConsensusAggregation(TextDefense):
         model: the model to ask, once per group.
         task: `short_answer` (default); `list`, counted item by item; `long_form`, the paper's keywords and final call.
         prompts: your own `PromptSet`; None for the project's.
-        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
-            `answer.determinism` still says what holds.
-        settings: a settings file, or what `load_settings` gives, for everything that is not given here.
-        rules: the rules of voting: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
-            `min_radius`, `below`; and whether all are waited for: `stop_when_decided`, `wave_size`; see `VoteRules`.
         options: the settings of the method:
 
     Examples:
@@ -83,19 +76,15 @@ class ConsensusAggregation(TextDefense):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: ConsensusSettings | KeywordSettings | ListSettings) -> Steps[Draft]:
         """Return the plan: one round of calls."""
-        refuse_choices(inputs.choices, ConsensusAggregation)
         if isinstance(settings, KeywordSettings):
             return keyword_plan(inputs, settings)
         return list_plan(inputs, settings) if isinstance(settings, ListSettings) else consensus_plan(inputs, settings)
 
-    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
-        """Return the run that certifies a question with this defence's model and settings."""
-        refuse_choices(choices, type(self))
+    def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
+        """Return the plan of the certificate of the task."""
         same_batches = self.model.shares_batches
         if isinstance(self.settings, KeywordSettings):
-            plan = keyword_certification_plan(question, self.settings, same_batches=same_batches)
-        elif isinstance(self.settings, ListSettings):
-            plan = list_certification_plan(question, self.settings, same_batches=same_batches)
-        else:
-            plan = consensus_certification_plan(question, self.settings, same_batches=same_batches)
-        return text_run("consensus", question, plan, self.model, metric, self.settings.as_dict())
+            return keyword_certification_plan(question, self.settings, same_batches=same_batches)
+        if isinstance(self.settings, ListSettings):
+            return list_certification_plan(question, self.settings, same_batches=same_batches)
+        return consensus_certification_plan(question, self.settings, same_batches=same_batches)

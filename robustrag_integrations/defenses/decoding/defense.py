@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.certification.certify import CertificationRun
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.base import Defense, refuse_choices
+from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.decoding.certifier import decoding_run
 from robustrag_integrations.defenses.decoding.plan import decoding_plan
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import DecodingModel
 from robustrag_integrations.plans.asking import PlanInput
@@ -37,11 +35,6 @@ class DecodingAggregation(Defense):
         model: a `LocalModel`, or another `DecodingModel`.
         task: `short_answer` (default) or `long_form`.
         prompts: your own `PromptSet`; None for the project's.
-        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
-            `answer.determinism` still says what holds.
-        settings: a settings file, or what `load_settings` gives, for everything that is not given here.
-        rules: the rules of voting: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
-            `min_radius`, `below`; see `VoteRules`.
         options: the settings of the method:
 
     Examples:
@@ -69,18 +62,13 @@ class DecodingAggregation(Defense):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: DecodingSettings) -> Steps[Draft]:
         """Return the plan of Algorithm 2."""
-        refuse_choices(inputs.choices, DecodingAggregation)
         if inputs.codec is None:
             raise TypeError("decoding aggregation needs the model's tokens as text: give PlanInput a codec")
         return decoding_plan(inputs, settings, inputs.codec)
 
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
         """Return the run of Algorithm 4 on this defence's model and settings."""
-        refuse_choices(choices, DecodingAggregation)
         return decoding_run(question, self.settings, self.model, metric)
-
-    def _inputs(self, query: str, groups: tuple[PassageGroup, ...], choices: Sequence[str] | None) -> PlanInput:
-        return replace(super()._inputs(query, groups, choices), codec=self.model.codec)
 
     def _performer(self) -> DecodingPerformer:
         return DecodingPerformer(self.model)

@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from robustrag_integrations.answers.determinism import Promise
-from robustrag_integrations.certification.certify import CertificationRun, text_run
-from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.base import TextDefense, refuse_choices
+from robustrag_integrations.certification.findings import Asking, Findings, Question
+from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
 from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.models.wrappers import TwoModels
 from robustrag_integrations.plans.asking import PlanInput
@@ -38,11 +36,6 @@ class KeywordAggregation(TextDefense):
             count, and the model is asked to write an answer of those that at least half of the groups carry.
         prompts: your own `PromptSet`; None for the project's. Without a `keyword` prompt in it, the isolated prompt is
             asked at the end, too, with the kept keywords where the passages stood.
-        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
-            `answer.determinism` still says what holds.
-        settings: a settings file, or what `load_settings` gives, for everything that is not given here.
-        rules: the rules of voting: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
-            `min_radius`, `below`; see `VoteRules`.
         options: the settings of the method:
 
     Examples:
@@ -72,11 +65,8 @@ class KeywordAggregation(TextDefense):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
         """Return the plan of Algorithm 1."""
-        refuse_choices(inputs.choices, KeywordAggregation)
         return keyword_plan(inputs, settings)
 
-    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
-        """Return the run of Algorithm 3 on this defence's model and settings."""
-        refuse_choices(choices, KeywordAggregation)
-        plan = keyword_certification_plan(question, self.settings, same_batches=self.model.shares_batches)
-        return text_run("keyword", question, plan, self.model, metric, self.settings.as_dict())
+    def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
+        """Return the plan of Algorithm 3."""
+        return keyword_certification_plan(question, self.settings, same_batches=self.model.shares_batches)

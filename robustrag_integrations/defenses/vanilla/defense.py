@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.defenses.base import TextDefense, refuse_choices
+from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import VANILLA, Method
 from robustrag_integrations.defenses.settings import ChoiceSettings
-from robustrag_integrations.defenses.voting.options import check_choices, parse_option, shown_options
+from robustrag_integrations.defenses.voting.options import parse_option, shown_options
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.plans.asking import PlanInput, ask_final, report
@@ -24,13 +24,13 @@ from robustrag_integrations.prompts import (
 from robustrag_integrations.replies.reading import CutReplies
 
 
-def vanilla_plan(inputs: PlanInput, settings: VanillaSettings, choices: Sequence[str] | None) -> Steps[Draft]:
+def vanilla_plan(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
     """Ask once, with everything in one prompt. The radius is 0: any passage may decide the answer."""
     group = in_one_prompt(inputs.groups)
     if group.is_empty:
         return Draft(inputs.answer(None, groups=(report(group, status="supports"),) if group.passages else ()))
     template, values = settings.prompts.isolated, {"context": group.text, "query": inputs.query}
-    text, choice, said = yield from ask_once(template, values, settings.prompts, choices, settings.cut_replies)
+    text, choice, said = yield from ask_once(template, values, settings.prompts, inputs.choices, settings.cut_replies)
     groups = (report(group, said, status="supports"),)
     answer = inputs.answer(text, abstained=is_abstention(text), groups=groups, choice=choice)
     return Draft(answer, truncated=[said.truncated], final=said)
@@ -93,9 +93,4 @@ class VanillaRAG(TextDefense):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
         """Return the plan: one prompt with all passages."""
-        choices = None
-        if settings.task == "multiple_choice":
-            choices = check_choices(inputs.choices)
-        else:
-            refuse_choices(inputs.choices, VanillaRAG)
-        return vanilla_plan(inputs, settings, choices)
+        return vanilla_plan(inputs, settings)

@@ -1,21 +1,68 @@
-"""Majority voting: the front door (paper, section III-B on short answers with predefined options)."""
+"""Majority voting (paper, section III-B on short answers with predefined options).
+
+ask every group alone for an option                   `VotingSettings.isolated_prompts`
+read the option of each reply                         `options.parse_option`
+count; most votes win, and a tie is told              `agreement/plurality.py`
+
+The certificate (section IV-A, the warm-up example, without its slack) knows the options, so R is finite: an option is
+possible if it wins with all corrupted groups voting for it, and the abstention if they can bring about a tie.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.determinism import Promise
-from robustrag_integrations.certification.certify import CertificationRun, text_run
-from robustrag_integrations.certification.findings import Question
+from robustrag_integrations.certification.cases import BenignCase
+from robustrag_integrations.certification.findings import Asking, Findings, Question
+from robustrag_integrations.certification.isolated import certify_sizes, without_calls
+from robustrag_integrations.defenses.agreement.plurality import Count, Rule, possible_winners
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.defenses.voting.certificate import voting_certification_plan
-from robustrag_integrations.defenses.voting.options import check_choices
-from robustrag_integrations.defenses.voting.plan import voting_plan
-from robustrag_integrations.defenses.voting.settings import VotingSettings
-from robustrag_integrations.metrics import Metric
-from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.defenses.registry import METHODS, Method
+from robustrag_integrations.defenses.settings import ChoiceSettings, GroupSettings
+from robustrag_integrations.defenses.voting.options import is_unclear, parse_option, shown_options
+from robustrag_integrations.grouping.passages import PassageGroup
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.asking import Heard, PlanInput, Reading, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
+from robustrag_integrations.prompts import ABSTENTION, Prompt
+
+RULE = Rule(min_support=1)
+"""One vote is enough for an option; a tie is none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VotingSettings(GroupSettings, ChoiceSettings):
+    """Everything that decides a vote apart from the model."""
+
+    method: ClassVar[Method] = METHODS["voting"]
+
+    def isolated_prompts(self, query: str, groups: Sequence[PassageGroup], choices: Sequence[str]) -> list[Prompt]:
+        """One prompt per group."""
+        render = self.prompts.isolated.render
+        return [
+            render(context=g.text, query=query, choices=shown_options(choices, g.text, self.prompts)) for g in groups
+        ]
+
+    def vote_of(self, response: Response, choices: Sequence[str]) -> Reading[int]:
+        """Return a group's vote."""
+        return read_response(response, lambda text: parse_option(text, choices), self.cut_replies, by_line=True)
+
+    def as_dict(self) -> dict[str, Any]:
+        """The settings, JSON-safe."""
+        return {
+            "task": "multiple_choice",
+            "options": self.options,
+            "quorum": self.quorum,
+            "cut_replies": self.cut_replies,
+            "disagreement": self.disagreement,
+        }
 
 
 class MajorityVoting(TextDefense):
@@ -33,11 +80,6 @@ class MajorityVoting(TextDefense):
         model: the model to ask, once per group.
         task: `multiple_choice`, the only one.
         prompts: your own `PromptSet`; None for the project's.
-        accept_sampling: you know that the model may answer otherwise another time: no warning repeats it, while
-            `answer.determinism` still says what holds.
-        settings: a settings file, or what `load_settings` gives, for everything that is not given here.
-        rules: the rules of voting: `group_by`, `group_size`, `copies`, `weights`, `min_groups`,
-            `min_radius`, `below`; and whether all are waited for: `stop_when_decided`, `wave_size`; see `VoteRules`.
         options: the settings of the method:
 
     Examples:
@@ -54,10 +96,84 @@ class MajorityVoting(TextDefense):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VotingSettings) -> Steps[Draft]:
         """Return the plan: one vote per group."""
-        return voting_plan(inputs, check_choices(inputs.choices), settings)
+        return voting_plan(inputs, inputs.choices or (), settings)
 
-    def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
-        """Return the run that finds the vote's possible winners on this defence's model and settings."""
-        options = check_choices(choices)
-        plan = voting_certification_plan(question, options, self.settings, same_batches=self.model.shares_batches)
-        return text_run("voting", question, plan, self.model, metric, self.settings.as_dict())
+    def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
+        """Return the plan that finds the vote's possible winners."""
+        return voting_certification_plan(question, choices or (), self.settings, same_batches=self.model.shares_batches)
+
+
+def voting_plan(inputs: PlanInput, choices: Sequence[str], settings: VotingSettings) -> Steps[Draft]:
+    """Ask each group alone which option it chooses; the option with most votes wins."""
+
+    def count_of_votes(found: Sequence[int | None], votes: Sequence[int]) -> Count[int]:
+        return Count(tuple(found), tuple(votes), RULE)
+
+    prompts = settings.isolated_prompts(inputs.query, inputs.groups, choices)
+    heard = yield from ask_groups(
+        inputs, prompts, lambda r: settings.vote_of(r, choices), settings.quorum_rule, count_of_votes
+    )
+    count = count_of_votes(heard.found, heard.votes)
+    winner = count.winner
+
+    def said(vote: int) -> dict[str, Any]:
+        margin = None if winner in (None, vote) else float(count.votes[winner] - count.votes[vote])
+        return {
+            "status": "supports" if vote == winner else "differs",
+            "choice": vote,
+            "words": (choices[vote],),
+            "margin": margin,
+        }
+
+    answer = inputs.answer(
+        None if winner is None else choices[winner],
+        groups=heard.reports(said),
+        choice=winner,
+        warnings=_warnings(count, heard, choices),
+        evidence={"counts": {c: count.votes.get(i, 0) for i, c in enumerate(choices)}},
+        margin_unit="votes",
+    )
+    if settings.disagreement == "tell":
+        tied = [d for d in answer.dissent if heard.found[d.groups[0]] in count.tied]
+        answer = answer.telling("Sources disagree", tied)
+    return Draft(answer, heard, count)
+
+
+def _warnings(count: Count[int], heard: Heard[int], choices: Sequence[str]) -> tuple[str, ...]:
+    """Say that options tie, and warn of replies that fit no option: options and model may not go together."""
+    none = [r.response for r in heard.readings if r.found is None and r.copy_of is None]
+    unclear = [r.text for r in none if r.text and not (r.abstains or r.note) and is_unclear(r.text, choices)]
+    said = []
+    if count.tied:
+        said.append(f"no answer: {len(count.tied)} options have {count_of(count.votes[count.tied[0]], 'vote')} each")
+    if unclear:
+        said.append(
+            f"{len(unclear)} of {len(heard.readings)} responses name none of the options, or several, and count for "
+            f"nothing; the first: {printable(unclear[0], 60)!r}"
+        )
+    return tuple(said)
+
+
+def voting_certification_plan(
+    question: Question, choices: Sequence[str], settings: VotingSettings, *, same_batches: bool = False
+) -> Asking[tuple[Findings, ...]]:
+    """Certify all corruption sizes of a multiple-choice question, the smallest first."""
+
+    def possible(votes: Sequence[int | None], case: BenignCase, found: Findings) -> dict[str, str]:
+        winners, none, _ = possible_winners(votes, RULE, case.corrupted, range(len(choices)))
+        counts = Counter(vote for vote in votes if vote is not None)
+        if not found.evidence:
+            shown = {choice: counts[i] for i, choice in enumerate(choices)}
+            found.evidence = {"counts": shown, "corrupted_groups": case.corrupted}
+        texts = {**({ABSTENTION: 0} if none else {}), **{choices[winner]: counts[winner] for winner in sorted(winners)}}
+        corrupted = f"and up to {case.corrupted} corrupted"
+        return {text: f"{count_of(count, 'untouched vote')} {corrupted}" for text, count in texts.items()}
+
+    return certify_sizes(
+        question,
+        settings.quorum_rule,
+        lambda groups: settings.isolated_prompts(question.query, groups, choices),
+        lambda response: settings.vote_of(response, choices),
+        without_calls(possible),
+        same_batches=same_batches,
+    )

@@ -14,10 +14,10 @@ from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations._util.settings import settings_in
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import GroupReport
-from robustrag_integrations.defenses.base import TextDefense, refuse_choices
+from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.settings import ChoiceSettings
 from robustrag_integrations.defenses.vanilla.defense import ask_once, in_one_prompt
-from robustrag_integrations.defenses.voting.options import check_choices, parse_option, shown_options
+from robustrag_integrations.defenses.voting.options import parse_option, shown_options
 from robustrag_integrations.evaluation.score.intervals import check_installed
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.models.base import Response, TextModel
@@ -65,18 +65,6 @@ class Baseline(TextDefense):
         check_installed()
         self.method.check_names(given, ("task", "prompts"))
         super().__init__(model, group_by="passage", **given)
-
-    @classmethod
-    def options_of(cls, inputs: PlanInput, settings: BaselineSettings) -> Sequence[str] | None:
-        """The options of the question; None where the task has none.
-
-        Raises:
-            TypeError, ValueError: options that are missing or invalid, or that the task does not have.
-        """
-        if settings.task == "multiple_choice":
-            return check_choices(inputs.choices)
-        refuse_choices(inputs.choices, cls)
-        return None
 
 
 def function_of(name: str, given: Any) -> Function:

@@ -44,7 +44,7 @@ class InstructionPrompt(Baseline):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: BaselineSettings) -> Steps[Draft]:
         """One prompt with all passages."""
-        choices = InstructionPrompt.options_of(inputs, settings)
+        choices = inputs.choices
         everything, template = range(len(inputs.groups)), with_warning(settings.prompts.isolated)
         return reread(inputs, settings, choices, everything, template=template)
 
@@ -86,7 +86,7 @@ class InjectionDetector(Baseline):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: DetectorSettings) -> Steps[Draft]:
         """One prompt with the passages that the detector lets through."""
-        choices = InjectionDetector.options_of(inputs, settings)
+        choices = inputs.choices
         scores = [probability("detector", settings.detector(group.text)) for group in inputs.groups]
         kept = [i for i, score in enumerate(scores) if score < _ENOUGH]
         return reread(inputs, settings, choices, kept, evidence={"scores": scores})

@@ -66,7 +66,7 @@ class IndependentSet(Baseline):
         Raises:
             ValueError: more passages answer than can be searched exactly.
         """
-        choices = IndependentSet.options_of(inputs, settings)
+        choices = inputs.choices
         if (count := len(inputs.groups)) > LARGEST:
             raise ValueError(
                 f"mis searches at most {LARGEST} passages exactly, got {count}; use mis-sampling, or a top_k of at "
@@ -90,7 +90,7 @@ class SampledIndependentSet(Baseline):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: SamplingSettings) -> Steps[Draft]:
         """The draws' answers, the largest set of them, one reading of its passages."""
-        choices = SampledIndependentSet.options_of(inputs, settings)
+        choices = inputs.choices
         drawn = draws(len(inputs.groups), settings)
         contexts = [in_one_prompt([inputs.groups[place] for place in places], i) for i, places in enumerate(drawn)]
         heard = yield from isolated_answers(replace(inputs, groups=tuple(contexts)), settings, choices)

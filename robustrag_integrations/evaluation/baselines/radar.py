@@ -61,7 +61,7 @@ class MinCut(Baseline):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: CutSettings) -> Steps[Draft]:
         """Isolated answers, the cut, one reading of what it keeps."""
-        choices = MinCut.options_of(inputs, settings)
+        choices = inputs.choices
         heard = yield from isolated_answers(inputs, settings, choices)
         answering = [i for i, said in enumerate(heard.found) if said is not None]
         answers = [heard.found[i] or "" for i in answering]

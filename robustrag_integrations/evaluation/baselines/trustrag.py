@@ -64,7 +64,7 @@ class ClusterFilter(Baseline):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: FilterSettings) -> Steps[Draft]:
         """The filter, the answer from memory, one reading of both."""
-        choices = ClusterFilter.options_of(inputs, settings)
+        choices = inputs.choices
         texts = [group.text for group in inputs.groups]
         alike = written_alike(texts, settings.embed(texts)) if len(texts) > 1 else frozenset()
         kept = [i for i in range(len(texts)) if i not in alike]

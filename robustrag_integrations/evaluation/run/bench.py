@@ -15,10 +15,9 @@ from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack
-from robustrag_integrations.defenses.base import Defense, refuse_choices
+from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, VANILLA, method_of
 from robustrag_integrations.defenses.vanilla.defense import VanillaRAG, VanillaSettings, ask_once
-from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.evaluation.run.cache import (
     CACHED_CALLS,
     CallCache,
@@ -143,8 +142,7 @@ class LocalEngine:
             {"text": p.text, "source": p.source, "planted": planted}
             for p, planted in zip(attacked.passages, attacked.planted, strict=True)
         ]
-        keep = job.certify is not None
-        asking = defense.aanswer(job.question.question, attacked.passages, choices=choices, keep=keep)
+        asking = defense.aanswer(job.question.question, attacked.passages, choices=choices)
         about = (job.setup.model, job.setup.defense, job.task)
         first = about not in self._answered
         self._answered.add(about)
@@ -165,8 +163,7 @@ class LocalEngine:
         row["scores"] = scores.to_dict()
         if job.certify is not None:
             metric = metric_for(job.task, job.question, judge, job.metric)
-            same = answer if attacked.passages == job.question.passages else None
-            row["certificates"] = await _certificates(job, job.certify, defense, metric, choices, same)
+            row["certificates"] = await _certificates(job, job.certify, defense, metric, choices)
 
     def _model(self, name: NamedModel) -> MeteredModel:
         with self._loading:
@@ -198,9 +195,7 @@ class _NoRetrieval(VanillaRAG):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
         """Ask the question alone."""
-        options = check_choices(inputs.choices) if settings.task == "multiple_choice" else None
-        if options is None:
-            refuse_choices(inputs.choices, _NoRetrieval)
+        options = inputs.choices
         template, values = settings.prompts.no_retrieval, {"query": inputs.query}
         text, choice, said = yield from ask_once(template, values, settings.prompts, options, settings.cut_replies)
         return Draft(inputs.answer(text, abstained=is_abstention(text), choice=choice), final=said)
@@ -268,9 +263,8 @@ async def _certificates(
     defense: Defense,
     metric: Metric,
     choices: Sequence[str] | None,
-    answer: RobustAnswer | None,
 ) -> list[dict[str, Any]]:
-    """Make one certificate per kind of attacker and corruption size; calls made for the answer are not repeated."""
+    """Make one certificate per kind of attacker and corruption size."""
     found: list[Certification] = []
     for attack in spec.attacks:
         found += await defense.acertify(
@@ -285,6 +279,5 @@ async def _certificates(
             max_model_calls=spec.max_model_calls,
             sample=spec.sample,
             seed=spec.seed,
-            answer=answer,
         )
     return [certificate.to_dict() for certificate in found]

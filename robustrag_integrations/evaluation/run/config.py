@@ -27,8 +27,7 @@ from pydantic import (
 
 from robustrag_integrations._util.checks import is_whole_number, nearest_of
 from robustrag_integrations._util.display import printable
-from robustrag_integrations._util.sections import shown
-from robustrag_integrations._util.yaml_files import read_yaml
+from robustrag_integrations._util.yaml_files import read_yaml, shown
 from robustrag_integrations.answers.usage import Prices, prices_of
 from robustrag_integrations.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.attacks.planning import RANKS

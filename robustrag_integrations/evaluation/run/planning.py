@@ -282,8 +282,6 @@ class _Planner:
         metric = None if config.metric == METRIC_OF_TASK[dataset.task] or dataset.task == "long" else config.metric
         if metric is not None:
             about["metric"] = [metric, _code_of("metric", metric)]
-        if package := METHODS.package_of(setup.defense):
-            about["package"] = package
         if functions := _functions(setup):
             about["functions"] = functions
         key = hashlib.sha256(canonical(about).encode()).hexdigest()[:24]

@@ -1,4 +1,4 @@
-"""The front door of unanimity."""
+"""A fourth method, as small as one can be: the answer that every answering group gave word for word."""
 
 from __future__ import annotations
 
@@ -8,13 +8,20 @@ from typing import Any, ClassVar
 from robustrag_integrations._util.settings import setting
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.determinism import Promise
-from robustrag_integrations.defenses.base import TextDefense, refuse_choices
+from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import Method
 from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.plans.asking import PlanInput, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-from tests.defenses.toy import UNANIMITY
+
+UNANIMITY = Method(
+    name="toy",
+    summary="the answer that all groups give word for word",
+    tasks=("short_answer",),
+    needs="text",
+    defense=f"{__name__}:Unanimity",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,7 +43,6 @@ class Unanimity(TextDefense):
 
     @staticmethod
     def plan_of(inputs: PlanInput, settings: UnanimitySettings) -> Steps[Draft]:
-        refuse_choices(inputs.choices, Unanimity)
         prompts = [settings.prompts.isolated.render(context=g.text, query=inputs.query) for g in inputs.groups]
         heard = yield from ask_groups(inputs, prompts, lambda response: read_response(response, _answer_in))
         said = [found for found in heard.found if found is not None]
