@@ -11,16 +11,12 @@ import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import was_cancelled
 from robustrag_integrations.plans.requests import Ask, OpenSession
-
-try:
-    from opentelemetry import trace
-except ImportError:
-    trace = None  # type: ignore[assignment]
 
 Result = TypeVar("Result")
 
@@ -90,7 +86,7 @@ class Watch:
             if span is None or streamed:
                 yield
             else:
-                with trace.use_span(span, record_exception=False, set_status_on_exception=False):
+                with _api().use_span(span, record_exception=False, set_status_on_exception=False):
                     yield
         except BaseException as error:
             kind = type(error)
@@ -99,8 +95,19 @@ class Watch:
             _end(span, kind)
 
 
+@cache
+def _api() -> Any:
+    """Return OpenTelemetry's API; None where it is not installed."""
+    try:
+        from opentelemetry import trace
+    except ImportError:
+        return None
+    return trace
+
+
 def _started(name: str, above: Any = None) -> Any:
     """Start a span; None without OpenTelemetry."""
+    trace = _api()
     if trace is None:
         return None
     below = None if above is None else trace.set_span_in_context(above)
@@ -115,5 +122,5 @@ def _end(span: Any, kind: type[BaseException] | None) -> None:
         span.set_attribute("robustrag.cancelled", True)
     elif kind is not None:
         span.set_attribute("error.type", kind.__name__)
-        span.set_status(trace.StatusCode.ERROR)
+        span.set_status(_api().StatusCode.ERROR)
     span.end()
