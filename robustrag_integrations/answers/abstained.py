@@ -12,10 +12,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 class Abstained(BaseModel):
     """An abstention where an object was asked for; false as a truth value, and its words as text.
 
-    Attributes:
-        text: the abstention's words.
-        warnings: those of the answer, which say why.
-        abstained: tells it apart where it is a dict or JSON.
+    `warnings` are those of the answer, which say why; `abstained` tells it apart where it is a dict or JSON.
     """
 
     text: str

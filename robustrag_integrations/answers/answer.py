@@ -20,7 +20,7 @@ from robustrag_integrations._util.words import (
 )
 from robustrag_integrations.answers.citations import Citation, marked_text
 from robustrag_integrations.answers.determinism import UNKNOWN, Determinism
-from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, tokens_in_words
+from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage
 from robustrag_integrations.answers.wording import without_links
 from robustrag_integrations.prompts import ABSTENTION
 
@@ -39,7 +39,6 @@ _MOST_NAMED = 3  # origins of one
 LONGEST_SHOWN = 300  # characters of one source's reply
 _SCHEME = re.compile(r"\A[a-z][a-z0-9+.-]{0,20}://", re.I)  # without it, nothing makes a link of an address
 T = TypeVar("T")
-Record = TypeVar("Record", bound="_Record")
 
 Reader = Literal["people", "model"]  # who reads an answer
 
@@ -51,24 +50,8 @@ def checked_reader(reader: Reader) -> Reader:
     return reader
 
 
-class _Record:
-    """Copying, shared by group reports and answers."""
-
-    def changed(self: Record, **values: Any) -> Record:
-        """Return a copy with other values: `dataclasses.replace`, whose loop takes three times as long.
-
-        Raises:
-            TypeError: there is no such field.
-        """
-        if unknown := values.keys() - self.__dataclass_fields__.keys():  # type: ignore[attr-defined]
-            raise TypeError(f"{type(self).__name__} has no field {sorted(unknown)}")
-        made = object.__new__(type(self))
-        made.__dict__.update(self.__dict__, **values)
-        return made
-
-
 @dataclass(frozen=True)
-class GroupReport(_Record):
+class GroupReport:
     """One group's part in an answer.
 
     Attributes:
@@ -87,7 +70,7 @@ class GroupReport(_Record):
         margin: the votes or counts by which a group that differs lost, in the unit of `margin_unit` of the answer.
         error: the reason for its failure.
         truncated: True if its passages were cut to fit the model's context.
-        positions: the places (0-based; rank 1 is at 0) of its passages among those that the defence was given.
+        positions: the places (0-based) of its passages among those that the defence was given.
         words: its answer as it writes it, without wrapping; for voting the option that it chose; for keyword
             aggregation the retained keywords that it says.
         note: the reason for not counting its response, or not in full, where the model did not fail: cut, or refused.
@@ -96,8 +79,7 @@ class GroupReport(_Record):
         votes: its number of votes.
         copy_of: the group that it is a copy of.
         tier: the trust label of its origin (`VoteRules.tiers`).
-        confidence: how sure the model was of its reply, from 0 to 1 (`replies.confidence`); None: not known. It counts
-            for nothing.
+        confidence: how sure the model was of its reply, from 0 to 1; None: not known. It counts for nothing.
     """
 
     index: int
@@ -123,14 +105,10 @@ class GroupReport(_Record):
 
 @dataclass(frozen=True)
 class Claim:
-    """One item of a list.
+    """One item of a list, in the words that most of its groups write.
 
-    Attributes:
-        text: in the words that most of its groups write.
-        support: number of votes that make it.
-        radius: number of votes that can be replaced while it stays in the answer; None for one that is left out.
-        origins: the origins of the groups that make it, without repeats.
-        groups: the indices of these groups.
+    `support` is the number of votes that make it, `radius` how many of them can be replaced while it stays in the
+    answer (None for one that is left out); `origins` and `groups` name who makes it.
     """
 
     text: str
@@ -168,7 +146,7 @@ class Dissent:
 
 
 @dataclass(frozen=True, repr=False)
-class RobustAnswer(_Record):
+class RobustAnswer:
     """An answer with its radius.
 
     Attributes:
@@ -226,6 +204,10 @@ class RobustAnswer(_Record):
         if self.radius_verbatim is None:
             object.__setattr__(self, "radius_verbatim", self.radius)
 
+    def changed(self, **values: Any) -> RobustAnswer:
+        """Return a copy with other values."""
+        return replace(self, **values)
+
     def __repr__(self) -> str:
         """One line; `explain()` is the account, and `to_dict()` all of it."""
         verdict = "abstained, " if self.abstained else ""
@@ -247,11 +229,7 @@ class RobustAnswer(_Record):
 
     @classmethod
     def from_dict(cls, report: Mapping[str, Any]) -> RobustAnswer:
-        """Return the answer of which `to_dict` made this report.
-
-        Raises:
-            ValueError: not such a report; the message names what is wrong.
-        """
+        """Return the answer of which `to_dict` made this report; raise ValueError for anything else."""
         found = report.get("schema") if isinstance(report, Mapping) else None
         if found != SCHEMA:
             raise ValueError(f"not a report of an answer: schema is {found!r:.60}, must be {SCHEMA!r}")
@@ -284,11 +262,12 @@ class RobustAnswer(_Record):
         if not isinstance(budget, Mapping):
             raise TypeError(f"holds({budget!r:.60}): name the tiers, such as {{'other': 1}}; without tiers, see radius")
         sizes = self.tier_sizes
-        if wrong := [tier for tier, count in budget.items() if not is_whole_number(count, 0)]:
-            raise ValueError(f"{budget[wrong[0]]!r:.60} for {wrong[0]!r:.60} must be a whole number of groups")
-        if unknown := budget.keys() - sizes.keys():
-            tiers = f"its tiers are {', '.join(map(repr, sizes))}" if sizes else "it has none; pass tiers="
-            raise ValueError(f"the answer has no tier {printable(sorted(unknown)[0], 60)!r}: {tiers}")
+        for tier, count in budget.items():
+            if not is_whole_number(count, 0):
+                raise ValueError(f"{count!r:.60} for {tier!r:.60} must be a whole number of groups")
+            if tier not in sizes:
+                tiers = f"its tiers are {', '.join(map(repr, sizes))}" if sizes else "it has none; pass tiers="
+                raise ValueError(f"the answer has no tier {printable(str(tier), 60)!r}: {tiers}")
         asked = {tier: min(count, sizes[tier]) for tier, count in budget.items()}
         if self.tier_budgets is not None:
             return any(all(proved[tier] >= count for tier, count in asked.items()) for proved in self.tier_budgets)
@@ -309,10 +288,9 @@ class RobustAnswer(_Record):
 
     @property
     def sole_source(self) -> str | None:
-        """The origin of the one source that the answer rests on; None for any other answer.
+        """The origin of the one source that the answer rests on, or the ids of its passages; None for any other answer.
 
-        No other one says it, and either nothing else is said with certainty, or this one has a single vote. The text is
-        that source's alone. Its origin is as its metadata spells it, or the ids of its passages.
+        No other one says it, and either nothing else is said with certainty, or this one has a single vote.
         """
         supporting = [group for group in self.groups if group.status == "supports"]
         if self.abstained or len(supporting) != 1 or any(group.status == "not_asked" for group in self.groups):
@@ -412,11 +390,8 @@ class RobustAnswer(_Record):
 
         Args:
             items: the passages, documents or nodes that the answer was made from, all of them and in the same order.
-
-        Raises:
-            ValueError: there are fewer than the answer was made from.
         """
-        places = sorted(place for citation in self.citations for place in citation.positions)
+        places = self._cited_places
         if places and places[-1] >= len(items):
             raise ValueError(
                 f"the answer was made from at least {places[-1] + 1} passages, got {len(items)}; give all of them"
@@ -425,17 +400,16 @@ class RobustAnswer(_Record):
 
     def over_supporting(self) -> RobustAnswer:
         """The answer of which the items that `supporting` gives are all there is: `positions` are places among them."""
-        cited = sorted(place for citation in self.citations for place in citation.positions)
-        places = {place: at for at, place in enumerate(cited)}
+        places = {place: at for at, place in enumerate(self._cited_places)}
         kept = (tuple(places[place] for place in group.positions if place in places) for group in self.groups)
-        return self.changed(groups=tuple(g.changed(positions=p) for g, p in zip(self.groups, kept, strict=True)))
+        return self.changed(groups=tuple(replace(g, positions=p) for g, p in zip(self.groups, kept, strict=True)))
+
+    @property
+    def _cited_places(self) -> list[int]:
+        return sorted(place for citation in self.citations for place in citation.positions)
 
     def label(self, radius: int = 1) -> Literal["trusted", "untrusted"]:
-        """The integrity of `text`, for frameworks that track where information comes from.
-
-        Args:
-            radius: number of sources that may be an attacker's; what none of them could have changed is `trusted`.
-        """
+        """The integrity of `text`: `trusted` if an attacker who has so many sources could not have changed it."""
         check_at_least(1, radius=radius)
         return "trusted" if self.radius >= radius and not self.abstained else "untrusted"
 
@@ -467,13 +441,9 @@ class RobustAnswer(_Record):
             lines.append(f"Tiers:    {said}")
         counted = f"{count_of(len(self.groups), 'group')}, {count_of(self.model_calls, 'model call')}"
         lines.append(f"Defence:  {self.defense}, {counted}")
-        if self.spending.told != UNTOLD and self.spending.calls:
-            lines.append(f"Tokens:   {tokens_in_words(self.spending)}")
         lines.append(f"Model:    {printable(repeats_in_words(self.determinism.model, self.determinism.why), 400)}")
         if self.determinism.scope != "every_run":
             lines.append(f"Holds:    {printable(self.determinism.promise, 600)}")
-        if "counts" in self.evidence:
-            lines.append(f"Counts:   {_counts_in_words(self.evidence)}")
         unit = "vote" if self.radius_unit == "votes" else "group"
         lines += [f"Claim:    {claim.in_words(unit)}" for claim in self.claims]
         left_out = self.evidence.get("left_out") or ()
@@ -496,16 +466,8 @@ class RobustAnswer(_Record):
 
 
 def as_answer(report: object) -> RobustAnswer:
-    """Return the answer itself, or the one of which `to_dict` made this report.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if isinstance(report, RobustAnswer):
-        return report
-    if isinstance(report, Mapping):
-        return RobustAnswer.from_dict(report)
-    raise ValueError(f"not a RobustAnswer and not a report of one, got {type(report).__name__}")
+    """Return the answer itself, or the one of which `to_dict` made this report; raise ValueError for neither."""
+    return report if isinstance(report, RobustAnswer) else RobustAnswer.from_dict(report)  # type: ignore[arg-type]
 
 
 def ask_report(
@@ -513,11 +475,7 @@ def ask_report(
 ) -> dict[str, Any]:
     """The report of one question in JSON's types, as `robustrag ask --json` prints it and the playground saves it.
 
-    Args:
-        model: its description.
-        answer: the answer.
-        passages: all that it was made from, best first.
-        skipped: files that could not be read: `path` and `reason`.
+    `skipped` are the files that could not be read: `path` and `reason`.
     """
     return {
         "schema": ASK_SCHEMA,
@@ -566,10 +524,3 @@ def _words(group: GroupReport) -> str:
 
 def _names(of: GroupReport | Citation) -> str:
     return printable(", ".join(of.origins or of.passage_ids), 60)
-
-
-def _counts_in_words(evidence: Mapping[str, Any]) -> str:
-    ranked = sorted(evidence["counts"].items(), key=lambda item: (-item[1], item[0]))[:8]
-    listed = ", ".join(f"{printable(name, 30)} {count}" for name, count in ranked)
-    why = f": {evidence['rule']}" if "rule" in evidence else ""
-    return listed + (f" (kept from {evidence['threshold']} on{why})" if "threshold" in evidence else "")

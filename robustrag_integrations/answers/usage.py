@@ -1,10 +1,9 @@
-"""Tokens and money: the usage of calls, their sums, and their cost. Unknown numbers stay unknown."""
+"""Tokens: the usage of calls, and their sums. Unknown numbers stay unknown."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -58,16 +57,14 @@ _NUMBERS = attrgetter("prompt", "cached", "completion", "reasoning")
 class Spending:
     """The calls and tokens that an answer took.
 
-    Where a tie is settled by scores (`TextModel.score`), these are a round and no calls: no reply is written, and no
-    model tells their tokens, so that as calls they would leave every total unknown. A server reads each group's prompt
-    again for each tied answer, and may charge for that.
+    Scores that settle a tie (`TextModel.score`) are a round and no calls: no reply is written, and no model tells their
+    tokens.
 
     Attributes:
         calls: prompts that were sent for a reply; of decoding aggregation one per row and step, and what its
             abstentions took.
         rounds: number of times it waited for replies: calls of one round do not wait for each other. A wave is a round.
-        silent: of the calls, how many did not tell the tokens of their prompt or of their reply. Failed calls are
-            among them, though a server may have charged for them.
+        silent: of the calls, how many did not tell the tokens of their prompt or of their reply; failed ones, too.
         total: tokens of all calls; a kind that some call did not tell is None.
         told: tokens of the calls that told.
         shared: tokens of the calls that belong to no group: the final call, the question alone.
@@ -79,65 +76,3 @@ class Spending:
     total: Usage = Usage()
     told: Usage = Usage()
     shared: Usage = Usage()
-
-
-@dataclass(frozen=True)
-class Prices:
-    """Prices per million tokens, in a currency of your own.
-
-    Attributes:
-        input: of prompts.
-        output: of replies, reasoning included.
-        cached_input: of the part of prompts that was read from a cache; None: as much as `input`.
-
-    Raises:
-        ValueError: a price is not a finite number of at least 0.
-    """
-
-    input: float
-    output: float
-    cached_input: float | None = None
-
-    def __post_init__(self) -> None:
-        for name, price in (("input", self.input), ("output", self.output), ("cached_input", self.cached_input)):
-            if price is None and name == "cached_input":
-                continue
-            if isinstance(price, bool) or not isinstance(price, (int, float)) or not 0 <= price < math.inf:
-                raise ValueError(f"{name}={price!r} must be a price per million tokens, a number of at least 0")
-
-    def of(self, usage: Usage) -> float | None:
-        """Return the cost of these tokens; None where prompt or reply is unknown.
-
-        Where it is not known how much came from a cache, all of the prompt is charged in full: the cost is then an
-        upper bound.
-        """
-        if usage.prompt is None or usage.completion is None:
-            return None
-        cached = min(usage.cached or 0, usage.prompt)
-        rate = self.input if self.cached_input is None else self.cached_input
-        return ((usage.prompt - cached) * self.input + cached * rate + usage.completion * self.output) / 1e6
-
-
-def prices_of(given: Any) -> Prices:
-    """Prices from a mapping, as configurations have them.
-
-    Raises:
-        ValueError: a name is missing or unknown, or a price makes no sense.
-    """
-    names = tuple(f.name for f in fields(Prices))
-    if not isinstance(given, Mapping) or not {"input", "output"} <= set(given) <= set(names):
-        raise ValueError(f"prices must hold input and output, and may hold cached_input; got {given!r:.100}")
-    return Prices(**given)
-
-
-def tokens_in_words(spending: Spending) -> str:
-    """Describe the tokens of an answer, and for how many calls they are not known."""
-    known = spending.told
-    if known.prompt is None and known.completion is None:
-        return "not known: no call told its tokens" if spending.calls else "none"
-    parts = [("in", known.prompt), ("of them cached", known.cached), ("out", known.completion)]
-    parts.append(("of them reasoning", known.reasoning))
-    said = ", ".join(f"{number:,} {name}" for name, number in parts if number is not None)
-    if spending.silent:
-        said += f"; at least, as {spending.silent} of {spending.calls} calls did not tell"
-    return said

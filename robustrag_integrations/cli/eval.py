@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.answers.usage import prices_of
 from robustrag_integrations.attacks.families import ATTACKS
 from robustrag_integrations.cli.options import add_base_url, add_set, whole_number
 from robustrag_integrations.cli.output import (
@@ -331,7 +330,7 @@ def report(
     from robustrag_integrations.evaluation.show import lines as shown
     from robustrag_integrations.evaluation.show import tables
 
-    lines = summarise(done.rows, None if config.get("prices") is None else prices_of(config["prices"]))
+    lines = summarise(done.rows)
     compared, sure = compare(done.rows), sureness(done.rows)
     if csv:
         Path(csv).write_text(shown.lines_csv(lines), encoding="utf-8", newline="")

@@ -274,10 +274,9 @@ def _with_determinism(answer: RobustAnswer, inputs: PlanInput, promise: Promise 
         radius=answer.radius,
         whole=answer.whole,
         unit=answer.radius_unit,
-        acknowledged=inputs.accept_sampling,
         min_radius=inputs.rules.min_radius,
     )
-    if inputs.accept_sampling or not known.in_doubt:
+    if inputs.accept_sampling or not known.caveat:
         return answer.changed(determinism=found)
     doubt = f"{known.caveat}; what holds of this one is in determinism"
     return answer.changed(determinism=found, warnings=(*answer.warnings, doubt))

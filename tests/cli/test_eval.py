@@ -14,7 +14,6 @@ from robustrag_integrations.cli import main, output
 from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_USAGE
 from robustrag_integrations.evaluation.run.config import load_config, read_config
 from tests.evaluation.worlds import LIGHT, write_paper_layout, write_questions
-from tests.helpers.openai_server import LoopbackServer, Reply
 
 
 @pytest.fixture
@@ -76,33 +75,6 @@ def test_the_same_command_goes_on_and_another_one_adds(run) -> None:
     assert "12 of 12 rows are in eval.jsonl already" in err
     _, _, err = run("--attack", "pia", "jamming")
     assert "eval.jsonl holds 18 rows, 6 of them new" in err
-
-
-def test_prices_say_what_a_question_cost_in_table_spreadsheet_data_and_page(run) -> None:
-    usage = {"prompt_tokens": 1000, "completion_tokens": 10, "prompt_tokens_details": {"cached_tokens": 400}}
-    with LoopbackServer(lambda prompt: Reply("A", usage=usage)) as server:
-        where = ("--base-url", server.url, "--attack", "none", "--output", "run.jsonl")
-        asked = lambda *more: run(*where, *more, model="openai:m")  # noqa: E731
-        _, without, _ = asked("--json")
-        prices = ("--set", 'prices={"input": 2, "output": 10, "cached_input": 1}')
-        code, table, _ = asked(*prices, "--csv", "run.csv")
-        _, data, _ = asked(*prices, "--json")
-    assert code == 0
-    of_one_call = (600 * 2 + 400 * 1 + 10 * 10) / 1e6
-    lines = {line["setup"]: line for line in json.loads(data)["lines"]}
-    assert lines["vanilla"]["money"] == pytest.approx(of_one_call)
-    assert lines["voting"]["money"] == pytest.approx(of_one_call * lines["voting"]["model_calls"])
-    assert {line["money"] for line in json.loads(without)["lines"]} == {None}
-    assert [name in table for name in ("tokens in", "cached", "cost", "0.0017")] == [True] * 4
-    sheet = next(csv.DictReader(Path("run.csv").read_text().splitlines()))
-    assert [float(sheet[name]) for name in ("prompt_tokens", "cached_tokens", "completion_tokens", "money")] == [
-        1000, 400, 10, pytest.approx(of_one_call)
-    ]  # fmt: skip
-    assert main(["report", "run.jsonl", "--output", "run.html"]) == 0
-    page = Path("run.html").read_text()
-    heads = ("tokens in", "cached", "out", "cost")
-    assert [f">{head}</th>" in page for head in heads] == [True] * 4
-    assert "0.0017</td>" in page
 
 
 def test_what_show_config_prints_is_a_config(run, tmp_path) -> None:

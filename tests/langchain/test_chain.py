@@ -421,7 +421,6 @@ def test_every_factory_takes_all_options(tmp_path: Path) -> None:
     rag = create_robust_retrieval_chain(retriever, Reader(), **options).invoke({"input": QUESTION})
     for report in (artifact["robustness"], node["robustness"], rag["robustness"].to_dict()):
         assert (report["abstained"], report["settings"]["min_support"]) == (True, 3)
-        assert report["determinism"]["acknowledged"]
     assert "RobustDocuments(Reader" in repr(RobustRetrievalMiddleware(Reader(), tools=["notes"], **options))
 
 

@@ -28,7 +28,6 @@ from pydantic import (
 from robustrag_integrations._util.checks import is_whole_number, nearest_of
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.yaml_files import read_yaml, shown
-from robustrag_integrations.answers.usage import Prices, prices_of
 from robustrag_integrations.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.attacks.planning import RANKS
 from robustrag_integrations.certification.cases import AttackMode
@@ -367,9 +366,6 @@ class EvalConfig(_Part):
     )
     seed: Seed = Field(0, description="of random choices (default 0)")
     strict: Annotated[bool, Field(strict=True)] = Field(False, description="stop at a bad row of the data")
-    prices: Annotated[InstanceOf[Prices] | None, BeforeValidator(lambda v: None if v is None else prices_of(v))] = (
-        Field(None, description="per million tokens, for the summary alone")
-    )
     leave_out: Annotated[bool, Field(strict=True)] = Field(
         False, description="leave out and name a defence that a model cannot run, in place of an error"
     )

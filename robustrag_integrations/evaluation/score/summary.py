@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from robustrag_integrations._util.words import repeats_in_words
-from robustrag_integrations.answers.usage import Prices, Usage
 from robustrag_integrations.evaluation.score.expected import ExpectedAccuracy, expected_accuracy
 from robustrag_integrations.evaluation.score.intervals import EMPTY, RATE, SCORE, Interval, bootstrap_mean
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, AttackSpec, Row, attack_of_row, latest_rows
@@ -83,7 +82,6 @@ class Line:
         completion_tokens: likewise.
         reasoning_tokens: of the replies, how many were reasoning; likewise.
         with_tokens: number of questions that told the tokens of prompts and replies.
-        money: mean cost of a question at the prices given, over those questions; None without prices.
         seconds: mean time per question. Rows whose model calls came out of a cache took no time worth measuring, and
             the first row of each defence pays for loading what the others find loaded: both are left out here and in
             the ratio; None when no other is there.
@@ -131,7 +129,6 @@ class Line:
     completion_tokens: float | None
     reasoning_tokens: float | None
     with_tokens: int
-    money: float | None
     seconds: float | None
     latency_ratio: float | None
     certified: tuple[CertifiedScore, ...]
@@ -151,13 +148,12 @@ class Line:
         return next((c for c in self.certified if (c.attack, c.corruption_size) == (attack, size)), None)
 
 
-def summarise(rows: Iterable[Row], prices: Prices | None = None) -> tuple[Line, ...]:
+def summarise(rows: Iterable[Row]) -> tuple[Line, ...]:
     """Return one line per data set, task, model, setup, top_k and attack, in order of appearance.
 
     Args:
         rows: of a run, as read from its file; a header is passed over. Of rows with the same key the last one without
             an error counts, as in a run that was resumed.
-        prices: per million tokens; None: no line says what it cost.
 
     Raises:
         ValueError: a row has another schema, or lacks something; the message says which row and what.
@@ -170,7 +166,7 @@ def summarise(rows: Iterable[Row], prices: Prices | None = None) -> tuple[Line, 
         groups.setdefault(about, []).append(row)
         if row["defense"] == "vanilla" and row.get("error") is None:
             vanilla.setdefault(_asked(row), _seconds(row))
-    return tuple(_line(group, vanilla, prices) for group in groups.values())
+    return tuple(_line(group, vanilla) for group in groups.values())
 
 
 def _checked(rows: Iterable[Row]) -> Iterator[Row]:
@@ -206,7 +202,7 @@ def _ratio(rows: Iterable[Row], vanilla: Mapping[tuple[Any, ...], float | None])
     return sum(own for own, _ in known) / below if below > 0 else None
 
 
-def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float | None], prices: Prices | None) -> Line:
+def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float | None]) -> Line:
     first = rows[0]
     attack = attack_of_row(first)
     done = [row for row in rows if row.get("error") is None]
@@ -241,7 +237,6 @@ def _line(rows: Sequence[Row], vanilla: Mapping[tuple[Any, ...], float | None], 
         held_wrong=EMPTY if long else _held(radii["wrong"], len(done)),
         **mean_costs,
         with_tokens=sum(c.get("prompt_tokens") is not None and c.get("completion_tokens") is not None for c in costs),
-        money=None if prices is None else _mean(prices.of(_usage(c)) for c in costs),
         seconds=_mean(map(_seconds, done)),
         latency_ratio=_ratio(done, vanilla),
         certified=_certified(done, SCORE if long else RATE),
@@ -266,10 +261,6 @@ def _held(radii: Sequence[int], count: int) -> Interval:
     """Return the share of all answers that are among these and have a radius of at least 1."""
     held = sum(radius >= 1 for radius in radii)
     return _rate([True] * held + [False] * (count - held))
-
-
-def _usage(cost: Mapping[str, Any]) -> Usage:
-    return Usage(cost.get("prompt_tokens"), cost.get("cached_tokens"), cost.get("completion_tokens"))
 
 
 def _certified(rows: Iterable[Row], limits: tuple[float, float]) -> tuple[CertifiedScore, ...]:

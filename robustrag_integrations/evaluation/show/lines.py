@@ -183,7 +183,6 @@ def _columns(lines: Sequence[Line]) -> list[_Column]:
         ("cached", lambda line: _number(line.cached_tokens, 0)),
         ("out", lambda line: _number(line.completion_tokens, 0)),
         ("reasoning", lambda line: _number(line.reasoning_tokens, 0)),
-        ("cost", lambda line: "-" if line.money is None else significant(line.money)),
         ("seconds", lambda line: _number(line.seconds, 2)),
         ("x vanilla", lambda line: _number(line.latency_ratio, 2)),
     ]

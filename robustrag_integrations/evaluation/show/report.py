@@ -17,7 +17,6 @@ from typing import Any
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import STATUSES
-from robustrag_integrations.answers.usage import Prices, prices_of
 from robustrag_integrations.drawing.answer import (
     GROUPS,
     PASSAGE,
@@ -119,7 +118,7 @@ def write_report(run: Run, target: str | Path) -> Path:
 
 def report_page(run: Run) -> str:
     """The page about a run, as HTML."""
-    lines = summarise(run.rows, _prices(run.header))
+    lines = summarise(run.rows)
     tables = list(filter(None, (summary_table(lines), comparisons_table(compare(run.rows)))))
     style = style_sheet() + _STYLE
     digest = b64encode(sha256(style.encode()).digest()).decode()
@@ -155,15 +154,6 @@ def outcome(row: Row) -> str:
     if scores["correct"] is None:
         return "unscored"
     return "correct" if scores["correct"] >= GOOD_ENOUGH else "wrong"
-
-
-def _prices(header: Mapping[str, Any]) -> Prices | None:
-    """The prices of a run; None where its header, which is not trusted, has none that make sense."""
-    config = header.get("config")
-    try:
-        return prices_of(config.get("prices")) if isinstance(config, Mapping) else None
-    except ValueError:
-        return None
 
 
 def _facts(run: Run, lines: Sequence[Line]) -> list[tuple[str, str]]:

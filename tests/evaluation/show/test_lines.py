@@ -7,7 +7,6 @@ import io
 
 import pytest
 
-from robustrag_integrations.answers.usage import Prices
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.lines import lines_csv, lines_table, plain_cell
 from tests.evaluation.rows import PIA, certificate, failed, row
@@ -122,22 +121,19 @@ def test_plain_cells_stay_as_they_are() -> None:
     assert len(plain_cell("a" * 10_000)) == 500
 
 
-def test_tokens_and_costs_stand_in_table_and_csv_and_unknown_ones_nowhere() -> None:
+def test_tokens_stand_in_table_and_csv_and_unknown_ones_nowhere() -> None:
     cost = {"model_calls": 5, "rounds": 2, "prompt_tokens": 1000, "completion_tokens": 50}
     told = {**cost, "cached_tokens": 400, "reasoning_tokens": 20}
     silent = {**cost, "prompt_tokens": None, "completion_tokens": None}
     rows = [row(1, cost=told), row(2, cost={**told, "prompt_tokens": 3000}), row(3, cost=silent)]
-    shown = lines_table(summarise(rows, Prices(1.0, 10.0, 0.5)))
+    shown = lines_table(summarise(rows))
     [line] = [line for line in shown.splitlines() if line.startswith("keyword")]
-    assert line.split()[-8:-1] == ["5.0", "2.0", "2000", "400", "50", "20", "0.0023"]
+    assert line.split()[-7:-1] == ["5.0", "2.0", "2000", "400", "50", "20"]
     assert "tokens are means over the 2 of 3 answers whose calls all told them" in shown
-    [cells] = read(lines_csv(summarise(rows, Prices(1.0, 10.0, 0.5))))
+    [cells] = read(lines_csv(summarise(rows)))
     assert (cells["prompt_tokens"], cells["cached_tokens"], cells["with_tokens"]) == ("2000.0", "400.0", "2")
-    assert float(cells["money"]) == pytest.approx((1600 + 200 + 500) / 1e6)
-    [cells] = read(lines_csv(summarise([row(3, cost=silent)], Prices(1.0, 10.0))))
-    assert (cells["prompt_tokens"], cells["money"], cells["with_tokens"]) == ("", "", "0")
-    assert "cost" not in lines_table(summarise([row(3, cost=silent)], Prices(1.0, 10.0)))
-    assert "cost" not in lines_table(summarise(rows))
+    [cells] = read(lines_csv(summarise([row(3, cost=silent)])))
+    assert (cells["prompt_tokens"], cells["with_tokens"]) == ("", "0")
 
 
 def test_warnings_stand_in_sum_below_the_table_and_in_the_spreadsheet() -> None:

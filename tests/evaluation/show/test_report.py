@@ -53,7 +53,7 @@ def test_hostile_names_and_headers_are_text(made_rows: list[dict[str, Any]]) -> 
     assert "<b>\u202e" not in shown
     assert shown.count("{{ 7 * 7 }}{policy}&lt;b&gt;⟨U+202E⟩") > 4
     for odd in (None, [1], "text", {}, {"a": None}):
-        assert "</html>" in report_page(Run("run", {"versions": odd, "config": {"prices": odd}}, rows))
+        assert "</html>" in report_page(Run("run", {"versions": odd, "config": odd}, rows))
 
 
 def test_the_tables_say_what_the_summary_says_and_every_row_is_listed(
