@@ -37,8 +37,7 @@ from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import Call, CalledModel
-from robustrag_integrations.models.caller import ModelCaller
-from robustrag_integrations.models.limits import CallLimits, checked_timeout
+from robustrag_integrations.models.caller import CallLimits, ModelCaller, checked_timeout
 from robustrag_integrations.models.threads import acalled
 from robustrag_integrations.replies.reply import Piece
 

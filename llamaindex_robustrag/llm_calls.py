@@ -29,10 +29,8 @@ from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response, Role, Scores, Until
-from robustrag_integrations.models.callable import TRANSIENT, Call, CalledModel
-from robustrag_integrations.models.caller import ModelCaller
-from robustrag_integrations.models.client_errors import checked_errors, is_busy
-from robustrag_integrations.models.limits import CallLimits, checked_timeout
+from robustrag_integrations.models.callable import Call, CalledModel
+from robustrag_integrations.models.caller import TRANSIENT, CallLimits, ModelCaller, checked_timeout, is_busy
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
 
@@ -65,7 +63,10 @@ class CallOptions:
         if not isinstance(self.llm_kwargs, Mapping):
             raise TypeError(f"llm_kwargs must be a mapping such as {{'temperature': 0.0}}, got {self.llm_kwargs!r:.60}")
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
-        object.__setattr__(self, "retry_on", checked_errors(self.retry_on))
+        listed: Any = self.retry_on if isinstance(self.retry_on, Sequence) else (self.retry_on,)
+        if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in listed):
+            raise TypeError(f"retry_on={self.retry_on!r:.60} must hold classes of exceptions, such as ConnectionError")
+        object.__setattr__(self, "retry_on", tuple(listed))
         object.__setattr__(self, "limits", CallLimits(self.num_workers, self.timeout))
 
     def __reduce__(self) -> Any:

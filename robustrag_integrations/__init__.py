@@ -97,7 +97,7 @@ _HOMES = {
 _HOME_OF = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}
 
 # What comes with an extra. `import *` leaves out what is not installed; importing it by name says what to install.
-_WITH_EXTRAS = {"LocalModel": ("torch", "transformers"), "OpenAIModel": ("openai",)}
+_WITH_EXTRAS = {"LocalModel": ("torch", "transformers"), "OpenAIModel": ("httpx",)}
 
 
 def _is_installed(package: str) -> bool:

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from functools import partial
+from typing import Any, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.redaction import presentable, secrets_of, shown_in_one_line
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until
-from robustrag_integrations.models.caller import ModelCaller
-from robustrag_integrations.models.client_errors import checked_errors, is_busy
-from robustrag_integrations.models.event_loops import BACKGROUND, LoopThread
-from robustrag_integrations.models.limits import CallLimits
+from robustrag_integrations.models.caller import TRANSIENT, CallLimits, ModelCaller, is_busy
+from robustrag_integrations.models.threads import BACKGROUND
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Ending, Piece, without_secrets
 
 Result = TypeVar("Result")
-Errors: TypeAlias = tuple[type[Exception], ...]
-
-TRANSIENT: Errors = (ConnectionError, TimeoutError, asyncio.TimeoutError)
 
 
 @dataclass(frozen=True)
@@ -44,7 +39,7 @@ class CalledModel(TextModel):
         name: the model's name in reports.
         ask: from a call to its reply.
         aask: the same as a coroutine function. At least one of the two is given: synchronous calls run this one in a
-            loop, in a thread of the model's own, and asynchronous ones run the other in threads.
+            loop in the background, and asynchronous ones run the other in threads.
         stream: from a call to pieces of the reply, then how it ended, where that is known.
         astream: the same as an asynchronous generator function. Without either, a reply comes as one piece.
         clients: objects that may hold keys, which must not appear in errors.
@@ -63,10 +58,12 @@ class CalledModel(TextModel):
         clients: Sequence[object] = (),
         cap: int | None = None,
     ) -> None:
-        self._caller, self._name, self._cap = caller, name, cap
-        self._ask, self._aask, self._stream, self._astream = ask, aask, stream, astream
-        self._clients = tuple(clients)
-        self._loop = LoopThread()
+        self._caller, self._name, self._cap, self._clients = caller, name, cap, tuple(clients)
+        limits = caller.limits
+        in_threads = partial(limits.in_thread, ask) if ask else None
+        self._sync_ask, self._async_ask = in_threads or aask, aask or in_threads
+        pieces = partial(limits.iterate_in_thread, stream) if stream else None
+        self._sync_pieces, self._async_pieces = pieces or astream, astream or pieces
 
     @property
     def description(self) -> str:
@@ -78,64 +75,43 @@ class CalledModel(TextModel):
 
         With `until`, calls that are under way when the replies are enough are given up, as after a `timeout`.
         """
-        if self._ask is None:
-            return self._loop.run(self.agenerate(prompts, role, until))
-        return BACKGROUND.run(self._respond_all(self._respond_in_thread, prompts, role, until))
+        return BACKGROUND.run(self._respond_all(self._sync_ask, prompts, role, until))
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """`generate` without blocking the event loop; each loop has as many calls at a time."""
-        return await self._respond_all(
-            self._respond_in_loop if self._aask is not None else self._respond_in_thread, prompts, role, until
-        )
+        return await self._respond_all(self._async_ask, prompts, role, until)
 
     generate_until, agenerate_until = generate, agenerate
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the answer in pieces if there is a streaming function, else in one; closing the iterator hangs up."""
-        if self._stream is not None:
-            return BACKGROUND.iterate(self._checked_pieces(self._pieces_in_threads, prompt))
-        if self._astream is not None and self._ask is None:
-            return self._loop.iterate(self.astream(prompt))
-        return self._whole(prompt)
+        if self._sync_pieces is None:
+            yield from _pieces_of(self.generate([prompt], "final")[0])
+        else:
+            yield from BACKGROUND.iterate(self._pieces(self._sync_pieces, prompt))
 
-    def astream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
+    async def astream(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
         """`stream` without blocking the event loop."""
-        if self._astream is None and self._stream is None:
-            return self._awhole(prompt)
-        return self._checked_pieces(self._astream or self._pieces_in_threads, prompt)
+        if self._async_pieces is None:
+            for piece in _pieces_of((await self.agenerate([prompt], "final"))[0]):
+                yield piece
+            return
+        async with aclosing(self._pieces(self._async_pieces, prompt)) as pieces:
+            async for piece in pieces:
+                yield piece
 
     async def _respond_all(
-        self,
-        ask: Callable[[Call], Awaitable[Response]],
-        prompts: Sequence[Prompt],
-        role: Role,
-        until: Until | None = None,
+        self, ask: Callable[[Call], Awaitable[Any]] | None, prompts: Sequence[Prompt], role: Role, until: Until | None
     ) -> list[Response]:
+        assert ask is not None  # noqa: S101 - one of the two is given
+
+        async def respond(call: Call) -> Response:
+            return BLANK if call.prompt.blank else self._checked(await ask(call))
+
         calls = [Call(prompt, role, index) for index, prompt in enumerate(prompts)]
-        return await self._caller.ask_all(ask, calls, self._failure, until, cap=self._cap)
+        return await self._caller.ask_all(respond, calls, self._failure, until, cap=self._cap)
 
-    async def _respond_in_loop(self, call: Call) -> Response:
-        assert self._aask is not None  # noqa: S101 - the caller has looked
-        return BLANK if call.prompt.blank else self._checked(await self._aask(call))
-
-    async def _respond_in_thread(self, call: Call) -> Response:
-        assert self._ask is not None  # noqa: S101 - one of the two is given
-        return BLANK if call.prompt.blank else self._checked(await self._caller.limits.in_thread(self._ask, call))
-
-    def _pieces_in_threads(self, call: Call) -> AsyncIterator[Any]:
-        assert self._stream is not None  # noqa: S101 - the caller has looked
-        return self._caller.limits.iterate_in_thread(self._stream, call)
-
-    def _whole(self, prompt: Prompt) -> Iterator[Piece]:
-        yield from _pieces_of(self.generate([prompt], "final")[0])
-
-    async def _awhole(self, prompt: Prompt) -> AsyncGenerator[Piece, None]:
-        for piece in _pieces_of((await self.agenerate([prompt], "final"))[0]):
-            yield piece
-
-    async def _checked_pieces(
-        self, ask: Callable[[Call], AsyncIterator[Any]], prompt: Prompt
-    ) -> AsyncGenerator[Piece, None]:
+    async def _pieces(self, ask: Callable[[Call], AsyncIterator[Any]], prompt: Prompt) -> AsyncGenerator[Piece, None]:
         try:
             async with aclosing(self._caller.stream(lambda: ask(Call(prompt)), cap=self._cap)) as pieces:
                 async for piece in pieces:
@@ -161,9 +137,7 @@ class CalledModel(TextModel):
             return piece
         if not isinstance(piece, Ending):
             kind = type(piece).__name__
-            raise ModelError(
-                f"the model's stream must give pieces of type str, and an Ending last, got {kind}: {piece!r:.60}"
-            )
+            raise ModelError(f"the model's stream must give texts, and an Ending last, got {kind}: {piece!r:.60}")
         return without_secrets(piece, *self._clients)
 
     def _failure(self, error: BaseException) -> Exception:
@@ -182,26 +156,22 @@ class CalledModel(TextModel):
 class CallableModel(CalledModel):
     """A model behind a function.
 
+    A call is tried again after ConnectionError, TimeoutError, and any client's error with status 408, 409, 429 or 5xx,
+    after as long as its Retry-After says. Clients that try again by themselves multiply the tries.
+
     Args:
-        fn: prompt to text, or to a `Response`, which says how the text ended. None when only `async_fn` is given;
-            synchronous calls then run it in one loop, in a thread of the model's own.
+        fn: prompt to text, or to a `Response`, which says how the text ended. None when only `async_fn` is given.
         async_fn: the same as a coroutine function. None: asynchronous calls run `fn` in threads.
         stream_fn: prompt to pieces of text, for streaming the final answer; an `Ending` after the last one says how
             it ended.
-        async_stream_fn: the same as an asynchronous generator function. None: asynchronous streams run `stream_fn` in
-            threads. Without either, the final answer comes as one piece.
+        async_stream_fn: the same as an asynchronous generator function. Without either, the final answer comes as one
+            piece.
         max_concurrency: number of calls of this instance that may be under way at a time, over all answers being made:
-            one cap for all threads, and one for each event loop. A stream counts until its first piece: its reader may
-            be slow.
+            one cap for all threads, and one for each event loop. A stream counts until its first piece.
         timeout: seconds for one call (one try, or one whole stream), None for no limit. A synchronous function cannot
             be stopped from outside: its call is given up, and its thread ends when the function returns. While
             `max_concurrency` such threads, and at least 32, still run, further calls fail.
         attempts: the most tries of one call.
-        retry_on: exceptions worth another try. Others fail at once.
-        retry_wait: the longest wait before the second try, in seconds; doubled each time, up to `retry_max_wait`.
-        retry_max_wait: the longest wait before any try.
-        retry_busy: True if a server that is busy (429, or 500 and above, in an error of any client) is worth another
-            try too, after as long as its Retry-After says. Clients that try again by themselves multiply the tries.
         samples: True if the model samples (temperature above 0): two calls may then differ, and `answer.determinism`
             says what a radius is worth then. None: not declared.
         name: the model's name in reports.
@@ -221,39 +191,33 @@ class CallableModel(CalledModel):
         max_concurrency: int = 10,
         timeout: float | None = None,
         attempts: int = 3,
-        retry_on: Sequence[type[Exception]] | type[Exception] = TRANSIENT,
-        retry_wait: float = 0.5,
-        retry_max_wait: float = 20.0,
-        retry_busy: bool = False,
         samples: bool | None = None,
         name: str | None = None,
     ) -> None:
+        functions = (fn, async_fn, stream_fn, async_stream_fn)
         if fn is not None and inspect.iscoroutinefunction(fn):
             raise TypeError("fn is a coroutine function; pass it as async_fn=")
         if fn is None and async_fn is None:
             raise TypeError("a CallableModel needs fn, a function from prompt to text, or async_fn, its async twin")
-        for label, given in (("fn", fn), ("async_fn", async_fn), ("stream_fn", stream_fn)):
-            if given is not None and not callable(given):
-                raise TypeError(f"{label} must be a function from prompt to text, got {type(given).__name__}")
+        if wrong := [type(given).__name__ for given in functions if given is not None and not callable(given)]:
+            raise TypeError(f"a CallableModel takes functions from prompt to text, got {wrong[0]}")
         check_at_least(1, max_concurrency=max_concurrency, attempts=attempts)
-        if samples is not None and not isinstance(samples, bool):
+        if samples not in (None, True, False):
             raise TypeError(f"samples={samples!r:.60} must be True, False, or None where it is not known")
         self._samples = samples
-        errors = checked_errors(retry_on)
+        named: Any = fn or async_fn
         super().__init__(
             ModelCaller(
                 CallLimits(max_concurrency, timeout),
                 attempts,
-                lambda error: isinstance(error, errors) or (retry_busy and is_busy(error)),
-                retry_wait,
-                retry_max_wait,
+                lambda error: isinstance(error, TRANSIENT) or is_busy(error),
             ),
-            name or str(getattr(fn or async_fn, "__qualname__", type(fn or async_fn).__name__)),
+            name or str(getattr(named, "__qualname__", type(named).__name__)),
             _of_text(fn),
             _of_text(async_fn),
             stream=_of_text(stream_fn),
             astream=_of_text(async_stream_fn),
-            clients=(fn, async_fn, stream_fn, async_stream_fn),
+            clients=functions,
         )
 
     @property

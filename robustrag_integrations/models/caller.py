@@ -1,64 +1,234 @@
-"""Calling a model: limits on concurrency and time, and retries.
+"""Calling a model: how many calls at a time, how long each may take, and when another try may help.
 
-`ModelCaller` is the only layer between an answer and a client. `call` and `stream` make one call:
+`ModelCaller` is the only layer between an answer and a client. `call` and `stream` make one call: they wait for a slot,
+ask within the time limit, and ask again after a pause where that may help. `ask_all` makes the isolated calls of one
+answer together. A call that fails is a `Response` with an error there, and costs its own group alone; calls that are no
+longer needed are given up.
 
-1. wait for a slot (`CallLimits.slot`), and ask within the time limit;
-2. where another try may help, pause, and ask again (`client_errors`); else the error is raised.
-
-`ask_all` makes the isolated calls of one answer together. A call that fails is a `Response` with an error there, and
-costs its own group alone; calls that are no longer needed are given up. All of it is asynchronous: synchronous
-functions run in threads (`CallLimits.in_thread`), and synchronous callers use a loop in the background (`event_loops`).
-
-A model's function that exits has failed like any other (`threads`).
+A synchronous function cannot be stopped from outside. It runs in a thread; its caller goes on without it after the time
+limit, and the thread ends when the function returns. Nothing can end such a thread earlier, so their number is limited:
+at the limit, further calls fail at once.
 """
 
 from __future__ import annotations
 
 import asyncio
+import random
+import sys
+import threading
 import time
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping, Sequence
+from concurrent import futures
+from contextlib import AsyncExitStack, aclosing, asynccontextmanager, suppress
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from numbers import Real
+from typing import Any, TypeVar
 
 from robustrag_integrations._util.redaction import shown_in_one_line
 from robustrag_integrations._util.steps import closed_after
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.models.base import Response, Until, not_asked
-from robustrag_integrations.models.client_errors import failure_message, is_busy, pause_before_retry
-from robustrag_integrations.models.limits import END, CallLimits
-from robustrag_integrations.models.threads import acalled, called, in_thread
+from robustrag_integrations.models.threads import END, PerLoop, Task, acalled, called, in_thread, started
+
+if sys.version_info >= (3, 11):
+    cancelled_after = asyncio.timeout
+else:
+    import async_timeout
+
+    cancelled_after = async_timeout.timeout
 
 Result = TypeVar("Result")
 Item = TypeVar("Item")
 
-_PATIENCE = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
+TRANSIENT: tuple[type[Exception], ...] = (ConnectionError, TimeoutError, asyncio.TimeoutError)
+MOST_LEFT = 32  # calls that were given up and still run, from which on others fail, unless more may be under way
+LONGEST_WAIT = 60.0  # seconds; a server that asks for more gets no other try
+_FIRST_WAIT, _LAST_WAIT = 0.5, 20.0  # the longest pauses before the second and before any try
+_CANCELLING = 1.0  # seconds for cancelled tasks to end; one that does not is left alone
 _SHORTEST_WAVE, _LONGEST_WAVE = 1.0, 30.0  # seconds; then the next wave is sent, though replies are missing
+_BUSY = (408, 409, 429)  # and all of 500 and above
 
 
-class RetriedCall:
-    """The state of one call over its tries.
+def checked_timeout(timeout: float | None) -> float | None:
+    """Return the time limit.
 
-    Attributes:
-        begun: True if it was sent.
-        tries: the number of tries so far.
-        stopped: True once its reply is no longer wanted.
+    Raises:
+        ValueError: it is not a number above 0.
+    """
+    if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, Real) or not timeout > 0):
+        raise ValueError(f"timeout={timeout!r:.60} must be above 0 seconds, or None for no limit")
+    return timeout
+
+
+def is_busy(error: BaseException) -> bool:
+    """True if the server cannot answer now (408, 409, 429, or 500 and above), by the status of any client's error."""
+    for one in (error, error.__cause__, error.__context__):
+        response = getattr(one, "response", None)
+        of_boto = response.get("ResponseMetadata", {}) if isinstance(response, Mapping) else {}
+        for status in (
+            getattr(one, "status_code", None),
+            getattr(one, "status", None),
+            getattr(response, "status_code", None),
+            of_boto.get("HTTPStatusCode"),
+            getattr(one, "code", None),
+        ):
+            if isinstance(status, int) and 100 <= status < 600:
+                return status in _BUSY or status >= 500
+    return False
+
+
+def retry_after(error: BaseException) -> float | None:
+    """Return the seconds of the server's `Retry-After`; None if it sent none."""
+    for one in (error, error.__cause__, error.__context__):
+        headers: Any = getattr(getattr(one, "response", None), "headers", None) or {}
+        with suppress(AttributeError, TypeError, ValueError):
+            return max(0.0, float(getattr(one, "retry_after", None) or headers.get("retry-after")))
+    return None
+
+
+class CallLimits:
+    """The limits of one client's calls, shared by all who call it.
+
+    Args:
+        calls: how many may be under way at a time in an event loop; synchronous callers share one.
+        timeout: seconds for one try, or for a whole stream; None: no limit.
     """
 
-    def __init__(self) -> None:
-        self.begun, self.tries, self.stopped = False, 0, False
+    def __init__(self, calls: int = 1, timeout: float | None = None) -> None:
+        self.calls, self.timeout = calls, checked_timeout(timeout)
+        self._slots: PerLoop[dict[int, asyncio.Semaphore]] = PerLoop(dict)
+        self._left: set[Task[Any]] = set()
 
-    def begin(self) -> None:
-        """Begin a try.
+    def __reduce__(self) -> tuple[type[CallLimits], tuple[int, float | None]]:
+        return CallLimits, (self.calls, self.timeout)  # a copy counts its own calls
+
+    @property
+    def left(self) -> int:
+        """The number of calls that were given up and still run."""
+        self._left -= {task for task in tuple(self._left) if task.ended}
+        return len(self._left)
+
+    def lowered(self, cap: int | None) -> int:
+        """Return the limit on calls under way, lowered to the cap."""
+        return self.calls if cap is None else max(1, min(self.calls, cap))
+
+    @asynccontextmanager
+    async def slot(self, cap: int | None = None) -> AsyncGenerator[None, None]:
+        """Hold a slot for a call, and one of those under this lower cap."""
+        slots = self._slots.here()
+        async with AsyncExitStack() as held:
+            for count in dict.fromkeys((self.lowered(cap), self.calls)):
+                await held.enter_async_context(slots.setdefault(count, asyncio.Semaphore(count)))
+            yield
+
+    async def in_thread(self, fn: Callable[..., Result], *args: Any) -> Result:
+        """Call a function in a thread; it is given up when the caller is cancelled.
 
         Raises:
-            CancelledError: its reply is no longer wanted.
+            TimeoutError: too many calls that were given up still run.
         """
+        most = max(MOST_LEFT, self.calls)
+        if (left := self.left) >= most:
+            raise TimeoutError(
+                f"{left} calls that ran out of time are still running; from {most} on, further calls fail: give the "
+                "client of the model a time limit of its own"
+            )
+        task = started(_called, fn, *args)
+        try:
+            result, cancelled = await asyncio.wrap_future(task)
+        finally:
+            if task.cancel():  # it still runs
+                self._left.add(task)
+        if cancelled is not None:
+            raise cancelled
+        return result  # type: ignore[no-any-return]
+
+    async def within(self, awaitable: Awaitable[Result]) -> Result:
+        """Await something, and cancel it after the time limit.
+
+        Raises:
+            TimeoutError: the time is over.
+        """
+        return await await_within(self.timeout, awaitable)
+
+    async def iterate_in_thread(self, begin: Callable[..., Iterator[Item]], *args: Any) -> AsyncGenerator[Item, None]:
+        """Yield what the iterator yields that a function returns, each piece made in a thread."""
+        pieces, making, context = _begun(begin, *args), threading.Lock(), copy_context()
+
+        def make() -> Item:
+            with making:
+                return next(pieces, END)
+
+        def close() -> None:
+            with making, suppress(Exception):  # the stream is no longer wanted
+                pieces.close()
+
+        try:
+            while (piece := await self.in_thread(context.run, make)) is not END:
+                yield piece
+        finally:
+            if making.locked():  # nobody waits for a piece that is being made
+                started(close)
+            else:
+                await in_thread(close)
+
+    async def iterate(self, pieces: AsyncIterator[Item]) -> AsyncGenerator[Item, None]:
+        """Iterate within the time limit for the whole; then cancel the iterator.
+
+        Raises:
+            TimeoutError: the time is over.
+        """
+        deadline = None if self.timeout is None else time.monotonic() + self.timeout
+        late = f"no complete answer within {self.timeout or 0:g} s"
+        async with closed_after(pieces):
+            while True:
+                left = None if deadline is None else max(0.0, deadline - time.monotonic())
+                if (piece := await await_within(left, acalled(anext(pieces, END)), late)) is END:
+                    return
+                yield piece
+
+
+def _called(fn: Callable[..., Result], *args: Any) -> tuple[Result | Any, futures.CancelledError | None]:
+    """Call a model's function; return an error apart that asyncio would take for its own cancellation."""
+    try:
+        return called(fn, *args), None
+    except futures.CancelledError as error:
+        return None, error
+
+
+def _begun(begin: Callable[..., Iterator[Item]], *args: Any) -> Generator[Item, None, None]:
+    """Begin an iterator with its first piece; closing this closes it."""
+    yield from begin(*args)
+
+
+async def await_within(seconds: float | None, awaitable: Awaitable[Result], late: str | None = None) -> Result:
+    """Await something, and cancel it after this many seconds.
+
+    Raises:
+        TimeoutError: the time is over; `late` says so.
+    """
+    deadline = float("inf") if seconds is None else time.monotonic() + seconds
+    try:
+        async with cancelled_after(seconds):
+            return await awaitable
+    except asyncio.TimeoutError:
+        if time.monotonic() < deadline:
+            raise  # a time-out of the awaitable's own
+    raise TimeoutError(late or f"no answer within {seconds:g} s")
+
+
+@dataclass
+class _Call:
+    """One call over its tries, until its reply is no longer wanted."""
+
+    tries: int = 0
+    stopped: bool = False
+
+    def begin(self) -> None:
         if self.stopped:
             raise asyncio.CancelledError
-        self.begun = True
         self.tries += 1
 
 
@@ -70,18 +240,14 @@ class ModelCaller:
         limits: the most calls under way, and their time; shared by all who call the client.
         attempts: tries in all.
         worth_retrying: a function that is True if another try may help after an error.
-        wait: the longest wait before the second try, in seconds; doubled each time, up to `max_wait`.
-        max_wait: the longest wait before any try. A server's own Retry-After takes precedence.
     """
 
     limits: CallLimits
     attempts: int = 3
     worth_retrying: Callable[[BaseException], bool] = is_busy
-    wait: float = 0.5
-    max_wait: float = 20.0
 
     async def call(
-        self, ask: Callable[[], Awaitable[Result]], call: RetriedCall | None = None, *, cap: int | None = None
+        self, ask: Callable[[], Awaitable[Result]], call: _Call | None = None, *, cap: int | None = None
     ) -> Result:
         """Make a call.
 
@@ -90,7 +256,7 @@ class ModelCaller:
             call: its state, where several are made together.
             cap: a lower limit on calls under way.
         """
-        call = call or RetriedCall()
+        call = call or _Call()
         while True:
             try:
                 async with self.limits.slot(cap):
@@ -104,12 +270,12 @@ class ModelCaller:
         self, ask: Callable[[], AsyncIterator[Item]], *, cap: int | None = None
     ) -> AsyncGenerator[Item, None]:
         """`call` for a stream, which holds its slot and is retried only until its first piece."""
-        call = RetriedCall()
+        call = _Call()
         while True:
             try:
                 async with self.limits.slot(cap):
                     call.begin()
-                    pieces = self.limits.iterate(_pieces(ask))
+                    pieces = self.limits.iterate(called(ask))
                     first = await anext(pieces, END)
                 break
             except Exception as error:
@@ -132,6 +298,9 @@ class ModelCaller:
     ) -> list[Response]:
         """Make several calls concurrently; those that are not waited for are cancelled.
 
+        A wave is sent once the replies to the one before are in, or overdue: after three times as long as the fastest
+        reply took, since a few slow calls must not hold up the next ones.
+
         Args:
             ask: asks about one item.
             items: one for each call.
@@ -140,9 +309,9 @@ class ModelCaller:
                 waited for.
             cap: a lower limit on calls under way.
         """
-        calls = [RetriedCall() for _ in items]
-        waves, replies = Waves(len(items), until), list[Response | None]([None] * len(items))
+        calls, replies = [_Call() for _ in items], list[Response | None]([None] * len(items))
         interrupts: list[BaseException] = []
+        tasks: set[asyncio.Task[None]] = set()
 
         async def respond(index: int) -> None:
             call = calls[index]
@@ -153,119 +322,69 @@ class ModelCaller:
                     raise
                 # Cancelled by another user of a shared request, such as a cache: this call alone has failed.
                 replies[index] = Response(None, error="the call was cancelled, though its reply was waited for")
-            except (KeyboardInterrupt, SystemExit) as error:  # which would end the event loop
+            except KeyboardInterrupt as error:  # it would end the event loop
                 interrupts.append(error)
                 stop()
-                raise RuntimeError("interrupted") from error
+            except INTERRUPTS:
+                raise
             except BaseException as error:
-                replies[index] = _failed(error, shown, call)
+                replies[index] = _failed(error, shown(error), call.tries)
 
         def stop() -> None:
             for call in calls:
                 call.stopped = True
 
-        due: deque[int] = deque()
-        waiting: set[asyncio.Task[None]] = set()
+        def so_far() -> list[Response]:
+            heard = zip(replies, calls, strict=True)
+            return [not_asked(cancelled=call.tries > 0) if reply is None else reply for reply, call in heard]
+
         at_once = self.limits.lowered(cap) if until else len(items)  # the rule is asked before each further call
-        ends = asyncio.FIRST_COMPLETED if until else asyncio.FIRST_EXCEPTION  # without one, all are needed
+        wave = (until and until.wave_size) or len(items)
+        sent = due = 0
+        began = overdue = 0.0
         try:
             while True:
-                due.extend(waves.due(waiting=bool(waiting or due)))
-                while due and len(waiting) < at_once:
-                    waiting.add(asyncio.ensure_future(respond(due.popleft())))
-                if not waiting:
-                    break
-                done, waiting = await asyncio.wait(waiting, timeout=waves.patience(), return_when=ends)
-                for task in done:
-                    _seen(task)
-                if interrupts:
-                    raise interrupts[0]
-                for task in done:
-                    if not task.cancelled():
-                        task.result()
-                    waves.heard()
-                if until and done and None in replies and await in_thread(until.enough, _heard(replies, calls)):
-                    break
-            return _heard(replies, calls)
+                now = time.monotonic()
+                if due < len(items) and (now >= overdue or not (tasks or sent < due)):
+                    due, began, overdue = min(due + wave, len(items)), now, now + _LONGEST_WAVE
+                while sent < due and len(tasks) < at_once:
+                    tasks.add(asyncio.ensure_future(respond(sent)))
+                    sent += 1
+                if not tasks:
+                    return so_far()
+                patience = overdue - now if due < len(items) else None
+                done, tasks = await asyncio.wait(tasks, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                for error in [*interrupts, *(task.exception() for task in done if not task.cancelled())]:
+                    if error is not None:
+                        raise error
+                if done:
+                    overdue = min(overdue, began + max(_SHORTEST_WAVE, 3 * (time.monotonic() - began)))
+                if until and done and None in replies and await in_thread(until.enough, so_far()):
+                    return so_far()
         finally:
             stop()
-            await _cancelled(waiting)
+            for task in tasks:
+                task.cancel()
+            if tasks:
+                await asyncio.wait(tasks, timeout=_CANCELLING)
 
-    async def _pause(self, error: Exception, call: RetriedCall) -> None:
-        """Pause and return if the call is to be retried; raise its error where a retry would not help."""
-        pause = None
-        if call.tries < self.attempts and self.worth_retrying(error):
-            pause = pause_before_retry(error, call.tries, self.wait, self.max_wait)
+    async def _pause(self, error: Exception, call: _Call) -> None:
+        """Wait as long as the server asks, else with full jitter; raise the error where another try would not help."""
+        if call.tries >= self.attempts or not self.worth_retrying(error):
+            raise error
+        pause = retry_after(error)
         if pause is None:
+            pause = random.uniform(0, min(_LAST_WAIT, _FIRST_WAIT * 2 ** min(call.tries - 1, 30)))
+        elif not pause <= LONGEST_WAIT:
             raise error
         await asyncio.sleep(pause)
 
 
-async def _pieces(ask: Callable[[], AsyncIterator[Item]]) -> AsyncGenerator[Item, None]:
-    """Yield what a model's function yields; closing this closes it."""
-    async with closed_after(called(ask)) as pieces:
-        while (piece := await acalled(anext(pieces, END))) is not END:
-            yield piece
-
-
-class Waves:
-    """The schedule of waves: each is sent once the replies to the one before are in, or overdue.
-
-    A few slow calls must not hold up the next wave, whatever they are waiting for: it is sent after three times as long
-    as the fastest reply took.
-    """
-
-    def __init__(self, count: int, until: Until | None) -> None:
-        self._left = (until or Until(lambda _: False)).waves(count)
-        self._count = count
-        self._began = 0.0
-        self._fastest: float | None = None
-
-    def heard(self) -> None:
-        """Record that a reply is in."""
-        if self._fastest is None:
-            self._fastest = time.monotonic() - self._began
-
-    def patience(self) -> float | None:
-        """Return the seconds to wait for the next reply; None: no limit."""
-        if not self._left:
-            return None
-        longest = _LONGEST_WAVE if self._fastest is None else max(_SHORTEST_WAVE, 3 * self._fastest)
-        return max(0.0, self._began + longest - time.monotonic())
-
-    def due(self, *, waiting: bool) -> range:
-        """Return the calls to make now."""
-        if not self._left or (waiting and self.patience()):
-            return range(0)
-        self._began, self._fastest = time.monotonic(), None
-        return range(self._count)[self._left.pop(0)]
-
-
-def _failed(error: BaseException, shown: Callable[[BaseException], Exception], call: RetriedCall) -> Response:
-    """Return the reply of a failed call; raise what is not a failure."""
-    if isinstance(error, INTERRUPTS):
-        raise error
-    cause = shown(error)
+def _failed(error: BaseException, cause: Exception, tries: int) -> Response:
+    """Return the reply of a failed call, without credentials, with the number of tries if several."""
     words = shown_in_one_line(error, cause)
-    return Response(None, error=failure_message(error, words, call.tries), cause=cause)
-
-
-def _heard(replies: list[Response | None], calls: list[RetriedCall]) -> list[Response]:
-    """Return the replies so far, with placeholders for the other calls."""
-    return [
-        not_asked(cancelled=call.begun) if reply is None else reply for reply, call in zip(replies, calls, strict=True)
-    ]
-
-
-async def _cancelled(tasks: set[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.add_done_callback(_seen)
-        task.cancel()
-    if tasks:
-        await asyncio.wait(tasks, timeout=_PATIENCE)
-
-
-def _seen(task: asyncio.Task[None]) -> None:
-    """Retrieve an abandoned task's error, so that asyncio does not report it."""
-    if not task.cancelled():
-        task.exception()
+    if tries > 1:
+        words = f"gave up after {tries} tries: {words}"
+    if (pause := retry_after(error) or 0.0) > LONGEST_WAIT:
+        words += f" (the server asks to be left alone for {min(pause, 1e9):.0f} seconds, more than are waited for)"
+    return Response(None, error=words, cause=cause)

@@ -22,8 +22,8 @@ from robustrag_integrations.evaluation.run.cache import CallCache, MeteredModel,
 from robustrag_integrations.metrics import holds_answer
 from robustrag_integrations.models.base import DecodingModel, TextModel
 from robustrag_integrations.models.providers import NamedModel
-from robustrag_integrations.models.threads import POOL, called
 from robustrag_integrations.models.threads import Task as Load
+from robustrag_integrations.models.threads import called, started
 from robustrag_integrations.playground.state import LONGEST_PASSAGE, MOST_PASSAGES, Row, State, StateError, state_of
 from robustrag_integrations.prompts import Task
 
@@ -67,7 +67,7 @@ class Models:
             raise StateError(f"the model {name!r:.80} is not offered here; choose {offered}, or start with --model")
         load = self._loads.get(name)
         if load is None or (load.done() and load.exception() is not None):
-            load = self._loads[name] = POOL.submit(self._load, self.named[name])
+            load = self._loads[name] = started(self._load, self.named[name])
         return await asyncio.shield(asyncio.wrap_future(load))
 
     def _load(self, named: NamedModel) -> MeteredModel:

@@ -11,7 +11,7 @@ from tests.helpers.leaks import nothing_left
 
 QUESTIONS, DOCUMENTS = 75, 3  # in each style
 _NEEDS = {
-    "core": "openai",
+    "core": "httpx",
     "httpx": "httpx",
     "langchain": "langchain_openai",
     "llamaindex": "llama_index.llms.openai_like",

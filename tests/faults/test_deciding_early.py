@@ -14,7 +14,7 @@ from tests.faults.misbehaviour import FAULTS
 from tests.helpers.leaks import nothing_left
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
-pytest.importorskip("openai", reason="needs the extra openai")
+pytest.importorskip("httpx", reason="needs the extra openai")
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
 EARLY = {"aggregation": "consensus", "stop_when_decided": True}

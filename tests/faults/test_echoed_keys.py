@@ -16,7 +16,7 @@ from tests.faults.clients import CLIENTS, GROUPS, client_of
 from tests.faults.matrix import closing, in_the_end, on_groups, pieces
 from tests.helpers.openai_server import LoopbackServer, Reply
 
-pytest.importorskip("openai", reason="needs the extra openai")
+pytest.importorskip("httpx", reason="needs the extra openai")
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
 KEY = "tenant/7+uneasy:lamp~horse=9"

@@ -19,7 +19,7 @@ from tests.faults.misbehaviour import FAULTS, LARGE
 from tests.faults.table import tables
 from tests.helpers.leaks import nothing_left
 
-pytest.importorskip("openai", reason="needs the extra openai")
+pytest.importorskip("httpx", reason="needs the extra openai")
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
 AT_ONCE = [name for name, fault in FAULTS.items() if fault.effect != "hangs"]

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 
 from robustrag_integrations import ModelError, QuorumError
-from robustrag_integrations.models.limits import MOST_LEFT
+from robustrag_integrations.models.caller import MOST_LEFT
 from tests.faults.clients import CLIENTS, GROUPS, client_of
 from tests.faults.matrix import PATIENCE, PLACES, check, closing, in_the_end, observe, on_groups, pieces, styles_of
 from tests.faults.misbehaviour import FAULTS, LARGE
 from tests.helpers.leaks import nothing_left
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
-pytest.importorskip("openai", reason="needs the extra openai")
+pytest.importorskip("httpx", reason="needs the extra openai")
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
 HANGING = [name for name, fault in FAULTS.items() if fault.effect == "hangs"]

@@ -20,7 +20,7 @@ _MODULES = {
     "stored": (),
     "reports": (),
     "runs": ("yaml",),
-    "served": ("openai",),
+    "served": ("httpx",),
     "langchain": ("langchain",),  # the oldest splitters bring a langchain_core of their time
     "llamaindex": ("llama_index.core",),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import threading
@@ -13,8 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.models.event_loops import BACKGROUND
-from robustrag_integrations.models.threads import POOL
+from robustrag_integrations.models.threads import BACKGROUND
 
 _PATIENCE = 20  # seconds, on a machine with better things to do
 
@@ -34,6 +34,7 @@ def open_files() -> Counter[str]:
 @contextmanager
 def nothing_left() -> Iterator[None]:
     """Fail when threads or open files have come to stay; garbage is looked for in what came after this began."""
+    BACKGROUND.run(asyncio.sleep(0))  # its loop stays
     threads, files = set(threading.enumerate()), open_files()
     gc.freeze()  # what the whole suite has loaded by then takes half a second to go through
     try:
@@ -46,8 +47,6 @@ def nothing_left() -> Iterator[None]:
 def _wait_for_others_to_go(threads: set[threading.Thread], files: Counter[str]) -> None:
     deadline = time.monotonic() + _PATIENCE
     while True:
-        BACKGROUND.close()
-        POOL.close()  # they wait for the next question, and would end by themselves
         more_threads = [t.name for t in threading.enumerate() if t not in threads]
         more_files = open_files() - files
         if not more_threads and not more_files:

@@ -31,9 +31,9 @@ IMPORTS = {
     "langchain-classic": "langchain_robustrag.classic",
     "llamaindex": "llamaindex_robustrag",
     "mcp": "robustrag_integrations.cli.mcp, mcp",
-    "openai": "robustrag_integrations.models.server.model, openai",
+    "openai": "robustrag_integrations.models.server.model, httpx",
     "otel": "opentelemetry.trace",
-    "remote": "robustrag_integrations.models.server.model, openai, transformers, jinja2",
+    "remote": "robustrag_integrations.models.server.model, httpx, transformers, jinja2",
     "serve": "robustrag_integrations.serve.app",
     "site": "tldextract",
 }

@@ -1,18 +1,29 @@
-"""Any function as a model: concurrency, retries, time-outs, cancellation, and failures that cost one group only."""
+"""Any function as a model: failures and exits that cost one group only, streams, cancellation, and event loops."""
 
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
 import time
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
 
 import pytest
 
-from robustrag_integrations import CallableModel, KeywordAggregation, ModelError, QuorumError
+from robustrag_integrations import (
+    CallableModel,
+    ConsensusAggregation,
+    KeywordAggregation,
+    ModelError,
+    QuorumError,
+    RobustAnswer,
+)
+from robustrag_integrations.models.threads import BACKGROUND
 from robustrag_integrations.prompts import Prompt
-from tests.helpers.leaks import nothing_left
 from tests.helpers.scripted import BARE, split
 
 
@@ -65,41 +76,6 @@ async def test_synchronous_answers_work_inside_a_running_loop_with_an_asynchrono
     assert defense(CallableModel(async_fn=llm)).answer("q", ["x"] * 3).evidence["counts"] == {"a": 3}
 
 
-def test_a_transient_failure_is_tried_again_and_another_is_not() -> None:
-    tries: dict[str, int] = {}
-
-    def llm(prompt: str) -> str:
-        tries[prompt] = tries.get(prompt, 0) + 1
-        if prompt.startswith("flaky") and tries[prompt] < 3:
-            raise ConnectionError("reset by peer")
-        if prompt.startswith("refused"):
-            raise RuntimeError("content filter")
-        return "a"
-
-    answer = defense(CallableModel(llm, retry_wait=0.001)).answer("q", ["flaky", "refused", "fine", "good"])
-    assert tries["flaky|q"] == 3
-    assert tries["refused|q"] == 1
-    assert [g.status for g in answer.groups] == ["supports", "failed", "supports", "supports"]
-    assert answer.groups[1].error == "RuntimeError: content filter"
-
-
-async def test_an_asynchronous_call_that_hangs_is_cancelled() -> None:
-    cancelled = asyncio.Event()
-
-    async def llm(prompt: str) -> str:
-        if prompt.startswith("hang"):
-            try:
-                await asyncio.sleep(60)
-            except asyncio.CancelledError:
-                cancelled.set()
-                raise
-        return "a"
-
-    answer = await defense(CallableModel(async_fn=llm, timeout=0.1, attempts=1)).aanswer("q", ["hang", "x", "x"])
-    assert cancelled.is_set()
-    assert answer.groups[0].status == "failed"
-
-
 async def test_cancelling_an_answer_cancels_its_calls_and_leaves_no_task() -> None:
     started, cancelled = 0, 0
 
@@ -124,11 +100,6 @@ async def test_cancelling_an_answer_cancels_its_calls_and_leaves_no_task() -> No
     assert asyncio.all_tasks() == before
 
 
-def test_no_thread_is_left_behind() -> None:
-    with nothing_left():
-        defense(CallableModel(lambda p: "a", timeout=5)).answer("q", ["x"] * 6)
-
-
 def test_below_the_quorum_the_whole_call_raises_with_the_causes() -> None:
     def llm(prompt: str) -> str:
         if prompt.startswith("bad"):
@@ -141,34 +112,9 @@ def test_below_the_quorum_the_whole_call_raises_with_the_causes() -> None:
     assert defense(CallableModel(llm), quorum=0.25).answer("q", ["bad", "bad", "bad", "x"]).text == "a"
 
 
-def test_a_failure_of_the_final_call_is_raised() -> None:
-    def llm(prompt: str) -> str:
-        if prompt.startswith("kept"):
-            raise RuntimeError("gone")
-        return "a"
-
-    with pytest.raises(ModelError, match="final call failed: RuntimeError: gone"):
-        defense(CallableModel(llm)).answer("q", ["x"] * 3)
-
-
 def test_something_that_is_not_text_fails_its_group() -> None:
     answer = defense(CallableModel(lambda p: 3 if p.startswith("odd") else "a")).answer("q", ["odd", "x", "x"])
     assert "must return a str or a Response, got int" in (answer.groups[0].error or "")
-
-
-def test_streaming_functions_stream_the_final_answer_only() -> None:
-    streamed: list[str] = []
-
-    def pieces(prompt: str):
-        streamed.append(prompt)
-        yield from ["  The ", "answer", " ", ""]
-
-    stream = defense(CallableModel(lambda p: "a", stream_fn=pieces)).stream("q", ["x"] * 3)
-    with pytest.raises(RuntimeError, match="to its end"):
-        _ = stream.answer
-    assert list(stream) == ["The", " answer"]
-    assert stream.answer.text == "The answer"
-    assert streamed == ["kept[a] q"]
 
 
 async def test_asynchronous_streaming_functions_stream_the_final_answer_only() -> None:
@@ -200,45 +146,6 @@ def test_a_model_that_samples_is_warned_of() -> None:
     assert not any("samples" in w for w in defense(CallableModel(lambda p: "a")).answer("q", ["x"] * 5).warnings)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({}, "needs fn"),
-        ({"fn": "gpt"}, "must be a function"),
-        ({"fn": len, "max_concurrency": 0}, "max_concurrency=0"),
-        ({"fn": len, "attempts": 0}, "attempts=0"),
-        ({"fn": len, "timeout": 0}, "timeout=0"),
-        ({"fn": len, "timeout": -1.0}, "timeout=-1.0"),
-        ({"fn": len, "timeout": "x"}, "timeout='x' must be above 0 seconds"),
-        ({"fn": asyncio.sleep}, "async_fn="),
-        *[
-            ({"fn": len, "retry_on": given}, r"retry_on=.* must hold classes of exceptions")
-            for given in (5, "ConnectionError", [ConnectionError("x")], [str], None)
-        ],
-        *[
-            ({"fn": len, "samples": given}, r"samples=.* must be True, False, or None")
-            for given in ("", [], "False", 0, 1)
-        ],
-    ],
-)
-def test_bad_settings_are_named(arguments: dict, message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
-        CallableModel(**arguments)
-
-
-@pytest.mark.parametrize("given", [ConnectionError, [ConnectionError, KeyError], (ConnectionError,)])
-def test_exceptions_to_retry_come_alone_or_in_any_list(given) -> None:
-    tries = []
-
-    def failing(prompt: str) -> str:
-        tries.append(prompt)
-        raise ConnectionError("down")
-
-    with pytest.raises(QuorumError, match="gave up after 2 tries: ConnectionError: down"):
-        defense(CallableModel(failing, retry_on=given, attempts=2, retry_wait=0.001)).answer("q", ["a"])
-    assert len(tries) == 2
-
-
 def test_a_stream_that_nobody_reads_holds_no_slot() -> None:
     def pieces(prompt: str):
         yield "par"
@@ -249,23 +156,6 @@ def test_a_stream_that_nobody_reads_holds_no_slot() -> None:
     assert [next(stream) for stream in unread] == ["par"] * 3
     assert defense(model).answer("q", ["a", "b", "c"]).text == "paris"
     assert ["".join(stream) for stream in unread] == ["is"] * 3
-
-
-async def test_an_async_stream_that_nobody_reads_holds_no_slot() -> None:
-    async def say(prompt: str) -> str:
-        return "paris"
-
-    async def pieces(prompt: str):
-        yield "par"
-        yield "is"
-
-    model = CallableModel(async_fn=say, async_stream_fn=pieces, max_concurrency=1)
-    unread = [defense(model).astream("q", ["a", "b", "c"]) for _ in range(3)]
-    assert [await anext(stream) for stream in unread] == ["par"] * 3
-    answer = await asyncio.wait_for(defense(model).aanswer("q", ["a", "b", "c"]), 10)
-    assert answer.text == "paris"
-    for stream in unread:
-        await stream.aclose()
 
 
 async def test_closing_a_stream_closes_the_models_own() -> None:
@@ -351,3 +241,158 @@ except KeyboardInterrupt:
 def test_an_interrupt_cancels_the_calls_of_a_coroutine_function() -> None:
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=40)
     assert done.stdout.strip() == "interrupted", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({}, "needs fn"),
+        ({"fn": "gpt"}, "functions from prompt to text, got str"),
+        ({"fn": len, "max_concurrency": 0}, "max_concurrency=0"),
+        ({"fn": len, "timeout": -1.0}, "timeout=-1.0"),
+        ({"fn": len, "timeout": "x"}, "timeout='x' must be above 0 seconds"),
+        ({"fn": asyncio.sleep}, "async_fn="),
+        ({"fn": len, "samples": "False"}, r"samples=.* must be True, False, or None"),
+    ],
+)
+def test_bad_settings_are_named(arguments: dict, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        CallableModel(**arguments)
+
+
+def test_a_call_has_a_context_of_its_own_and_may_run_a_loop_though_the_asking_thread_has_one() -> None:
+    left = ContextVar("left", default="nothing")
+
+    async def said(prompt: str) -> str:
+        return prompt + left.get()
+
+    def model(prompt: str) -> str:
+        reply = asyncio.run(said(prompt))
+        left.set(prompt)
+        return reply
+
+    async def ask() -> list[str | None]:
+        return [reply.text for reply in CallableModel(model).generate([Prompt("a"), Prompt("b")], "isolated")]
+
+    left.set("!")
+    assert asyncio.run(ask()) == ["a!", "b!"]
+    assert left.get() == "!"
+
+
+def test_loops_in_which_answers_waited_for_a_slot_are_freed() -> None:
+    async def say(prompt: str) -> str:
+        await asyncio.sleep(0)
+        return "paris"
+
+    made = defense(CallableModel(async_fn=say, max_concurrency=2))
+    loops = []
+
+    async def ask() -> str:
+        loops.append(weakref.ref(asyncio.get_running_loop()))
+        return (await made.aanswer("q", [f"p{i}" for i in range(6)])).text
+
+    for _ in range(5):
+        assert asyncio.run(ask()) == "paris"
+    gc.collect()
+    assert sum(loop() is not None for loop in loops) <= 1
+
+
+def test_an_iterator_may_be_closed_in_the_thread_of_its_loop() -> None:
+    async def numbers() -> AsyncGenerator[int, None]:
+        for number in range(9):
+            yield number
+
+    begun = BACKGROUND.iterate(numbers())
+    assert next(begun) == 0
+
+    async def close(dropped: Iterator[int]) -> str:
+        dropped.close()  # type: ignore[attr-defined]
+        return "closed"
+
+    said: list[str] = []
+    caller = threading.Thread(target=lambda: said.append(BACKGROUND.run(close(begun))), daemon=True)
+    caller.start()
+    caller.join(10)
+    assert said == ["closed"]
+    assert list(BACKGROUND.iterate(numbers())) == list(range(9))
+
+
+# --- functions that exit
+
+
+def evil(error: BaseException, on: str = "evil") -> Callable[[str], str]:
+    def fn(prompt: str) -> str:
+        if on in prompt:
+            raise error
+        return "Paris"
+
+    return fn
+
+
+async def asked(made: ConsensusAggregation | KeywordAggregation, style: str, passages: list[str]) -> RobustAnswer:
+    if style == "answer":
+        return made.answer("Where?", passages)
+    if style == "aanswer":
+        return await made.aanswer("Where?", passages)
+    if style == "stream":
+        begun = made.stream("Where?", passages)
+        "".join(begun)
+        return begun.answer
+    streamed = made.astream("Where?", passages)
+    "".join([piece async for piece in streamed])
+    return streamed.answer
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize("style", ["answer", "aanswer", "stream", "astream"])
+def test_an_exit_costs_its_group_alone(style: str, asynchronous: bool) -> None:
+    fn = evil(SystemExit("gone"))
+
+    async def later(prompt: str) -> str:
+        await asyncio.sleep(0)
+        return fn(prompt)
+
+    for timeout in (None, 30.0):
+        model = CallableModel(None if asynchronous else fn, later if asynchronous else None, timeout=timeout)
+        answer = asyncio.run(asked(ConsensusAggregation(model), style, ["evil", *["Paris"] * 5]))
+        assert answer.text == "Paris"
+        assert answer.groups[0].error == "ModelError: the model's function raised SystemExit: gone"
+        assert {group.status for group in answer.groups[1:]} == {"supports"}
+
+
+@pytest.mark.parametrize("style", ["stream", "astream"])
+def test_an_exit_in_the_final_call_is_a_failed_call(style: str) -> None:
+    def pieces(prompt: str) -> Iterator[str]:
+        yield "Pa"
+        raise SystemExit(3)
+
+    async def later(prompt: str) -> AsyncIterator[str]:
+        yield "Pa"
+        raise SystemExit(3)
+
+    fn = evil(SystemExit(3), "kept")  # the isolated calls succeed, and the last one, about what was kept, exits
+    for streams in ({}, {"stream_fn": pieces}, {"async_stream_fn": later}):
+        made = defense(CallableModel(fn, **streams))
+        with pytest.raises(ModelError, match="the model's function raised SystemExit"):
+            asyncio.run(asked(made, style, ["Paris"] * 5))
+
+
+@pytest.mark.parametrize("style", ["answer", "aanswer", "stream"])
+def test_an_interrupt_interrupts_and_no_further_call_is_made(style: str) -> None:
+    calls: list[str] = []
+
+    def model(prompt: str) -> str:
+        calls.append(prompt)
+        raise KeyboardInterrupt
+
+    made = ConsensusAggregation(CallableModel(model, max_concurrency=1))
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(asked(made, style, ["a", "b", "c"]))
+    assert len(calls) == 1
+
+
+async def test_a_function_that_raises_stop_iteration_fails_as_any_other() -> None:
+    model = CallableModel(lambda prompt: next(iter(())))
+    [response] = await asyncio.wait_for(model.agenerate([Prompt("x")], "isolated"), 20)
+    assert "StopIteration" in (response.error or "")
+    assert "StopIteration" in (model.generate([Prompt("x")], "isolated")[0].error or "")

@@ -3,16 +3,14 @@
 Large and compressed replies are refused. So are redirects: one would send the passages to another host, whose reply
 would count.
 
-Connections are kept in a stack, so that the cost of a request does not grow with the number of open ones. The HTTP
-library's own pool looks at all of its connections whenever a request begins or ends: with 64 questions of ten groups
-under way, a request took 3.1 ms of computing with it, and 0.9 without. Here each request has a connection to itself,
-and the most recently used one is reused first, so that surplus ones grow old and are closed.
+Connections are kept in a stack, and each request has one to itself: the HTTP library's own pool looks at all of its
+connections whenever a request begins or ends, which takes longer than the rest of it with 640 of them.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib
+import json
 import os
 import ssl
 import time
@@ -24,63 +22,53 @@ from urllib.parse import urlsplit
 from urllib.request import getproxies
 
 try:
-    from openai import APIConnectionError, AsyncOpenAI, AsyncStream, DefaultAsyncHttpxClient, OpenAIError
+    import httpx
 except ImportError as error:
-    raise ImportError("this model needs the openai client: pip install 'robustrag-integrations[openai]'") from error
+    raise ImportError("this model needs httpx: pip install 'robustrag-integrations[openai]'") from error
 
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.client_errors import is_busy, retry_after
-from robustrag_integrations.models.event_loops import PerLoop
-from robustrag_integrations.models.server.replies import Events, parsed, said_by_server
-from robustrag_integrations.models.threads import in_thread
+from robustrag_integrations.models.caller import is_busy
+from robustrag_integrations.models.server.replies import Events, parsed
+from robustrag_integrations.models.threads import PerLoop, in_thread
 
 Result = TypeVar("Result")
 
-# httpx, and httpx2 from version 3 of the official client on, which has the same names.
-_BASE = next(kind for kind in DefaultAsyncHttpxClient.__mro__ if kind.__name__ == "AsyncClient")
-httpx: Any = importlib.import_module(_BASE.__module__.partition(".")[0])
-
 _LARGEST_ERROR = 64 << 10  # bytes of an error's body that are read
-_MOST_KEPT = 256  # idle connections
 _LONGEST_KEPT = 5.0  # seconds without use, as in httpx: servers hang up on idle connections, uvicorn after 5
-_NO_LIMITS = httpx.Limits(max_connections=None, max_keepalive_connections=100)  # the model's own cap decides
 _ONE = httpx.Limits(max_connections=1, max_keepalive_connections=1)
 
 _NO_KEY = "no-key-needed"  # sent to a server of the user's own that asks for none
-_OPTIONS = {"extra_headers": "headers", "extra_query": "params", "extra_body": "extra_json", "timeout": "timeout"}
+_OF_CLIENT = ("extra_headers", "extra_query", "extra_body")
 # The size limit of a reply follows from the request: reading costs time and memory in proportion to the size.
 _FRAME = 64 << 10  # bytes of a reply around its tokens
 _TOKEN = 128  # bytes of a token, escaped, with its share of a reasoning text
 _LISTED = 128  # bytes of a token that is listed with its log-probability
 _UNLIMITED = 4096  # tokens of a reply where the model refuses a limit
 _CHUNK = 2 << 10  # bytes of an event around its token
-_LIMITS = ("max_tokens", "max_completion_tokens")
-_LISTS = ("logprobs", "top_logprobs")
 _AT_ONCE = 8 << 10  # bytes of a reply that is parsed at once; larger ones are parsed in a thread
 
 
 class ServerError(ModelError):
-    """The server refused a request, or could not be reached. Nothing is chained to it, as clients' errors hold keys.
+    """The server refused a request, or could not be reached.
 
     Attributes:
-        status: of the HTTP reply; None: there was none.
-        param: the parameter that the server named in a field of its own; None: it named none.
-        retry_after: the seconds of the server's `Retry-After`; None: it sent none.
-        unreached: True if the connection failed or broke off.
+        status: of the HTTP reply; None: the connection failed or broke off.
+        param: the parameter that the server named in a field of its own, if it did.
+        retry_after: the server's `Retry-After`, if it sent one.
     """
 
-    def __init__(self, error: Exception) -> None:
-        self.status = getattr(error, "status_code", None)
-        self.param = getattr(error, "param", None)
-        self.retry_after = retry_after(error)
-        self.unreached = isinstance(error, (APIConnectionError, httpx.TransportError))
-        super().__init__(said_by_server(error))
+    def __init__(
+        self, message: str, status: int | None = None, param: Any = None, retry_after: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.status, self.param, self.retry_after = status, param, retry_after
 
 
 def may_pass(error: BaseException) -> bool:
     """Tell whether a request may succeed when it is sent again: the server was busy, slow or unreachable."""
-    return is_busy(error) or isinstance(error, TimeoutError) or (isinstance(error, ServerError) and error.unreached)
+    unreached = isinstance(error, ServerError) and error.status is None
+    return unreached or is_busy(error) or isinstance(error, TimeoutError)
 
 
 class Connection:
@@ -108,17 +96,15 @@ class Connection:
                 f"the model {model!r} on api.openai.com needs a key in OPENAI_API_KEY; for a server of your own give "
                 "base_url"
             )
-        self._base_url = _checked_address(given) if given else None
-        self.address = self._base_url or "api.openai.com"
-        self._path = "/chat/completions" if chats else "/completions"
-        self._clients = PerLoop(self._new_client)
+        self.address = _checked_address(given) if given else "api.openai.com"
+        base = given.rstrip("/") if given else "https://api.openai.com/v1"
+        self._url = base + ("/chat/completions" if chats else "/completions")
+        self._clients = PerLoop(Client)
 
     async def reply(
         self, request: Mapping[str, Any], read: Callable[[bytes], Result], *, at_once: int = _AT_ONCE
     ) -> Result:
         """Send a request, and return its reply as parsed by `read`, in a thread where the reply is long.
-
-        The client's own types are not used: of a reply with many parts, they make megabytes per part.
 
         Args:
             request: its fields.
@@ -146,63 +132,82 @@ class Connection:
                     yield await _read(parsed, data)
                 if events.ended:
                     return
-        for data in events.rest():
+        for data in events.read(b"\n"):
             yield await _read(parsed, data)
 
     async def aclose(self) -> None:
         """Close the connections that this event loop's calls have used."""
-        client = self._clients.pop()
-        if client is not None:
-            await client.close()
+        if (client := self._clients.pop()) is not None:
+            await client.aclose()
 
     async def _body(self, request: Mapping[str, Any], largest: int) -> AsyncGenerator[bytes, None]:
-        response = await self._send(request)
-        read, failed = 0, None
+        """Send a request, and yield the body of its reply. Nothing is chained to errors, as the client's hold keys."""
+        fields = {name: value for name, value in request.items() if name not in _OF_CLIENT}
         try:
-            async for piece in response.aiter_bytes():
-                read += len(piece)
-                if read > largest:
-                    raise ModelError(
-                        f"the server's reply is larger than {largest:,} bytes, the most that this max_tokens allows "
-                        "for: raise it if answers are to be that long"
-                    )
-                yield piece
-        except httpx.HTTPError as error:
-            failed = ServerError(error)
-        finally:
-            await response.aclose()
-        if failed is not None:
-            raise failed
-
-    async def _send(self, request: Mapping[str, Any]) -> Any:
-        """Send a request, and return the response with its body still unread.
-
-        The client adds its key and headers. It does not check the request's fields, one by one, against their types:
-        that alone would take a third of the time of the rest.
-        """
-        given = {name: request[field] for field, name in _OPTIONS.items() if request.get(field) is not None}
-        try:
-            return await self._clients.here().post(
-                self._path,
-                cast_to=httpx.Response,
-                body={name: value for name, value in request.items() if name not in _OPTIONS},
-                options={**given, "security": {"bearer_auth": True}},  # as for completions; no administrator's key
-                stream=True,
-                stream_cls=AsyncStream[Any],  # required, but never built
-            )
-        except OpenAIError as error:
-            failed = ServerError(error)
+            async with self._clients.here().stream(
+                "POST",
+                self._url,
+                params=request.get("extra_query"),
+                headers={"Authorization": f"Bearer {self.api_key}", **(request.get("extra_headers") or {})},
+                json={**fields, **(request.get("extra_body") or {})},
+            ) as response:
+                coding = response.headers.get("Content-Encoding", "").strip().lower()
+                if coding not in ("", "identity"):
+                    raise ModelError(f"the server compressed its reply ({coding[:20]}) though it was asked not to")
+                if not response.is_success:
+                    raise server_error(response.status_code, response.headers, await _beginning(response))
+                read = 0
+                async for piece in response.aiter_raw():
+                    read += len(piece)
+                    if read > largest:
+                        raise ModelError(
+                            f"the server's reply is larger than {largest:,} bytes, the most that this max_tokens "
+                            "allows for: raise it if answers are to be that long"
+                        )
+                    yield piece
+                return
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            failed = ServerError(f"the connection failed: {str(error) or type(error).__name__}")
         raise failed
-
-    def _new_client(self) -> AsyncOpenAI:
-        """Make one event loop's client: connections belong to the loop that opened them."""
-        return AsyncOpenAI(
-            api_key=self.api_key, base_url=self._base_url, timeout=None, max_retries=0, http_client=Client()
-        )
 
 
 async def _read(read: Callable[[bytes], Result], body: bytes, at_once: int = _AT_ONCE) -> Result:
     return read(body) if len(body) <= at_once else await in_thread(read, body)
+
+
+async def _beginning(response: httpx.Response) -> bytes:
+    body = b""
+    async for piece in response.aiter_raw():
+        body += piece
+        if len(body) > _LARGEST_ERROR:
+            break
+    return body
+
+
+def server_error(status: int, headers: Mapping[str, str], body: bytes) -> ServerError:
+    """Put a reply that is an error into words: the server's own, or where it redirects."""
+    if 300 <= status < 400:
+        return ServerError(_redirect(status, headers.get("Location", "")), status)
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        said = None
+    said = said.get("error", said) if isinstance(said, dict) else None
+    said = said if isinstance(said, dict) else {}
+    words = said.get("message") or body.decode(errors="replace")
+    return ServerError(f"HTTP {status}: {words}", status, said.get("param"), headers.get("Retry-After"))
+
+
+def _redirect(status: int, place: str) -> str:
+    try:
+        host = urlsplit(place).netloc.rpartition("@")[2]
+    except ValueError:  # an invalid address
+        host = ""
+    where = f" to {host[:100]}" if host else ""
+    return (
+        f"the server redirects (HTTP {status}{where}), and redirects are not followed, as the passages would go there: "
+        "give the address that answers as base_url"
+    )
 
 
 def _checked_address(address: str) -> str:
@@ -212,87 +217,61 @@ def _checked_address(address: str) -> str:
         ValueError: it is not an HTTP address.
         ModelError: it holds a password, a query or a fragment.
     """
-    if not isinstance(address, str) or not address.lower().startswith(("http://", "https://")):
-        shown = str(address).rpartition("@")[2]
-        raise ValueError(f"base_url={redacted(shown)!r:.80} must start with http:// or https://")
-    parts = urlsplit(address)
+    parts = urlsplit(str(address))
     host = parts.netloc.rpartition("@")[2]
-    shown = redacted(f"{parts.scheme}://{host}{parts.path}")
-    if not parts.hostname:
-        raise ValueError(
-            f"base_url={shown!r:.80} names no host; give the server's address, such as http://host:8000/v1"
-        )
+    if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
+        shown = redacted(str(address).rpartition("@")[2])
+        raise ValueError(f"base_url={shown!r:.80} must be the server's address, such as http://host:8000/v1")
     if parts.query or parts.fragment or "@" in parts.netloc:
         raise ModelError(
-            f"base_url holds a password, a query or a fragment (around {shown}): leave it out, and give a key as "
-            "api_key or options={'extra_headers': {...}}, anything else as options={'extra_query': {...}}"
+            f"base_url holds a password, a query or a fragment (around {parts.scheme}://{host}{parts.path}): leave it "
+            "out, and give a key as api_key or options={'extra_headers': {...}}, anything else as "
+            "options={'extra_query': {...}}"
         )
     return address
 
 
 def _largest_reply(request: Mapping[str, Any]) -> int:
     """Return the most bytes of a whole reply."""
-    listed = _most(request, _LISTS)
+    listed = _most(request, "logprobs", "top_logprobs")
     return _FRAME + _tokens(request) * (_TOKEN + (_LISTED * (listed + 1) if listed else 0))
 
 
 def _tokens(request: Mapping[str, Any]) -> int:
     """Return the most tokens of a reply."""
-    return _most(request, _LIMITS) or _UNLIMITED
+    return _most(request, "max_tokens", "max_completion_tokens") or _UNLIMITED
 
 
-def _most(request: Mapping[str, Any], names: tuple[str, ...]) -> int:
+def _most(request: Mapping[str, Any], *names: str) -> int:
     """Return the largest number under one of these names; `extra_body` is a part of the request."""
-    extra = request.get("extra_body")
-    parts = (request, extra if isinstance(extra, Mapping) else {})
-    return max(
-        (int(part[name]) for part in parts for name in names if isinstance(part.get(name), (int, float))), default=0
-    )
+    given = [part.get(name) for part in (request, request.get("extra_body") or {}) for name in names]
+    return max((int(value) for value in given if isinstance(value, (int, float))), default=0)
 
 
-class ReplyRefused(OpenAIError):  # type: ignore[misc]
-    """A reply that is refused unread; a retry would not help."""
-
-
-class Client(DefaultAsyncHttpxClient):  # type: ignore[misc]
-    """An HTTP client whose replies are read piece by piece by the caller, of an error's body only the beginning."""
+class Client(httpx.AsyncClient):
+    """The HTTP client of one event loop; connections belong to the loop that opened them."""
 
     def __init__(self) -> None:
+        named = getproxies()
+        behind_a_proxy = any(named.get(scheme) for scheme in ("http", "https", "all"))
         super().__init__(
             timeout=None,  # the caller limits a whole try; HTTP clients' limits are for one read
-            limits=_NO_LIMITS,
+            limits=httpx.Limits(max_connections=None),  # the model's own cap decides
             headers={"Accept-Encoding": "identity"},  # a compressed reply would hide its size
             verify=_trusted(),
-            transport=None if _behind_a_proxy() else ConnectionStack(),
+            transport=None if behind_a_proxy else ConnectionStack(),  # which the environment's proxies would not pass
         )
 
-    async def send(self, request: Any, **more: Any) -> Any:
-        """Send a request.
 
-        Raises:
-            ReplyRefused: the reply is compressed though it was asked not to be.
-        """
-        response = await super().send(request, **{**more, "stream": True, "follow_redirects": False})
-        coding = response.headers.get("Content-Encoding", "identity").strip().lower()
-        if coding not in ("", "identity"):
-            await response.aclose()
-            raise ReplyRefused(f"the server compressed its reply ({coding[:20]}) though it was asked not to")
-        if not response.is_success:
-            response.stream = _Body(response.stream, response.stream.aclose, _LARGEST_ERROR)
-        return response
-
-
-class ConnectionStack(httpx.AsyncBaseTransport):  # type: ignore[misc]
-    """A stack of connections for one event loop; each request has one to itself."""
+class ConnectionStack(httpx.AsyncBaseTransport):
+    """A stack of connections, the most recently used one first, so that surplus ones grow old and are closed."""
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[float, Any]] = deque()  # idle since when, and the connection; the newest last
+        self._kept: deque[tuple[float, httpx.AsyncHTTPTransport]] = deque()  # idle since when; the newest last
         self._closed = False
 
-    async def handle_async_request(self, request: Any) -> Any:
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request; its connection is kept for the next one when the response is closed."""
-        if self._closed:
-            raise RuntimeError("this client was closed")
         connection = self._kept.pop()[1] if self._kept else httpx.AsyncHTTPTransport(verify=_trusted(), limits=_ONE)
         try:
             response = await connection.handle_async_request(request)
@@ -308,7 +287,7 @@ class ConnectionStack(httpx.AsyncBaseTransport):  # type: ignore[misc]
         while self._kept:
             await self._kept.pop()[1].aclose()
 
-    async def _give_back(self, connection: Any, body: Any) -> None:
+    async def _give_back(self, connection: httpx.AsyncHTTPTransport, body: Any) -> None:
         try:
             await body.aclose()
         except BaseException:
@@ -319,28 +298,22 @@ class ConnectionStack(httpx.AsyncBaseTransport):  # type: ignore[misc]
             return
         now = time.monotonic()
         self._kept.append((now, connection))
-        while len(self._kept) > _MOST_KEPT or self._kept[0][0] < now - _LONGEST_KEPT:
+        while self._kept[0][0] < now - _LONGEST_KEPT:
             await self._kept.popleft()[1].aclose()
 
 
-class _Body(httpx.AsyncByteStream):  # type: ignore[misc]
-    """A response's body, up to `largest` bytes; closing it calls `close`, once."""
+class _Body(httpx.AsyncByteStream):
+    """A response's body; closing it calls `close`, once."""
 
-    def __init__(self, inner: Any, close: Callable[[], Awaitable[None]], largest: int | None = None) -> None:
-        self._inner, self._largest = inner, largest
-        self._close: Callable[[], Awaitable[None]] | None = close
+    def __init__(self, inner: Any, close: Callable[[], Awaitable[None]]) -> None:
+        self._inner, self._close = inner, [close]
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        left = self._largest
-        async for piece in self._inner:
-            yield piece[:left]
-            if left is not None and (left := left - len(piece)) <= 0:
-                return
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._inner.__aiter__()  # type: ignore[no-any-return]
 
     async def aclose(self) -> None:
-        close, self._close = self._close, None
-        if close is not None:
-            await close()
+        while self._close:
+            await self._close.pop()()
 
 
 def _said_more(connection: Any) -> bool:
@@ -355,12 +328,5 @@ def _said_more(connection: Any) -> bool:
 
 @functools.cache
 def _trusted() -> ssl.SSLContext:
-    """Read the certificates that the platform trusts, once: it takes longer than many a call."""
-    context: ssl.SSLContext = httpx.create_ssl_context()
-    return context
-
-
-def _behind_a_proxy() -> bool:
-    """Tell whether the environment names a proxy, which the HTTP library uses only with transports of its own."""
-    named = getproxies()
-    return any(named.get(scheme) for scheme in ("http", "https", "all"))
+    """Read the certificates that are trusted, once: it takes longer than many a call."""
+    return httpx.create_ssl_context()

@@ -32,6 +32,7 @@ from robustrag_integrations.models.local.encoding import PromptEncoder
 from robustrag_integrations.models.server.connection import ServerError
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.models.server.replies import choice_of, parsed
+from robustrag_integrations.models.threads import BACKGROUND
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.blocks import usage_of
@@ -149,7 +150,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     def ask(self, prompts: Sequence[Tokens], count: int) -> list[TokenList | ModelError]:
         """Return the `count` most probable tokens after each prompt."""
-        return self._loop.run(self._all(prompts, count))
+        return BACKGROUND.run(self._all(prompts, count))
 
     async def _all(self, prompts: Sequence[Tokens], count: int) -> list[TokenList | ModelError]:
         return list(await asyncio.gather(*(self._after(prompt, count) for prompt in prompts)))

@@ -12,14 +12,12 @@ from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import CalledModel
-from robustrag_integrations.models.caller import ModelCaller
-from robustrag_integrations.models.event_loops import PerLoop
-from robustrag_integrations.models.limits import CallLimits, checked_timeout
+from robustrag_integrations.models.caller import CallLimits, ModelCaller
 from robustrag_integrations.models.server.connection import Connection, ServerError, may_pass
 from robustrag_integrations.models.server.replies import StreamEnd, parsed, response_of
+from robustrag_integrations.models.threads import BACKGROUND, PerLoop
 from robustrag_integrations.replies.reply import Piece
 
-Api = Literal["chat", "completions"]
 Result = TypeVar("Result")
 
 PROBE = "Reply with the word OK."
@@ -31,7 +29,7 @@ _OWNED = ("model", "messages", "prompt", "stream", "n", "temperature", "seed")
 
 
 class OpenAIModel(CalledModel):
-    """A model behind an OpenAI-compatible server, through the official client.
+    """A model behind an OpenAI-compatible server.
 
     Every request holds the model, the prompt, a token limit, temperature 0, and the given options. Where the server
     refuses the first request, the same parameters go out once with a fixed prompt: `temperature`, `seed` or `logprobs`
@@ -52,8 +50,9 @@ class OpenAIModel(CalledModel):
         temperature: above 0 the model samples, which is warned of; None leaves it out.
         max_tokens: the longest response, in tokens.
         system: a system message before every prompt; chat only.
-        options: further fields of the request, for example `{"reasoning_effort": "low"}`, and the client's own
-            `extra_headers`, `extra_query` and `extra_body`. `{"logprobs": None}` asks for no log-probabilities.
+        options: further fields of the request, for example `{"reasoning_effort": "low"}`, and `extra_headers`,
+            `extra_query` and `extra_body`, as OpenAI's client has them. `{"logprobs": None}` asks for no
+            log-probabilities.
         timeout: seconds for one try, from connecting to the last byte and its parsing.
         attempts: the most tries of one request.
         max_concurrency: number of requests that may be under way at a time.
@@ -70,7 +69,7 @@ class OpenAIModel(CalledModel):
         base_url: str | None = None,
         api_key: str | None = None,
         *,
-        api: Api = "chat",
+        api: Literal["chat", "completions"] = "chat",
         seed: int | None = None,
         temperature: float | None = 0.0,
         max_tokens: int = 256,
@@ -81,21 +80,17 @@ class OpenAIModel(CalledModel):
         max_concurrency: int = 10,
         name: str | None = None,
     ) -> None:
+        check_at_least(1, max_tokens=max_tokens, attempts=attempts, max_concurrency=max_concurrency)
         if not isinstance(model, str) or not model.strip():
             raise ValueError(f"model={model!r} must be the name of a model on the server")
-        check_at_least(1, max_tokens=max_tokens, attempts=attempts, max_concurrency=max_concurrency)
-        if checked_timeout(timeout) is None:
-            raise ValueError("timeout=None must be a number of seconds above 0")
-        is_number = isinstance(temperature, (int, float)) and not isinstance(temperature, bool)
-        if temperature is not None and not (is_number and temperature >= 0):
+        if temperature is not None and not (isinstance(temperature, (int, float)) and temperature >= 0):
             raise ValueError(f"temperature={temperature!r:.60} must be a number of at least 0, or None to leave it out")
+        if timeout is None:
+            raise ValueError("timeout=None must be a number of seconds above 0")
         if api not in ("chat", "completions"):
             raise ValueError(f"api={api!r} must be 'chat' or 'completions'")
         if api == "completions" and system is not None:
             raise ValueError(f"system={system!r} is for api='chat'; completions have no messages")
-        self._refused: frozenset[str] = frozenset()
-        self._has_probed = False
-        self._probing = PerLoop(asyncio.Lock)
         super().__init__(
             ModelCaller(CallLimits(max_concurrency, timeout), attempts, may_pass),
             name or model,
@@ -105,17 +100,17 @@ class OpenAIModel(CalledModel):
         )
         self._chats = api == "chat"
         self._connection = Connection(model, base_url, api_key, chats=self._chats)
+        self._refused: frozenset[str] = frozenset()
+        self._has_probed = False
+        self._probing = PerLoop(asyncio.Lock)
         limit = "max_completion_tokens" if self._chats and not self._connection.own_server else "max_tokens"
-        extra = {} if self._chats else {"stop": ["\n\n"]}
-        options = {**extra, **(options or {})}
+        options = {**({} if self._chats else {"stop": ["\n\n"]}), **(options or {})}
         if owned := sorted(options.keys() & set(_OWNED)):
             raise ValueError(f"options may not hold {', '.join(owned)}; these are arguments of their own, or fixed")
         given = {"temperature": temperature, "seed": seed}
         given = {name: value for name, value in given.items() if value is not None}
         self._fields: dict[str, Any] = {"model": model, limit: max_tokens, **given, **options}
-        self._seed = seed
         self._system = system
-        self._streams_tell = True
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -133,14 +128,12 @@ class OpenAIModel(CalledModel):
             return Repeats("samples", "no temperature is sent, and most servers then sample")
         if temperature:
             return Repeats("samples", f"temperature {temperature:g}")
-        seed = "" if self._seed is None else f" and seed {self._seed}"
+        seed = f" and seed {self._fields['seed']}" if "seed" in self._fields else ""
         return Repeats("unknown", f"it runs on a server, which was asked for temperature 0{seed}")
 
     def close(self) -> None:
-        """Close the connections of synchronous calls, and end their thread; calls under way fail with a ModelError."""
-        if self._loop.running:
-            self._loop.run(self.aclose())
-        self._loop.close()
+        """Close the connections of synchronous calls."""
+        BACKGROUND.run(self.aclose())
 
     async def aclose(self) -> None:
         """Close the connections that this event loop's calls have used."""
@@ -158,7 +151,9 @@ class OpenAIModel(CalledModel):
 
     async def _areply(self, prompt: str) -> Response:
         request = self._request(prompt, **self._asking_for_logprobs())
-        return await self._accepted(request, lambda sent: self._connection.reply(sent, _response_in))
+        return await self._accepted(
+            request, lambda sent: self._connection.reply(sent, lambda body: response_of(parsed(body)))
+        )
 
     async def _accepted(
         self, request: Mapping[str, Any], send: Callable[[Mapping[str, Any]], Awaitable[Result]]
@@ -176,9 +171,11 @@ class OpenAIModel(CalledModel):
         """Tell whether more refusals are known than before a request that failed; probe for them once.
 
         An error's words may repeat a passage, so that it is no more than a suspicion: what counts are the errors to a
-        fixed prompt.
+        fixed prompt. (Without `stream_options`, nothing is lost but a count of tokens.)
         """
-        if _refused_in(error, _LEFT_OUT) is None:
+        if _refused_in(error, ("stream_options",)):
+            self._refused |= {"stream_options"}
+        elif _refused_in(error, _LEFT_OUT) is None:
             return False
         async with self._probing.here():
             while not self._has_probed:
@@ -202,34 +199,19 @@ class OpenAIModel(CalledModel):
         return fields
 
     async def _astreamed(self, prompt: str) -> AsyncGenerator[Piece, None]:
-        end = StreamEnd()
-        async with aclosing(self._chunks(self._request(prompt))) as chunks:
-            async for chunk in chunks:
-                if piece := end.piece_of(chunk):
-                    yield piece
-        yield end.ending()
-
-    async def _chunks(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """Yield the events of a stream, with its usage where the server can tell it."""
-        before, sent = self._refused, self._without_refused(request)
-        if self._streams_tell:
-            sent = {**sent, "stream_options": {"include_usage": True}}
-        try:
-            async with aclosing(self._connection.events(sent)) as events:
-                async for event in events:
-                    yield event
-        except ServerError as error:  # of the request: nothing was streamed yet
-            if self._streams_tell and error.status in _REFUSING and "stream_options" in str(error):
-                self._streams_tell = False
-            elif not await self._learned(error, before):
-                raise
-            async with aclosing(self._chunks(request)) as events:
-                async for event in events:
-                    yield event
-
-
-def _response_in(body: bytes) -> Response:
-    return response_of(parsed(body))
+        request = self._request(prompt, stream_options={"include_usage": True})
+        while True:
+            before, end = self._refused, StreamEnd()
+            try:
+                async with aclosing(self._connection.events(self._without_refused(request))) as events:
+                    async for event in events:
+                        if piece := end.piece_of(event):
+                            yield piece
+                yield end.ending()
+                return
+            except ServerError as error:
+                if not await self._learned(error, before):
+                    raise
 
 
 def _refused_in(error: ServerError, names: Iterable[str]) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai")
+pytest.importorskip("httpx")
 
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.prompts import Prompt

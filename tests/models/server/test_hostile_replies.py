@@ -14,11 +14,10 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai", reason="needs the extra openai")
+pytest.importorskip("httpx", reason="needs the extra openai")
 
 from robustrag_integrations import KeywordAggregation, ModelError, OpenAIModel
-from robustrag_integrations.models.caller import ModelCaller
-from robustrag_integrations.models.limits import CallLimits
+from robustrag_integrations.models.caller import CallLimits, ModelCaller
 from robustrag_integrations.models.server.connection import Connection
 from robustrag_integrations.models.server.replies import Events
 from robustrag_integrations.prompts import Prompt
@@ -236,30 +235,16 @@ def test_a_hostile_stream_ends_in_an_error_and_stalls_nobody(how: str) -> None:
 
 @pytest.mark.parametrize("ends", [b"\n", b"\r\n", b"\r"])
 def test_events_are_the_same_however_the_stream_is_cut(ends: bytes) -> None:
-    lines = [
-        b": hello",
-        b"event: x",
-        b'data: {"a":',
-        b"data: 1}",
-        b"",
-        b"data:2",
-        b"",
-        b"",
-        b"data: 3",
-        b"",
-        b"data: [DONE]",
-        b"",
-    ]
-    stream = ends.join(lines) + ends
+    lines = [b": hello", b"event: x", b'data: {"a": 1}', b"", b"data:2", b"", b"data: 3", b"", b"data: [DONE]", b""]
+    stream = ends.join(lines)
     for size in (1, 2, 3, 7, len(stream)):
         events = Events(1000)
-        found = [e for at in range(0, len(stream), size) for e in events.read(stream[at : at + size])]
-        found += events.rest()
-        assert b"".join(found).replace(b"\n", b"") == b'{"a":1}23'
-        assert ends == b"\r\n" or found == [b'{"a":\n1}', b"2", b"3"]
+        assert [e for at in range(0, len(stream), size) for e in events.read(stream[at : at + size])] == [
+            b'{"a": 1}', b"2", b"3",
+        ]  # fmt: skip
         assert events.ended
     late = Events(1000)
-    assert [*late.read(b"data: 1\n"), *late.rest()] == [b"1"]
+    assert [*late.read(b"data: 1"), *late.read(b"\n")] == [b"1"]
 
 
 def test_the_deadline_of_a_request_includes_the_reading_of_its_reply() -> None:

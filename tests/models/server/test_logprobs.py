@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai", reason="needs the extra openai")
+pytest.importorskip("httpx", reason="needs the extra openai")
 torch = pytest.importorskip("torch", reason="needs the extra local")
 
 

@@ -201,27 +201,6 @@ def test_answers_say_what_a_remote_model_means_for_the_radius() -> None:
     assert OpenAIModel("m", "http://127.0.0.1:9/v1", temperature=None).repeats.model == "samples"
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"model": " "},
-        {"max_tokens": 0},
-        {"max_tokens": True},
-        {"attempts": 0},
-        {"timeout": 0},
-        {"max_concurrency": 0},
-        {"options": {"temperature": 1}},
-        {"options": {"n": 3}},
-        {"api": "responses"},
-        {"system": "Be brief.", "api": "completions"},
-    ],
-    ids=str,
-)
-def test_a_setting_that_makes_no_sense_is_refused(wrong: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        OpenAIModel(**{"model": "m", "base_url": "http://127.0.0.1:9/v1", **wrong})
-
-
 @needing("SERVING")
 def test_a_real_server_of_transformers_answers(tmp_path: Path) -> None:
     from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
@@ -239,19 +218,22 @@ def test_a_real_server_of_transformers_answers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"base_url": "localhost:8000/v1"}, "base_url='localhost:8000/v1' must start with http:// or https://"),
-        ({"base_url": "http://"}, "base_url='http://' names no host"),
-        ({"base_url": "http://ann:secret@/v1"}, "base_url='http:///v1' names no host"),
-        ({"base_url": "me:hunter2@localhost/v1"}, "base_url='localhost/v1' must start"),
-        ({"base_url": 5}, "base_url='5' must start"),
+        ({"base_url": "localhost:8000/v1"}, "base_url='localhost:8000/v1' must be the server's address"),
+        ({"base_url": "http://ann:secret@/v1"}, "base_url='/v1' must be"),
+        ({"base_url": "me:hunter2@localhost/v1"}, "base_url='localhost/v1' must be"),
         ({"api_key": 5}, "api_key must be a str or None, got int"),
-        ({"temperature": "hot"}, "temperature='hot' must be a number of at least 0"),
-        ({"temperature": -1}, "temperature=-1 must be"),
+        ({"temperature": -1}, "temperature=-1 must be a number of at least 0"),
         ({"timeout": None}, "timeout=None must be a number"),
         ({"timeout": "x"}, "timeout='x' must be above 0"),
+        ({"model": " "}, "model="),
+        ({"max_tokens": True}, "max_tokens="),
+        ({"options": {"n": 3}}, "options may not hold n"),
+        ({"api": "responses"}, "api="),
+        ({"system": "Be brief.", "api": "completions"}, "system="),
     ],
 )
 def test_what_no_request_could_use_is_refused_at_once(given: dict[str, Any], said: str) -> None:
     with pytest.raises((TypeError, ValueError), match=said) as failed:
-        OpenAIModel("m", **{"base_url": "http://localhost:9/v1", **given})
+        OpenAIModel(**{"model": "m", "base_url": "http://localhost:9/v1", **given})
     assert "hunter2" not in str(failed.value)
+    assert "secret" not in str(failed.value)

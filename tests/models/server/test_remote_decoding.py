@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-pytest.importorskip("openai", reason="needs the extra openai")
+pytest.importorskip("httpx", reason="needs the extra openai")
 pytest.importorskip("torch", reason="needs the extra local")
 
 from robustrag_integrations import DecodingAggregation, LocalModel, ModelError, QuorumError

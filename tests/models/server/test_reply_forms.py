@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("openai")
+pytest.importorskip("httpx")
 
 from robustrag_integrations import Ending, KeywordAggregation, ModelError, Response, Usage
 from robustrag_integrations.models.server.model import OpenAIModel
