@@ -7,8 +7,7 @@ is tested on the model itself, in the shapes that it is about to run in.
 Prompts are read one by one and share only decoding steps, so a step is what is tested: one of the actual number of
 rows, with keys and values made up from those of one short text. A target stands at the even places among neighbours
 with other tokens and lengths, then at the odd places among others; its bits must be the same at all of them. In half
-precision, where rounding hides much, its products are summed once more over numbers that all but cancel. That makes
-two steps and a text of 32 tokens: less than one question.
+precision, where rounding hides much, its products are summed once more over numbers that all but cancel.
 
 Where the bits differ, the batch is padded with constant rows until a number of rows is exact: padding is not read, it
 only fills decoding steps. Where there is no such number, every prompt is read and decoded in a batch of its own.
@@ -25,14 +24,14 @@ from typing import Any, Generic, TypeVar
 import torch
 from torch.overrides import TorchFunctionMode
 
-from robustrag_integrations.models.local.batches import PromptRows
+from robustrag_integrations.models.local.batches import PromptRows, SinglePrompt
 from robustrag_integrations.models.local.cache import Pair
 from robustrag_integrations.models.local.cancellation import uncancelled
-from robustrag_integrations.models.local.language_model import CausalLM, why_coupled
+from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, why_coupled
 
 T = TypeVar("T")
-_SHORT = 5  # tokens of the target
-_TEXT = 32  # tokens of the text that trials take keys and values from, and of their rows if each attends to its own
+_SHORT = 5  # tokens of the target, when it is short
+_TEXT = 32  # tokens of the text that trials take keys and values from
 _STEP_TOKEN = 5
 _EXTREME = 8  # tokens with the largest embeddings: neighbours in a trial
 _PLACES = {"linear": (0, 1, 1), "addmm": (1, 2, 0), "matmul": (0, 1, 0), "__matmul__": (0, 1, 0), "mm": (0, 1, 0)}
@@ -40,17 +39,10 @@ _HALF = (torch.bfloat16, torch.float16)  # precisions whose bits show little of 
 _DIFFERENT = 509  # different outputs of a trial's weight
 
 Text = tuple[int, ...]
-Trial = Callable[[Sequence[Text], int], Iterator[torch.Tensor]]
-"""Runs these rows in a batch of this size, padding included; yields all numbers [rows, ...] that other rows may affect,
-in the same order each time."""
 
 
 class ModelMemo(Generic[T]):
-    """Values by key, for the weights, device, precision and number of threads they came from; safe to use from threads.
-
-    Args:
-        lm: the model; values are forgotten once its weights change.
-    """
+    """Values by key, for the weights, device, precision and threads they came from; safe to use from threads."""
 
     def __init__(self, lm: CausalLM) -> None:
         self._lm = lm
@@ -66,32 +58,28 @@ class ModelMemo(Generic[T]):
 
     def get(self, key: Hashable, measure: Callable[[], T]) -> T:
         """Return the value of a key, measured if need be; concurrent callers wait."""
-        weights, whole = self._lm.fingerprint(), (key, *_machine(self._lm))
+        weights = self._lm.fingerprint()
+        machine = (
+            self._lm.device,
+            self._lm.dtype,
+            torch.get_num_threads(),
+            torch.get_float32_matmul_precision(),
+            torch.are_deterministic_algorithms_enabled(),
+            torch.backends.mkldnn.enabled,
+        )
         with self._lock:
             if weights != self._weights:
                 self._values.clear()
                 self._weights = weights
-            if whole not in self._values:
+            if (key, machine) not in self._values:
                 with uncancelled():
-                    self._values[whole] = measure()
-            return self._values[whole]
+                    self._values[key, machine] = measure()
+            return self._values[key, machine]
 
     def clear(self) -> None:
         """Forget everything."""
         with self._lock:
             self._values.clear()
-
-
-def _machine(lm: CausalLM) -> tuple[Hashable, ...]:
-    """Return the settings that select kernels, besides shapes."""
-    return (
-        str(lm.device),
-        str(lm.dtype),
-        torch.get_num_threads(),
-        torch.get_float32_matmul_precision(),
-        torch.are_deterministic_algorithms_enabled(),
-        torch.backends.mkldnn.enabled,
-    )
 
 
 @dataclass(frozen=True)
@@ -128,11 +116,7 @@ def in_words(results: Sequence[Isolation]) -> str:
 
 
 class IsolationProbe:
-    """Probes a model in the shapes that it is about to run in, and remembers the results.
-
-    Args:
-        lm: the model.
-    """
+    """Probes a model in the shapes that it is about to run in, and remembers the results."""
 
     def __init__(self, lm: CausalLM) -> None:
         self._lm = lm
@@ -147,55 +131,31 @@ class IsolationProbe:
         """Forget the results."""
         self._results.clear()
 
-    def steps(
-        self,
-        lay: Callable[[Sequence[Text], int], PromptRows],
-        read: Callable[[Text], Sequence[Pair]],
-        rows: int,
-        columns: int | None,
-        longest: int,
-    ) -> Isolation:
-        """Probe prompts that take decoding steps together.
+    def steps(self, rules: MaskRules, rows: int, columns: int, longest: int) -> Isolation:
+        """Probe so many prompts that take decoding steps together.
 
         Args:
-            lay: lays out an empty batch of such rows.
-            read: gives the keys and values [1, heads, tokens, width] of a text, per layer.
+            rules: the model's attention masks.
             rows: the number of prompts.
-            columns: the columns that all rows attend to; None if each attends to those that it has.
+            columns: the columns that all rows attend to.
             longest: the most tokens of a prompt.
         """
-        known: list[Sequence[Pair]] = []
+        return self._results.get((rows, columns), lambda: self._probe(rules, rows, columns, longest))
 
-        def trial(texts: Sequence[Text], padded: int) -> Iterator[torch.Tensor]:
-            """Take a step of rows that hold columns of the text, each from another place on."""
-            if not known:
-                known.append(read(tuple((7919 * i + 11) % vocabulary for i in range(min(_TEXT, longest)))))
-            batch = lay(texts, padded)
-            for at, text in enumerate(texts):
-                with torch.inference_mode():
-                    batch.hold(at, [_columns(pair, text) for pair in known[0]])
-            with Summation(batch.step_rows) if self._lm.dtype in _HALF else nullcontext() as sums:
-                logits = batch.append([text[-1] for text in texts])
-            yield logits
-            yield from batch.cache.last()
-            yield from (left[: batch.rows] for left in (sums.left.values() if sums else ()))
-
-        vocabulary = self._lm.model.get_input_embeddings().weight.shape[0]
-        most = longest if columns else min(_TEXT, longest)  # a model may have no room for more
-        lengths = (_SHORT, longest) if columns else (_SHORT,)
-        shapes = (rows, columns or most)
-        return self._results.get(shapes, lambda: self._probe(trial, rows, most, lengths))
-
-    def _probe(self, trial: Trial, rows: int, longest: int, lengths: Sequence[int]) -> Isolation:
+    def _probe(self, rules: MaskRules, rows: int, columns: int, longest: int) -> Isolation:
         """Find the smallest number of rows at which none affects another's bits."""
         embeddings = self._lm.model.get_input_embeddings().weight.detach()
-        extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, len(embeddings))).indices.tolist()
-        tried = [_layouts(rows, longest, len(embeddings), extreme, length) for length in lengths]
-        coupled = why_coupled(self._lm)
+        vocabulary, coupled = len(embeddings), why_coupled(self._lm)
+        extreme = embeddings.float().norm(dim=-1).topk(min(_EXTREME, vocabulary)).indices.tolist()
+        text = tuple((7919 * i + 11) % vocabulary for i in range(min(_TEXT, longest)))
+        read = SinglePrompt(self._lm, rules, None, text, at_once=_TEXT)
+        read.open()
+        trial = _Trial(self._lm, rules, columns, read.key_values().layers)
+        tried = [_layouts(rows, longest, vocabulary, extreme, length) for length in (_SHORT, longest)]
         for padded in () if coupled else _padded_counts(rows):
-            if not any(_moves(trial, padded, layouts) for layouts in tried):
+            if not any(trial.moves(padded, layouts) for layouts in tried):
                 return Isolation(rows, padded)
-        return Isolation(rows, rows, False, coupled, _repeats(trial, tried[-1]))
+        return Isolation(rows, rows, False, coupled, trial.repeats(tried[-1]))
 
 
 @dataclass(frozen=True)
@@ -220,31 +180,63 @@ def _layouts(rows: int, longest: int, vocabulary: int, extreme: Sequence[int], l
     return layouts
 
 
+def _padded_counts(rows: int) -> list[int]:
+    """Return the numbers of rows to try: as given, and padded to the sizes of blocks in which kernels work."""
+    return sorted({-(-rows // multiple) * multiple for multiple in (1, 4, 8, 16, 32)})
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A step of rows that hold columns of a text, each from another place on.
+
+    Attributes:
+        lm: the model.
+        rules: its attention masks.
+        columns: the columns that all rows attend to.
+        layers: the text's keys and values [1, heads, tokens, width].
+    """
+
+    lm: CausalLM
+    rules: MaskRules
+    columns: int
+    layers: Sequence[Pair]
+
+    def moves(self, padded: int, layouts: Sequence[_Layout]) -> bool:
+        """True if the target's bits are not the same everywhere."""
+        expected: list[torch.Tensor] = []
+        for layout in layouts:
+            for at, numbers in enumerate(self._numbers(layout.rows, padded)):
+                bits = _bits(numbers[list(layout.targets)])
+                if at == len(expected):
+                    expected.append(bits[0].clone())
+                if not torch.equal(bits, expected[at].expand_as(bits)):
+                    return True
+        return False
+
+    def repeats(self, layouts: Sequence[_Layout]) -> bool:
+        """Tell whether the target, read alone before and after other texts, has the same bits each time."""
+        target = layouts[0].rows[layouts[0].targets[0]]
+        texts = (target, *layouts[1].rows[1:2], target)
+        runs = [[_bits(numbers).clone() for numbers in self._numbers((text,), 1)] for text in texts]
+        return all(map(torch.equal, runs[0], runs[-1]))
+
+    def _numbers(self, texts: Sequence[Text], padded: int) -> Iterator[torch.Tensor]:
+        """Yield all numbers [rows, ...] of a step that other rows may affect, in the same order each time."""
+        batch = PromptRows(self.lm, self.rules, len(texts), padded, self.columns)
+        for row, text in enumerate(texts):
+            with torch.inference_mode():
+                batch.hold(row, [_columns(pair, text) for pair in self.layers])
+        with Summation(padded) if self.lm.dtype in _HALF else nullcontext() as sums:
+            logits = batch.append([text[-1] for text in texts])
+        yield logits
+        yield from batch.cache.last(batch.rows)
+        yield from (left[: batch.rows] for left in (sums.left.values() if sums else ()))
+
+
 def _columns(pair: Pair, text: Text) -> Pair:
     """Return one column [1, heads, columns, width] per token of a text, from a place on that its first token sets."""
     places = (torch.arange(len(text), device=pair[0].device) + text[0]) % pair[0].shape[2]
     return pair[0][:, :, places], pair[1][:, :, places]
-
-
-def _moves(trial: Trial, padded: int, layouts: Sequence[_Layout]) -> bool:
-    """True if the target's bits are not the same everywhere."""
-    expected: list[torch.Tensor] = []
-    for layout in layouts:
-        for at, numbers in enumerate(trial(layout.rows, padded)):
-            bits = _bits(numbers[list(layout.targets)])
-            if at == len(expected):
-                expected.append(bits[0].clone())
-            if not torch.equal(bits, expected[at].expand_as(bits)):
-                return True
-    return False
-
-
-def _repeats(trial: Trial, layouts: Sequence[_Layout]) -> bool:
-    """Tell whether the target, read alone before and after other texts, has the same bits each time."""
-    target = layouts[0].rows[layouts[0].targets[0]]
-    texts = (target, *layouts[1].rows[1:2], target)
-    runs = [[_bits(numbers).clone() for numbers in trial((text,), 1)] for text in texts]
-    return all(map(torch.equal, runs[0], runs[-1]))
 
 
 def _bits(numbers: torch.Tensor) -> torch.Tensor:
@@ -296,11 +288,6 @@ class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
         given[left], given[right] = mine.to(rows.device, rows.dtype).expand_as(rows).contiguous(), laid
         others = {k: torch.zeros_like(v) if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
         self.left[shape] = func(*given, **others).reshape(len(rows), -1)
-
-
-def _padded_counts(rows: int) -> list[int]:
-    """Return the numbers of rows to try: as given, and padded to the sizes of blocks in which kernels work."""
-    return sorted({-(-rows // multiple) * multiple for multiple in (1, 4, 8, 16, 32)})
 
 
 def _cancelling(rows: int, summed: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -15,7 +15,6 @@ from typing import Any
 import torch
 
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.local.cache import BatchKVCache
 
 NOWHERE = 2**30  # the position of padding: beyond every token, so that none sees it
 
@@ -114,8 +113,6 @@ class CausalLM:
             output = self.model(
                 input_ids=ids, attention_mask=mask, use_cache=True, **{self.cache_argument: cache, **given}
             )
-        if isinstance(cache, BatchKVCache):
-            cache.check_attended()
         logits: torch.Tensor = output.logits
         if "logits_to_keep" not in self.accepts:
             logits = logits[:, keep if isinstance(keep, torch.Tensor) else slice(-keep, None)]

@@ -39,7 +39,7 @@ try:
 
     from robustrag_integrations.models.local.cancellation import in_cancellable_thread, stop_if_cancelled
     from robustrag_integrations.models.local.decoding import GreedyWriter, LocalSession, Watch, reply_scores
-    from robustrag_integrations.models.local.final_answers import PackedFinals
+    from robustrag_integrations.models.local.final_answers import BatchedFinals
     from robustrag_integrations.models.local.isolation import in_words
     from robustrag_integrations.models.local.language_model import CausalLM, adapts_as_it_runs
     from robustrag_integrations.models.local.reading import PromptReader
@@ -77,8 +77,6 @@ class LocalModel(TextModel, DecodingModel):
             a call only.
         prefill_tokens: number of tokens that are read in one forward pass; more are read in several, which bounds the
             memory that activations take.
-        fixed_shapes: True if decoding steps attend to as many columns as the settings allow, as suits accelerators;
-            otherwise each row attends by itself, at its own length. None: on every device but the CPU.
 
     Raises:
         TypeError: not a torch model, or a flag is not True or False.
@@ -101,7 +99,6 @@ class LocalModel(TextModel, DecodingModel):
         share_prefixes: bool = True,
         prefix_cache_bytes: int = 2**28,
         prefill_tokens: int = 8192,
-        fixed_shapes: bool | None = None,
     ) -> None:
         if not isinstance(model, torch.nn.Module) or not hasattr(model, "config"):
             raise TypeError(f"model must be a transformers causal language model, got {type(model).__name__}")
@@ -115,8 +112,7 @@ class LocalModel(TextModel, DecodingModel):
         sizes = {"max_context_tokens": max_context_tokens, "max_new_tokens": max_new_tokens}
         check_at_least(1, **sizes, prefill_tokens=prefill_tokens)
         check_at_least(0, prefix_cache_bytes=prefix_cache_bytes)
-        choices = {"chat": chat, "fixed_shapes": fixed_shapes}
-        check_flag(share_prefixes=share_prefixes, **{k: flag for k, flag in choices.items() if flag is not None})
+        check_flag(share_prefixes=share_prefixes, chat=bool(chat) if chat is None else chat)
         self._model = model
         self._tokenizer = tokenizer
         self._max_new_tokens = max_new_tokens
@@ -128,7 +124,6 @@ class LocalModel(TextModel, DecodingModel):
             share=share_prefixes,
             keep_bytes=prefix_cache_bytes,
             at_once=prefill_tokens,
-            fixed_shapes=self._lm.device.type != "cpu" if fixed_shapes is None else fixed_shapes,
         )
         self._abstentions = self._encoder.abstentions()
         self._max_context_tokens = max_context_tokens
@@ -340,9 +335,7 @@ class LocalModel(TextModel, DecodingModel):
         encoded, longest = self._encode([*prompts, no_retrieval], "isolated", max_new_tokens)
         room = max(max_new_tokens, sum(len(tokens) - 1 for tokens in self._abstentions))
         batch, isolation = self._reader.together(encoded, longest, room)
-        noise = 0.0  # how far other groups may move the probabilities
-        if not isolation.exact:
-            batch, noise = self._reader.apart(encoded, room), 0.0 if isolation.repeatable else 1.0
+        noise = 0.0 if isolation.repeatable else 1.0
         truncated = tuple(e.truncated for e in encoded[:-1])
         return LocalSession(batch, self._abstentions, truncated, noise, [len(e.ids) for e in encoded])
 
@@ -350,7 +343,7 @@ class LocalModel(TextModel, DecodingModel):
         """Return the answerer of a certification's final prompts, packed where float noise cannot change an answer."""
         if self._reader.why_not_shared or not known_noise(self._lm) or self._encoder.opened:
             return super().finals()
-        return PackedFinals(self._reader.stem, self._encode_final, self._ask_alone, self._writer)
+        return BatchedFinals(self._encode_final, self._ask_alone, self._writer, self._complete)
 
     def _encode(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], list[int]]:
         """Encode prompts; return their tokens, and the most tokens that each could have had with any other passage.
@@ -381,21 +374,19 @@ class LocalModel(TextModel, DecodingModel):
         [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
         return encoded
 
-    def _ask_alone(self, prompt: Prompt, watch: Watch) -> Response:
-        [response] = self._generate([prompt], "final", watch)
+    def _ask_alone(self, prompt: Prompt, watch: Watch | None = None) -> Response:
+        encoded = self._encode_final(prompt)
+        [response] = self._complete([encoded], [self._writer.alone(encoded, watch)])
         return response
 
-    def _generate(
-        self,
-        prompts: Sequence[Prompt],
-        role: Role,
-        watch: Watch | None = None,
-    ) -> list[Response]:
-        """Answer all prompts in one batch; `watch` sees the [rows, V] logits of every step."""
+    def _generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         if not prompts:
             return []
         encoded, longest = self._encode(prompts, role, self._max_new_tokens)
-        replies = self._writer.together(encoded, longest, watch)
+        return self._complete(encoded, self._writer.together(encoded, longest))
+
+    def _complete(self, encoded: Sequence[Encoded], replies: Sequence[Response]) -> list[Response]:
+        """Add the usage, whether passages were cut, and the mark of reasoning that the prompt ends in."""
         used = self._usage(encoded, [reply.text or "" for reply in replies])
         return [
             replace(reply, text=self._encoder.opened + (reply.text or ""), truncated=e.truncated, usage=usage)

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from robustrag_integrations.models.local.cache import BatchKVCache, KeyValues
-from robustrag_integrations.models.local.language_model import CausalLM, MaskRules, why_coupled
+from robustrag_integrations.models.base import DecodingTree, Distributions
+from robustrag_integrations.models.local.cache import BatchKVCache
+from robustrag_integrations.models.local.language_model import NOWHERE, CausalLM, MaskRules, why_coupled
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def known_noise(lm: CausalLM) -> bool:
@@ -31,108 +35,50 @@ def known_noise(lm: CausalLM) -> bool:
 
 
 def logit_noise(got: torch.Tensor, expected: torch.Tensor) -> float:
-    """Return the largest distance of logits [..., V] from the expected ones, as a share of the largest (1 at least)."""
-    gaps = (got - expected).abs().amax(-1) / expected.abs().amax(-1).clamp(min=1)
-    return float(gaps.max().nan_to_num(nan=math.inf))
+    """Return the largest distance of logits [V] from the expected ones, as a share of the largest (1 at least)."""
+    gap = (got - expected).abs().amax() / expected.abs().amax().clamp(min=1)
+    return float(gap.nan_to_num(nan=math.inf))
 
 
-def clear_leads(logits: torch.Tensor, least: float) -> list[bool]:
-    """Tell per row whether the best logit leads by at least this share of the largest (taken as at least 1).
-
-    A row with an infinite logit or a NaN has no clear lead.
-    """
+def leads(logits: torch.Tensor) -> list[float]:
+    """Return per row of [rows, V] the lead of the best logit, a share of the largest (1 at least); 0 if not finite."""
     best, largest = logits.topk(2, dim=-1).values, logits.abs().amax(-1)
-    clear = (best[:, 0] - best[:, 1] >= least * largest.clamp(min=1)) & largest.isfinite()
-    found: list[bool] = clear.tolist()
+    lead = (best[:, 0] - best[:, 1]) / largest.clamp(min=1)
+    found: list[float] = lead.masked_fill(~largest.isfinite(), 0.0).tolist()
     return found
 
 
-@dataclass(frozen=True)
-class Stem:
-    """The rows that a tree grows on.
+class LocalTree(DecodingTree):
+    """A growing tree of tokens, the same behind all rows of a batch.
 
-    Attributes:
-        lm: the language model.
+    Args:
+        lm: the model.
         rules: its attention masks.
-        cache: the keys and values read so far; the tree appends to it.
-        places: [rows, L] positions of the cached columns, shared ones first; NOWHERE for padding.
-        next_positions: [rows], the position of the token that comes next.
+        cache: what the rows have read, `filled_up`; the tree appends to it.
+        lengths: per row, its own columns.
     """
 
-    lm: CausalLM
-    rules: MaskRules
-    cache: BatchKVCache
-    places: torch.Tensor
-    next_positions: torch.Tensor
-
-    @classmethod
-    def of_one(cls, lm: CausalLM, rules: MaskRules, read: KeyValues | None) -> Stem:
-        """Build a stem of one row from a copy of its keys and values so far."""
-        cache, tokens = BatchKVCache(1, 0), read.tokens if read else 0
-        if read is not None:
-            with torch.inference_mode():
-                cache.capacity = tokens
-                cache.put(0, read.layers)
-        places = torch.arange(tokens + 1, device=lm.device)[None]
-        return cls(lm, rules, cache, places[:, :-1], places[:, -1])
-
-
-class TokenTree:
-    """A growing tree of tokens, the same for all rows of a stem. Nodes are numbered as they come; -1 is the root."""
-
-    def __init__(self, stem: Stem) -> None:
-        self._stem = stem
-        self._parents: list[int] = []
-        self._depths: list[int] = []
-
-    @property
-    def size(self) -> int:
-        """The number of nodes."""
-        return len(self._parents)
+    def __init__(self, lm: CausalLM, rules: MaskRules, cache: BatchKVCache, lengths: Sequence[int]) -> None:
+        self._lm, self._rules, self._cache = lm, rules, cache
+        columns = torch.arange(cache.capacity, device=lm.device)
+        self._next = torch.tensor(lengths, device=lm.device)[:, None]  # the position of a first token
+        self._places = columns.expand(len(lengths), -1).masked_fill(columns >= self._next, NOWHERE)
+        self._trie = TokenTrie()
 
     @torch.inference_mode()
-    def extend(
-        self, parents: Sequence[int], tokens: Sequence[int], wanted: Sequence[int] | None = None
-    ) -> torch.Tensor:
-        """Add nodes in one forward pass.
-
-        Args:
-            parents: each new node's parent, an older node or an earlier one of these.
-            tokens: each new node's token.
-            wanted: the new nodes (0 for the first) to return logits for; None for all.
-
-        Returns:
-            [rows, wanted, V] float32 logits of what follows each node.
-        """
-        old, stem = self.size, self._stem
-        self._parents += parents
-        for parent in parents:
-            self._depths.append(self._depths[parent] + 1 if parent >= 0 else 0)
-        device, rows = stem.lm.device, len(stem.next_positions)
-        columns = stem.next_positions[:, None] + torch.tensor(self._depths, device=device)
-        places = columns[:, old:]
-        visible = ancestry(self._parents)[old:].to(device)
-        mask = stem.rules.mask(places, torch.cat([stem.places, columns], dim=1), visible)
-        ids = torch.tensor(list(tokens), device=device).expand(rows, -1)
-        keep = len(tokens) if wanted is None else torch.tensor(list(wanted), device=device)
-        logits = stem.lm(ids, mask, places, stem.cache, keep=keep)
-        stem.cache.advance(len(tokens))
-        return logits
-
-    def clear(self) -> None:
-        """Forget all nodes."""
-        self._stem.cache.crop(self.size)
-        self._parents.clear()
-        self._depths.clear()
-
-
-def ancestry(parents: Sequence[int]) -> torch.Tensor:
-    """Return the mask [nodes, nodes] of what each node of a tree sees: its ancestors and itself."""
-    sees = np.eye(len(parents), dtype=np.bool_)
-    for node, parent in enumerate(parents):
-        if parent >= 0:
-            sees[node] |= sees[parent]
-    return torch.from_numpy(sees)
+    def grow(self, prefixes: Sequence[tuple[int, ...]]) -> list[Distributions]:
+        """Return the distributions after each of these continuations, in one forward pass."""
+        trie, old = self._trie, len(self._trie)
+        for prefix in prefixes:
+            trie.add(prefix)
+        columns = self._next + torch.tensor(trie.depths, device=self._lm.device)
+        visible = trie.ancestry()[old:].to(self._lm.device)
+        mask = self._rules.mask(columns[:, old:], torch.cat([self._places, columns], dim=1), visible)
+        ids = torch.tensor(trie.tokens[old:], device=self._lm.device).expand(len(self._next), -1)
+        logits = self._lm(ids, mask, columns[:, old:], self._cache, keep=len(prefixes))
+        self._cache.advance(len(prefixes))
+        rows = [as_numpy(logits[:, i].softmax(-1)) for i in range(len(prefixes))]
+        return [Distributions(of_one[:-1], of_one[-1]) for of_one in rows]
 
 
 class TokenTrie:
@@ -141,7 +87,7 @@ class TokenTrie:
     def __init__(self, sequences: Iterable[Sequence[int]] = ()) -> None:
         self.tokens: list[int] = []
         self.depths: list[int] = []
-        self.parents: list[int] = []
+        self._parents: list[int] = []
         self._children: dict[tuple[int, int], int] = {}
         for sequence in sequences:
             self.add(sequence)
@@ -153,17 +99,12 @@ class TokenTrie:
         """Add a sequence."""
         node = -1
         for depth, token in enumerate(sequence):
-            known = self.child(node, token)
-            if known is None:
-                known = self._children[node, token] = len(self)
+            if (node, token) not in self._children:
+                self._children[node, token] = len(self)
                 self.tokens.append(token)
                 self.depths.append(depth)
-                self.parents.append(node)
-            node = known
-
-    def child(self, node: int, token: int) -> int | None:
-        """Return the child of a node for a token, if there is one."""
-        return self._children.get((node, token))
+                self._parents.append(node)
+            node = self._children[node, token]
 
     def path(self, sequence: Sequence[int]) -> list[int]:
         """Return the nodes of a sequence that is in the trie."""
@@ -171,3 +112,17 @@ class TokenTrie:
         for token in sequence:
             nodes.append(self._children[nodes[-1], token])
         return nodes[1:]
+
+    def ancestry(self) -> torch.Tensor:
+        """Return the mask [nodes, nodes] of what each node sees: its ancestors and itself."""
+        sees = np.eye(len(self), dtype=np.bool_)
+        for node, parent in enumerate(self._parents):
+            if parent >= 0:
+                sees[node] |= sees[parent]
+        return torch.from_numpy(sees)
+
+
+def as_numpy(tensor: torch.Tensor) -> NDArray[np.floating]:
+    """Return a tensor's numbers."""
+    array: NDArray[np.floating] = tensor.cpu().numpy()
+    return array

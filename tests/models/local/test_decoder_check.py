@@ -37,7 +37,7 @@ def test_a_model_that_keeps_no_such_cache_or_counts_positions_otherwise_is_refus
 @pytest.mark.parametrize("name", ["Ernie", "Electra"])
 def test_a_model_whose_tokens_see_those_after_them_is_refused(name: str) -> None:
     model = of(name, **BERT, initializer_range=0.3)
-    with pytest.raises(ModelError, match=r"a token sees those after it.*is_decoder=True"):
+    with pytest.raises(ModelError, match="as encoders do"):
         KeywordAggregation(model).answer("Who built it?", ["Brevik built it.", "Anna."])
     as_decoder = of(name, **BERT, initializer_range=0.3, is_decoder=True)
     assert KeywordAggregation(as_decoder).answer("Who built it?", ["Brevik built it.", "Anna."]).groups

@@ -12,8 +12,8 @@ pytest.importorskip("transformers")
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel  # noqa: E402
 from robustrag_integrations.models.base import FinalAnswers, Response  # noqa: E402
+from robustrag_integrations.models.local.batches import PromptRows  # noqa: E402
 from robustrag_integrations.models.local.decoding import LocalSession  # noqa: E402
-from robustrag_integrations.models.local.language_model import MaskRules  # noqa: E402
 from robustrag_integrations.prompts import Prompt, PromptTemplate, prompts_for  # noqa: E402
 from tests.helpers.scripted import split  # noqa: E402
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer  # noqa: E402
@@ -79,24 +79,6 @@ def test_stop_strings_and_ends_of_text_are_those_of_inference(stop) -> None:
     agree(model, final_prompts(PLAIN))
 
 
-def test_a_prompt_that_says_no_known_answer_is_asked_alone_and_its_answer_is_known_from_then_on() -> None:
-    settings = {"max_context_tokens": 24, "max_new_tokens": 2, "chat": False, "stop": ()}
-    model, asked = LocalModel(tiny_model("mistral"), tiny_tokenizer(), **settings), []
-    ask = model._ask_alone
-
-    def ask_alone(prompt: Prompt, watch) -> Response:
-        asked.append(prompt)
-        return ask(prompt, watch)
-
-    model._ask_alone = ask_alone
-    prompts = final_prompts(PLAIN)
-    packs = model.finals()
-    packs.answer(prompts)
-    assert packs.profile["finals_packed"] + len(asked) == len(prompts)
-    assert packs.profile["finals_alone"] == len(asked) > 1
-    assert packs.profile["finals_packed"] > 10
-
-
 def test_tokens_in_doubt_are_asked_alone() -> None:
     model = tiny("llama")
     weights = model._model.get_output_embeddings().weight
@@ -121,13 +103,8 @@ def test_near_ties_are_answered_as_inference_answers_them(architecture: str, see
 def test_packs_that_stray_from_inference_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     model = tiny("llama")
     assert model.finals().profile == {}
-    real = MaskRules.mask
-
-    def blind(self, queries, keys, visible=None):
-        """Branches of a tree see each other."""
-        return real(self, queries, keys, None if visible is not None and visible.shape[0] > 20 else visible)
-
-    monkeypatch.setattr(MaskRules, "mask", blind)
+    real = PromptRows.append
+    monkeypatch.setattr(PromptRows, "append", lambda self, tokens: real(self, tokens) * (1 + 1e-4))
     assert agree(model, final_prompts(PLAIN)) == {}
 
 

@@ -290,7 +290,6 @@ async def test_a_stream_says_as_well_when_not_all_passages_fit(passage: str) -> 
         ({"dtype": "int8"}, ValueError, "dtype='int8' must be one of"),
         ({"dtype": 3}, ValueError, "dtype=3 must be one of"),
         ({"dtype": ""}, ValueError, "dtype='' must be one of"),
-        ({"fixed_shapes": "yes"}, TypeError, "fixed_shapes='yes' must be True or False"),
         ({"share_prefixes": 1}, TypeError, "share_prefixes=1 must be True or False"),
     ],
 )

@@ -102,7 +102,8 @@ def test_isolated_answers_are_what_transformers_generates(architecture: str) -> 
 
 def test_the_next_question_does_not_pay_for_the_instruction_again() -> None:
     model, prompts = local(), prompts_for("short_answer", exemplars=True)
-    numbers(model)  # the isolation probe
+    for query in (QUERY, "And who paid for it all?"):  # the isolation probe
+        numbers(model, prompts, query)
     model._reader.prefixes.clear()
     with tokens_read(model) as first:
         numbers(model, prompts)
