@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from robustrag_integrations.reply_text.reasoning import parts_of
@@ -32,9 +31,7 @@ _FENCE = re.compile(r"\A\s*```[\w+-]{0,20}[ \t]*\n")
 _TAGGED = re.compile(r"\s*<(answer|final_answer)>((?:(?!</?\1>).)*)</\1>\s*", re.I | re.S)
 _TAGGED_ANYWHERE = re.compile(r"<(answer|final_answer)>[^<]{1,2000}</\1>", re.I)
 _BOXED = re.compile(r"\${0,2}\\(?:boxed|fbox)\s*\{")
-_TEXT_COMMAND = re.compile(
-    r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|operatorname|mbox|ce)\s*\{([^{}]{0,500})\}"
-)
+_TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox)\s*\{([^{}]{0,500})\}")
 _CITATION = re.compile(
     r"\[(?:(?:doc|document|passage|source|ref|context) ?)?#?\d{1,3}(?:[,;–-] ?\d{1,3}){0,9}\]|【[^【】\n]{1,40}】", re.I
 )
@@ -44,8 +41,8 @@ _LATEX_SPACE = re.compile(r"\\[,;:! ()\[\]]|\$\$|\$(?!\d)|~")
 def answer_text(reply: str) -> str:
     """Return the answer in a reply.
 
-    Reasoning goes (see `reasoning`); reasoning that was never closed leaves what stands before it. Of a reply that is
-    one `<answer>` its content is left, of a JSON object the answer's value, of null nothing.
+    Reasoning goes; reasoning that was never closed leaves what stands before it. Of a reply that is one `<answer>` its
+    content is left, of a JSON object the answer's value, of null nothing.
     """
     text = parts_of(reply).answer
     if "<" in text and (tagged := _TAGGED.fullmatch(text)):
@@ -85,11 +82,10 @@ def unboxed(text: str) -> str:
     pieces: list[str] = []
     done = 0
     for match in _BOXED.finditer(text):
-        if match.start() < done:
-            continue
-        end = _closing_brace(text, match.end())
-        pieces += [text[done : match.start()], text[match.end() : end]]
-        done = end + 1
+        if match.start() >= done:
+            end = _closing_brace(text, match.end())
+            pieces += [text[done : match.start()], text[match.end() : end]]
+            done = end + 1
     plain = _TEXT_COMMAND.sub(r"\1", "".join([*pieces, text[done:]]))
     return _LATEX_SPACE.sub(" ", plain.replace("\\%", "%").replace("{,}", ","))
 
@@ -101,8 +97,7 @@ def without_citations(text: str) -> str:
 
 
 def _closing_brace(text: str, start: int) -> int:
-    """Return the position of the brace that closes the one opened before `start`, at most 500 characters on; the end
-    if there is none."""
+    """Return the place of the brace that closes the one before `start`, at most 500 characters on, else the end."""
     depth = 1
     for position in range(start, min(len(text), start + 500)):
         depth += {"{": 1, "}": -1}.get(text[position], 0)
@@ -112,6 +107,7 @@ def _closing_brace(text: str, start: int) -> int:
 
 
 def _json_answer(text: str) -> str | None:
+    """Return the answer of a text that is a JSON object with a key for it; None where the object itself is."""
     fenced = _FENCED.fullmatch(text) if "```" in text else None
     inner = (fenced[1] if fenced else text).strip()
     if not (inner.startswith("{") and inner.endswith("}")) or len(inner) > _LONGEST_JSON:
@@ -120,30 +116,18 @@ def _json_answer(text: str) -> str | None:
         value = json.loads(inner)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(value, dict) or not value:
+    keys = {str(key).strip().casefold().replace(" ", "_"): key for key in value}
+    name = next((name for name in _ANSWER_KEYS if name in keys), None)
+    others = [n for n in keys if n not in _ANSWER_KEYS and not any(aside in n for aside in _ASIDE_KEYS)]
+    if name is None or (others and name in _LOOSE_KEYS):
         return None
-    answers = list(_answers(value, 0))
-    names = [str(key).strip().casefold().replace(" ", "_") for key in value]
-    others = [n for n in names if n not in _ANSWER_KEYS and not any(aside in n for aside in _ASIDE_KEYS)]
-    framing = [n for n in names if n in _ANSWER_KEYS]
-    is_framed = bool(framing) and (not others or not _LOOSE_KEYS.issuperset(framing))
-    return "\n".join(answers) if is_framed or not answers else None  # else the object is itself the answer
+    return _plain(value[keys[name]])
 
 
-def _answers(value: Any, depth: int) -> Iterator[str]:
+def _plain(value: Any) -> str | None:
+    if isinstance(value, list):
+        lines = [_plain(each) for each in value]
+        return None if None in lines else "\n".join(filter(None, lines))
     if isinstance(value, dict):
-        keys = {str(key).strip().casefold().replace(" ", "_"): key for key in value}
-        answer = next((keys[name] for name in _ANSWER_KEYS if name in keys), None)
-        if answer is not None:
-            yield from _answers(value[answer], depth + 1)
-            return
-        inside = [value[key] for name, key in keys.items() if not any(aside in name for aside in _ASIDE_KEYS)]
-    elif isinstance(value, list):
-        inside = value
-    else:
-        if value is not None:
-            yield {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
-        return
-    if depth < 8:
-        for one in inside:
-            yield from _answers(one, depth + 1)
+        return None
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else "" if value is None else str(value)
