@@ -212,11 +212,7 @@ class Answering:
 
         args, progress = self._args, Progress()
         progress.step(f"reading {', '.join(args.docs)}")
-        reading = read_documents(
-            args.docs,
-            hidden_text=args.hidden_text,
-            on_file=lambda done, total: progress.count("files read", done, total),
-        )
+        reading = read_documents(args.docs, hidden_text=args.hidden_text, on_file=progress.count)
         self.skipped = reading.skipped
         complain(*(f"skipped: {skipped.reason}" for skipped in reading.skipped))
         chunks = split(reading.documents, args.chunk_size)

@@ -68,7 +68,7 @@ class Progress:
             self._last = time.monotonic()
             print(f"[{seconds:5.1f} s] {printable(message, 200)}", file=sys.stderr, flush=True)
 
-    def count(self, what: str, done: int, total: int) -> None:
-        """Show the progress of a long step, every few seconds."""
+    def count(self, done: int) -> None:
+        """Show how many files are read, every few seconds."""
         if time.monotonic() - self._last > PATIENCE / 4:
-            self.step(f"{what}: {done:,} of {total:,}")
+            self.step(f"{done:,} files read")

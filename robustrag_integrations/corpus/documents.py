@@ -52,11 +52,7 @@ class Skipped:
 
 
 def needed(module: str, purpose: str) -> ModuleType:
-    """Import an optional module.
-
-    Raises:
-        ImportError: it is not installed; the message says what it is for and what to install.
-    """
+    """Import an optional module; an ImportError says what it is for and what to install."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -68,13 +64,7 @@ def split(documents: Iterable[Document], chunk_size: int = CHUNK_SIZE) -> list[P
 
     Passages do not overlap: a text that stood in two of them would have two votes. A document that fits stays whole
     and keeps its id; otherwise its passages are `id#1`, `id#2`, ... All of them keep its source.
-
-    Raises:
-        ValueError: `chunk_size` is below 50.
-        ImportError: langchain-text-splitters is not installed.
     """
-    if chunk_size < 50:
-        raise ValueError(f"chunk_size={chunk_size} must be at least 50 characters")
     library = needed("langchain_text_splitters", "splitting documents")
     splitter = library.RecursiveCharacterTextSplitter(
         chunk_size=chunk_size, chunk_overlap=0, separators=list(_ENDS), is_separator_regex=True, keep_separator="end"
@@ -86,11 +76,7 @@ def _passages(document: Document, splitter: Any, chunk_size: int) -> list[Passag
     whole = document.text.strip()
     if not whole:
         return []
-    origin: dict[str, Any] = {
-        "source": document.source,
-        "metadata": document.metadata,
-        "origin_entry": document.origin_entry,
-    }
+    origin: dict[str, Any] = {name: getattr(document, name) for name in ("source", "metadata", "origin_entry")}
     if len(whole) <= chunk_size:
         return [Passage(whole, id=document.id, **origin)]
     # The splitter cuts a word that is too long letter by letter, which is slow; it is cut here first. Blocks bound the

@@ -1,5 +1,9 @@
 """Reads files and folders into documents. Files are hostile: size and time are bounded, and nothing is interpreted.
 
+A folder may be somebody else's, who changes it while it is read: everything below it is opened relative to the open
+folder, name by name. No link is followed, no pipe is waited for, and whether it is a plain file is asked of what was
+opened. What goes wrong with a file below a folder is skipped and said, never raised.
+
 Each PDF is read in a fresh process with little time and memory, which runs `pdf_text.py` alone, gets the limits and the
 file on its standard input, and replies on its standard output: nothing is unpickled, and no file meets what another one
 left behind.
@@ -8,23 +12,28 @@ left behind.
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from itertools import islice
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.corpus import pdf_text
 from robustrag_integrations.corpus.documents import CorpusError, Document, Skipped, needed
-from robustrag_integrations.corpus.files import SUFFIXES, SourceFile, find_files
 from robustrag_integrations.corpus.markup import without_hidden, without_invisible
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
 from robustrag_integrations.grouping.origins import names_in
 
+SUFFIXES = (".txt", ".text", ".md", ".markdown", ".pdf", ".jsonl")
+MOST_FILES = 100_000  # of a folder, and of all together
+DEEPEST = 64  # folders within each other
+LONGEST_PATH = 4096  # bytes
 LARGEST_READING = 512 * 1024 * 1024  # bytes of all files together
 LARGEST_FILE = 64 * 1024 * 1024  # bytes
 MOST_ROWS = 500_000  # of one JSONL file
@@ -44,6 +53,10 @@ _MEMORY = 2 << 30  # bytes
 _CLOCK = 4  # seconds by the clock for each of processor time, as others use the machine too
 _GRACE = 10.0  # more seconds that a process has to start and to reply
 
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
+_FILE = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0)
+_FOLDER = _FILE | getattr(os, "O_DIRECTORY", 0)
+
 
 @dataclass(frozen=True)
 class Reading:
@@ -54,64 +67,50 @@ class Reading:
 
 
 def read_documents(
-    paths: Iterable[str], *, hidden_text: bool = False, on_file: Callable[[int, int], None] | None = None
+    paths: Iterable[str], *, hidden_text: bool = False, on_file: Callable[[int], None] | None = None
 ) -> Reading:
-    """Read text, Markdown, PDF and JSONL files, and folders of them.
+    """Read text, Markdown, PDF and JSONL files, and folders of them, without hidden files and links.
 
     A file that was named must be readable. One found in a folder is skipped when it is not, and reported, since
     one bad file must not stop every answer. So is a bad row of a JSONL file in which others are good, and a file
-    without text. When a folder's files are too many bytes, the largest ones are skipped.
-    How many files of folders are of other kinds is reported, too.
+    without text. How many files of folders are of other kinds is reported, too.
 
     Args:
         paths: files and folders.
-        hidden_text: True to read what nobody can see as well. Else texts of a PDF in no ink, in the colour of what they
-            stand on, smaller than two points or off the page, comments and hidden elements of Markdown and of JSONL
-            rows, tag characters and variation selectors are left out, and the report names the files.
-        on_file: called before each file with the number that are done and the number of all files.
+        hidden_text: True to read what nobody can see as well. Else texts of a PDF in no ink, white on white, smaller
+            than two points or off the page, comments and hidden elements of Markdown and of JSONL rows, tag characters
+            and variation selectors are left out, and the report names the files.
+        on_file: called before each file with the number that are done.
 
     Raises:
-        CorpusError: a path or a named file cannot be read, or there is no text at all.
+        CorpusError: a path or a named file cannot be read, there is no text at all, or more than 100,000 files or 512
+            MiB of them.
         ImportError: reading PDF files needs pypdf.
     """
-    given = list(paths)
-    documents: list[Document] = []
-    with ExitStack() as held:
-        files, skipped = find_files(given, held)
-        too_large = _beyond(files, LARGEST_READING)
-        reader = _Reader(LARGEST_READING, hidden_text)
-        for done, file in enumerate(files):
-            if on_file is not None:
-                on_file(done, len(files))
-            try:
-                if file in too_large:
-                    raise CorpusError(f"{file.label} is one of the largest of more than {LARGEST_READING >> 20} MiB")
-                found, left_out = reader.read(file)
-            except CorpusError as error:
-                if file.named:
-                    raise
-                skipped.append(Skipped(file.path, str(error)))
-            else:
-                documents += found
-                skipped += left_out
-                if not left_out and not any(d.text.strip() for d in found):
-                    skipped.append(Skipped(file.path, f"{file.label} holds no text"))
-    if not any(d.text.strip() for d in documents):
-        why = f" (skipped: {skipped[0].reason})" if skipped else ""
+    given = list(dict.fromkeys(paths))
+    reader = _Reader(given, hidden_text, on_file or (lambda done: None))
+    for path in given:
+        reader.add(path)
+    if not any(d.text.strip() for d in reader.documents):
+        why = f" (skipped: {reader.skipped[0].reason})" if reader.skipped else ""
         raise CorpusError(f"no text in {', '.join(given)}; {', '.join(SUFFIXES)} are read{why}")
-    return Reading(tuple(documents), tuple(skipped))
+    if reader.unread:
+        unread = f"{count_of(reader.unread, 'file')} of folders: links, or not of {', '.join(SUFFIXES)}"
+        reader.skipped.insert(0, Skipped(", ".join(given), unread))
+    return Reading(tuple(reader.documents), tuple(reader.skipped))
 
 
-def _beyond(files: Sequence[SourceFile], limit: int) -> set[SourceFile]:
-    """Return the largest files, without which the rest is within a limit of bytes; named ones are never among them."""
-    left, out = sum(file.size for file in files), set()
-    for file in sorted(files, key=lambda file: file.size, reverse=True):
-        if left <= limit:
-            break
-        if not file.named:
-            out.add(file)
-            left -= file.size
-    return out
+@dataclass(frozen=True)
+class _File:
+    """A file: its path, and its name below what all paths have in common, which names its origin."""
+
+    path: str
+    name: str
+    named: bool  # by the user
+
+    @property
+    def label(self) -> str:
+        return _label(self.path)
 
 
 class _Reader:
@@ -119,62 +118,175 @@ class _Reader:
 
     PDFs that keep it busy for nothing make it less patient, so that a folder full of them costs little more time than
     reading the others.
-
-    Args:
-        most_bytes: of all files together; beyond, only files that the user named are read.
-        hidden_text: True to read what nobody can see as well.
     """
 
-    def __init__(self, most_bytes: int, hidden_text: bool) -> None:
-        self._left = most_bytes
+    def __init__(self, paths: list[str], hidden_text: bool, on_file: Callable[[int], None]) -> None:
+        self.documents: list[Document] = []
+        self.skipped: list[Skipped] = []
+        self.unread = 0
+        absolute = map(os.path.abspath, paths)
+        self._top = os.path.commonpath([p if os.path.isdir(p) else os.path.dirname(p) for p in absolute] or ["."])
         self._hidden_text = hidden_text
+        self._on_file = on_file
+        self._files: set[str] = set()
+        self._bytes = 0
         self._lost = 0.0  # seconds
 
-    def read(self, file: SourceFile) -> tuple[list[Document], list[Skipped]]:
-        """Return the documents of a file, one, or one per row of a JSONL file; and what was left out.
+    def add(self, path: str) -> None:
+        """Read a file or folder that the user named."""
+        try:
+            mode = os.stat(path).st_mode
+            if stat.S_ISDIR(mode):
+                descriptor = os.open(path, _FOLDER)
+                try:
+                    for inner, folder in self._below(path, descriptor, 1):
+                        self._read(inner, folder)
+                finally:
+                    os.close(descriptor)
+                return
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise CorpusError(f"cannot open {_label(path)}: {reason}") from error
+        if not stat.S_ISREG(mode):
+            raise CorpusError(f"{_label(path)} is neither a folder nor a plain file")
+        if not path.lower().endswith(SUFFIXES):
+            raise CorpusError(f"{_label(path)}: unknown kind of file; {', '.join(SUFFIXES)} can be read")
+        self._read(path, None)
+
+    def _below(self, path: str, folder: int, depth: int) -> Iterator[tuple[str, int]]:
+        """Yield the path of every file to read in an open folder and below it, with the folder that it is in."""
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(islice(listing, MOST_FILES + 1), key=lambda entry: entry.name)
+            if len(entries) > MOST_FILES:
+                raise CorpusError(f"it holds more than {MOST_FILES:,} files")
+            if depth > DEEPEST or len(os.fsencode(path)) > LONGEST_PATH:
+                raise CorpusError(f"it is more than {DEEPEST} folders deep, or its path is too long")
+        except (OSError, CorpusError) as error:
+            self._skip_folder(path, error)
+            return
+        folders = []
+        for entry in entries:
+            if entry.name.startswith("."):
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif entry.is_file(follow_symlinks=False) and entry.name.lower().endswith(SUFFIXES):
+                yield os.path.join(path, entry.name), folder
+            else:
+                self.unread += 1
+        for name in folders:
+            inner = os.path.join(path, name)
+            try:
+                descriptor = os.open(name, _FOLDER | _NO_LINK, dir_fd=folder)
+            except OSError as error:
+                self._skip_folder(inner, error)
+                continue
+            try:
+                yield from self._below(inner, descriptor, depth + 1)
+            finally:
+                os.close(descriptor)
+
+    def _skip_folder(self, path: str, error: OSError | CorpusError) -> None:
+        reason = error.strerror if isinstance(error, OSError) else error
+        self.skipped.append(Skipped(path, f"the folder {_label(path)} is not read: {reason}"))
+
+    def _read(self, path: str, folder: int | None) -> None:
+        """Read a file: in this open folder, or one that the user named."""
+        above, last = os.path.split(path)
+        place = os.path.realpath(path) if folder is None else os.path.join(os.path.realpath(above), last)
+        if place in self._files:
+            return
+        self._on_file(len(self._files))
+        self._files.add(place)
+        if len(self._files) > MOST_FILES or self._bytes > LARGEST_READING:
+            most = f"{MOST_FILES:,} files or {LARGEST_READING >> 20} MiB"
+            raise CorpusError(f"there are more than {most}; name fewer folders")
+        name = valid_text(os.path.relpath(os.path.abspath(path), self._top))
+        file = _File(path, name, folder is None)
+        try:
+            documents, left_out = self._documents(file, _bytes_of(file, folder))
+        except CorpusError as error:
+            if file.named:
+                raise
+            self.skipped.append(Skipped(path, str(error)))
+            return
+        self.documents += documents
+        if left_out:
+            what = count_of(left_out, "piece")
+            reason = f"{file.label}: {what} of text that nobody can see; --hidden-text (hidden_text=True) reads them"
+            self.skipped.append(Skipped(path, reason))
+        elif not any(d.text.strip() for d in documents):
+            self.skipped.append(Skipped(path, f"{file.label} holds no text"))
+
+    def _documents(self, file: _File, data: bytes) -> tuple[list[Document], int]:
+        """Return the documents of a file, one, or one per row of a JSONL file; and how much hidden text is left out.
 
         Raises:
             CorpusError: it cannot be read; the message names the file.
         """
-        data = file.read(LARGEST_FILE + 1)
         if len(data) > LARGEST_FILE:
             raise CorpusError(f"{file.label} is larger than {LARGEST_FILE >> 20} MiB; split it into smaller files")
-        if len(data) > self._left and not file.named:
-            raise CorpusError(f"{file.label} has grown since it was found, and is too much together with the others")
-        self._left -= len(data)
-        name = file.path.lower()
-        skipped: list[Skipped] = []
-        left_out = 0
-        if name.endswith(".jsonl"):
-            documents, skipped = _jsonl(_text(data, file), file)
+        self._bytes += len(data)
+        path, left_out = file.path.lower(), 0
+        if path.endswith(".jsonl"):
+            documents = self._rows(_text(data, file), file)
         else:
-            text, left_out = self._pdf(data, file) if name.endswith(".pdf") else (_text(data, file), 0)
+            text, left_out = self._pdf(data, file) if path.endswith(".pdf") else (_text(data, file), 0)
             documents = [Document(text, file.name, file.name, {"file_path": file.name}, "file_path")]
         if not self._hidden_text:
             for place, document in enumerate(documents):
                 text, invisible = without_invisible(document.text)
-                text, hidden = without_hidden(text) if name.endswith(_MARKUP) else (text, 0)
+                text, hidden = without_hidden(text) if path.endswith(_MARKUP) else (text, 0)
                 documents[place] = replace(document, text=text)
                 left_out += invisible + hidden
-        if left_out:
-            what = count_of(left_out, "piece")
-            reason = f"{file.label}: {what} of text that nobody can see; --hidden-text (hidden_text=True) reads them"
-            skipped.append(Skipped(file.path, reason))
-        return documents, skipped
+        return documents, left_out
 
-    def _pdf(self, data: bytes, file: SourceFile) -> tuple[str, int]:
+    def _pdf(self, data: bytes, file: _File) -> tuple[str, int]:
         base, began = _SECONDS if self._lost < _SECONDS_LOST else _SECONDS_AFTERWARDS, time.monotonic()
-        limits = PDFLimits(
-            seconds=base + _SECONDS_PER_MIB * len(data) / (1 << 20),
-            characters=min(LARGEST_TEXT, _TEXT + _TEXT_PER_BYTE * len(data)),
-            pages=MOST_PAGES,
-            memory=_MEMORY,
-        )
+        seconds = base + _SECONDS_PER_MIB * len(data) / (1 << 20)
+        characters = min(LARGEST_TEXT, _TEXT + _TEXT_PER_BYTE * len(data))
         try:
-            return text_in_process(data, limits, hidden=self._hidden_text)
+            return text_in_process(data, PDFLimits(seconds, characters, MOST_PAGES, _MEMORY), hidden=self._hidden_text)
         except PDFError as error:
-            self._lost += min(time.monotonic() - began, limits.seconds)
+            self._lost += min(time.monotonic() - began, seconds)
             raise CorpusError(f"{file.label} {error}") from error
+
+    def _rows(self, text: str, file: _File) -> list[Document]:
+        """Return a document per readable row; a row of one author must not cost those of the others."""
+        documents: list[Document] = []
+        skipped: list[Skipped] = []
+        lines = text.split("\n", MOST_ROWS)
+        if len(lines) > MOST_ROWS and lines.pop().strip():
+            reason = f"{file.label} has more than {MOST_ROWS:,} rows; the others were not read"
+            skipped.append(Skipped(file.path, reason))
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    documents.append(_row(line, number, file))
+                except CorpusError as error:
+                    skipped.append(Skipped(file.path, str(error)))
+        if skipped and not documents:
+            raise CorpusError(skipped[0].reason)
+        self.skipped += skipped
+        return documents
+
+
+def _bytes_of(file: _File, folder: int | None) -> bytes:
+    """Return a file's first bytes, one more than are read at most."""
+
+    def opened(path: str, flags: int) -> int:
+        if folder is None:
+            return os.open(path, _FILE)
+        return os.open(os.path.basename(path), _FILE | _NO_LINK, dir_fd=folder)
+
+    try:
+        with open(file.path, "rb", opener=opened) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise CorpusError(f"cannot read {file.label}: it is no plain file any more")
+            return stream.read(LARGEST_FILE + 1)
+    except OSError as error:
+        raise CorpusError(f"cannot read {file.label}: {error.strerror}") from error
 
 
 def text_in_process(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tuple[str, int]:
@@ -198,10 +310,8 @@ def text_in_process(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> 
     except OSError as error:
         raise PDFError(f"cannot be read: no process could be started for it ({error.strerror})") from error
     except subprocess.SubprocessError as error:
-        raise PDFError(
-            f"took more than the {limits.seconds:.3g} s or the memory that a file of its size has; print it to a new "
-            "PDF"
-        ) from error
+        limit = f"the {limits.seconds:.3g} s or the memory that a file of its size has"
+        raise PDFError(f"took more than {limit}; print it to a new PDF") from error
     text = valid_text(done.stdout[1:].decode("utf-8", "surrogatepass"))
     if done.stdout[:1] != pdf_text.READ:
         raise PDFError(printable(text, 300))
@@ -209,37 +319,17 @@ def text_in_process(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> 
     return text, int(left_out)
 
 
-def _text(data: bytes, file: SourceFile) -> str:
+def _text(data: bytes, file: _File) -> str:
     if b"\x00" in data:
         raise CorpusError(f"{file.label} is not text: it holds zero bytes (a binary file, or UTF-16?)")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise CorpusError(
-            f"{file.label} is not UTF-8 text (byte {error.start:,}); convert it, for example with "
-            "iconv -f latin1 -t utf-8"
-        ) from error
+        fix = "convert it, for example with iconv -f latin1 -t utf-8"
+        raise CorpusError(f"{file.label} is not UTF-8 text (byte {error.start:,}); {fix}") from error
 
 
-def _jsonl(text: str, file: SourceFile) -> tuple[list[Document], list[Skipped]]:
-    """Return a document per readable row; a row of one author must not cost those of the others."""
-    documents, skipped = [], []
-    lines = text.split("\n", MOST_ROWS)
-    if len(lines) > MOST_ROWS and lines.pop().strip():
-        reason = f"{file.label} has more than {MOST_ROWS:,} rows; the others were not read. Split it into smaller files"
-        skipped.append(Skipped(file.path, reason))
-    for number, line in enumerate(lines, start=1):
-        if line.strip():
-            try:
-                documents.append(_row(line, number, file))
-            except CorpusError as error:
-                skipped.append(Skipped(file.path, str(error)))
-    if skipped and not documents:
-        raise CorpusError(skipped[0].reason)
-    return documents, skipped
-
-
-def _row(line: str, number: int, file: SourceFile) -> Document:
+def _row(line: str, number: int, file: _File) -> Document:
     where = f"{file.label}, line {number}"
     if len(line) > LONGEST_ROW:
         raise CorpusError(f"{where}: longer than {LONGEST_ROW:,} characters; split it into several rows")
@@ -256,7 +346,9 @@ def _row(line: str, number: int, file: SourceFile) -> Document:
             raise CorpusError(f'{where}: "{key}" must be a string, got {type(row[key]).__name__}')
     given = row.get("id")
     identity = valid_text(str(given)) if isinstance(given, (str, int)) else f"{file.name}:{number}"
-    text = _titled(valid_text(row.get("title") or ""), valid_text(row["text"]))
+    title, text = valid_text(row.get("title") or ""), valid_text(row["text"])
+    if title.strip() and title.casefold() not in text[:300].casefold():
+        text = f"{title}\n{text}"
     others = {valid_text(k): v for k, v in row.items() if k not in ("text", "title", "id", "source")}
     plain = {name: v for name, v in others.items() if isinstance(v, str | int | float)}
     metadata = {name: valid_text(v) if isinstance(v, str) else v for name, v in plain.items()}
@@ -268,8 +360,5 @@ def _row(line: str, number: int, file: SourceFile) -> Document:
     return Document(text, id=identity, source=source, metadata=metadata)
 
 
-def _titled(title: str, text: str) -> str:
-    """Put the title above the text, unless the text's beginning contains it."""
-    if not title.strip() or title.casefold() in text[:300].casefold():
-        return text
-    return f"{title}\n{text}"
+def _label(path: str) -> str:
+    return printable(valid_text(path), 200)

@@ -18,14 +18,7 @@ _UNSPACED = re.compile(
 
 
 class BM25Index:
-    """A BM25 index over passages.
-
-    Args:
-        passages: all that can be retrieved.
-
-    Raises:
-        ImportError: bm25s is not installed.
-    """
+    """A BM25 index over passages; needs bm25s."""
 
     def __init__(self, passages: Sequence[Passage]) -> None:
         self._bm25s = needed("bm25s", "retrieval")
@@ -48,27 +41,16 @@ class BM25Index:
             per_source: at most this many passages of one source, so that one long file cannot crowd out all others.
                 None: no such limit.
             by: the criterion of a source, as for `isolate`.
-
-        Raises:
-            ValueError: `k` or `per_source` is below 1.
         """
-        for name, number in (("k", k), ("per_source", per_source)):
-            if number is not None and number < 1:
-                raise ValueError(f"{name}={number} must be at least 1")
-        ranked = self._ranked(query)
+        import numpy as np
+
+        words = [w for w in self._words([query])[0] if w in self._vocabulary] if self._vocabulary else []
+        scores = self._index.get_scores(words) if words else np.zeros(0)
+        order = np.argsort(-scores, kind="stable")
+        ranked = [self._passages[i] for i in order[: np.count_nonzero(scores > 0)]]
         if per_source is None:
             return ranked[:k]
         return [ranked[rank] for rank in choose(passage_keys(ranked, by).places, k, per_source)]
-
-    def _ranked(self, query: str) -> list[Passage]:
-        words = [w for w in self._words([query])[0] if w in self._vocabulary] if self._vocabulary else []
-        if not words:
-            return []
-        import numpy as np
-
-        scores = self._index.get_scores(words)
-        order = np.argsort(-scores, kind="stable")
-        return [self._passages[i] for i in order[: np.count_nonzero(scores > 0)]]
 
     def _words(self, texts: list[str]) -> list[list[str]]:
         spaced = [_UNSPACED.sub(_in_pairs, text) for text in texts]

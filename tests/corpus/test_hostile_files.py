@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.cli import main
 from robustrag_integrations.corpus import read_documents, reading
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits
 from robustrag_integrations.corpus.reading import text_in_process
 from tests.helpers.documents import write_pdf
 from tests.helpers.hostile_pdfs import ALL, many_operators, much_text
-from tests.helpers.openai_server import LoopbackServer, obedient_reader
 from tests.needs import or_skip
 
 GENEROUS = PDFLimits(seconds=20, characters=1 << 20, pages=100, memory=2 << 30)
@@ -39,27 +35,6 @@ def test_a_hostile_pdf_ends_within_its_budget(tmp_path: Path, name: str) -> None
     assert time.monotonic() - began < 60  # by the clock, and others use the machine too
     assert {"a.txt", "zz.pdf"} <= {document.id for document in found.documents}
     assert [Path(skipped.path).name for skipped in found.skipped] in ([], [f"{name}.pdf"])
-
-
-def test_a_folder_with_twenty_hostile_pdfs_still_answers(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, no_server_settings: None
-) -> None:
-    pytest.importorskip("openai")
-    monkeypatch.setattr(reading, "_SECONDS_LOST", 1.0)
-    small = many_operators()
-    assert len(small) < 14_000
-    _put(tmp_path, **{f"{number:02}__pdf": small for number in range(20)})
-    for number in range(3):
-        (tmp_path / f"letter{number}.txt").write_text("The mill is run by Anna Lind.")
-    write_pdf(tmp_path / "0.pdf", "The mill is run by Anna Lind.")  # the first: patience has no end by then
-    with LoopbackServer(obedient_reader) as server:
-        where = ["--model", "openai:m", "--base-url", server.url]
-        assert main(["ask", "Who runs the mill?", "--docs", str(tmp_path), "--json", *where]) == 0
-    said = capsys.readouterr()
-    answer = json.loads(said.out)
-    assert "anna lind" in answer["answer"]["text"].casefold()
-    assert len(answer["answer"]["groups"]) == 4
-    assert len(answer["skipped"]) == said.err.count("took more than") == 20
 
 
 def test_patience_with_hostile_pdfs_ends_and_grows_with_honest_size(
@@ -97,15 +72,6 @@ def test_a_pdf_that_fills_the_memory_costs_itself(tmp_path: Path) -> None:
         text_in_process(much_text(), PDFLimits(seconds=60, characters=1 << 30, pages=9, memory=60 << 20))
     text, _ = text_in_process(write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes(), GENEROUS)
     assert "The mill." in text
-
-
-def test_a_file_meets_nothing_of_the_one_before(tmp_path: Path) -> None:
-    data = write_pdf(tmp_path / "a.pdf", "The mill.").read_bytes()
-    first = text_in_process(data, GENEROUS)
-    for made in ("deep_arrays", "forms_in_forms", "pages_in_a_circle", "wide_font_tables"):
-        with suppress(PDFError):
-            text_in_process(ALL[made](), GENEROUS)
-    assert text_in_process(data, GENEROUS) == first
 
 
 def test_no_process_is_left_when_a_reading_is_interrupted(tmp_path: Path) -> None:
@@ -155,18 +121,6 @@ def test_a_row_of_great_length_costs_itself(tmp_path: Path, monkeypatch: pytest.
     found = read_documents([str(path)])
     assert [document.text for document in found.documents] == ["one", "two"]
     assert "line 2: longer than 1,000 characters" in found.skipped[0].reason
-
-
-def test_the_largest_files_of_a_folder_go_first_when_there_is_too_much(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "LARGEST_READING", 5000)
-    _put(tmp_path, a__txt=b"huge " * 900, b__txt=b"large " * 400, c__txt=b"fine", d__md=b"fine too")
-    found = read_documents([str(tmp_path)])
-    assert [document.id for document in found.documents] == ["b.txt", "c.txt", "d.md"]
-    assert ["one of the largest" in skipped.reason for skipped in found.skipped] == [True]
-    named = read_documents([str(tmp_path / "a.txt"), str(tmp_path)])
-    assert {"a.txt", "c.txt", "d.md"} <= {document.id for document in named.documents}
 
 
 @pytest.mark.parametrize(
