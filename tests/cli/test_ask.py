@@ -171,7 +171,7 @@ def test_a_server_that_is_not_there_exits_with_1(command, docs: Path) -> None:
         url = f"http://127.0.0.1:{unused.getsockname()[1]}/v1"
     result = command("ask", QUESTION, "--docs", docs, "--model", "openai:m", "--base-url", url)
     assert (result.code, result.out) == (1, "")
-    assert "Connection error" in result.err
+    assert "connection failed" in result.err
 
 
 def test_a_folder_that_holds_no_model_exits_with_1(command, docs: Path) -> None:

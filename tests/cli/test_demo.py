@@ -122,7 +122,7 @@ def test_a_failing_model_exits_with_1(command, demo) -> None:
     assert result.code == 0  # the fixture's own server comes last and wins
     failed = command("demo", "--model", "openai:m", "--base-url", "http://127.0.0.1:9/v1")
     assert (failed.code, failed.out) == (1, "")
-    assert "Connection error" in failed.err
+    assert "connection failed" in failed.err
 
 
 # What ships

@@ -55,7 +55,6 @@ def test_an_interrupt_ends_without_a_stack_trace(command, docs: Path, monkeypatc
     [
         ("bm25s", "cli", "openai:m"),
         ("langchain_text_splitters", "cli", "openai:m"),
-        ("openai", "openai", "openai:m"),
         ("torch", "local", "a folder"),
     ],
 )
