@@ -6,6 +6,7 @@ import json
 import types
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, Literal, NoReturn, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from robustrag_integrations._util.display import printable
@@ -51,7 +52,8 @@ def restored(kind: type[T], value: Any, place: str = "") -> T:
     """
     if not isinstance(value, Mapping):
         raise ValueError(f"{place or kind.__name__} must be an object, got {type(value).__name__}")
-    hints, given = get_type_hints(kind), {}
+    known: Any = kind
+    hints, given = _hints(known), {}
     for field in fields(kind):  # type: ignore[arg-type]
         where = f"{place}.{field.name}" if place else field.name
         if field.name in value:
@@ -61,6 +63,11 @@ def restored(kind: type[T], value: Any, place: str = "") -> T:
     except TypeError:
         missing = [f.name for f in fields(kind) if f.name not in given]  # type: ignore[arg-type]
         raise ValueError(f"{place or kind.__name__} lacks one of {', '.join(missing)}") from None
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _of(hint: Any, value: Any, place: str) -> Any:

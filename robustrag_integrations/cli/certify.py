@@ -71,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
     }
     config = with_set(config, args)
     done = run_evaluation(args, config, args.output)
-    report(config, done, as_json=args.json)
+    report(done, as_json=args.json)
     made = [found for row in done.rows for found in row.get("certificates") or ()]
     reasons = [found["stopped"] for found in made if not found["certified"] and found["stopped"]]
     for reason in dict.fromkeys(reasons):

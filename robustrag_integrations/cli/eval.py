@@ -26,16 +26,16 @@ from robustrag_integrations.cli.output import (
 )
 from robustrag_integrations.defenses.registry import METHODS, VANILLA, entry_of
 from robustrag_integrations.defenses.settings_file import load_settings
+from robustrag_integrations.evaluation.data.questions import TASKS
 from robustrag_integrations.evaluation.run.config import (
     DEFAULTS,
     TASK_OF,
-    TASKS,
     ConfigError,
     defense_names,
     load_config,
     read_config,
 )
-from robustrag_integrations.evaluation.run.presets import PRESETS
+from robustrag_integrations.evaluation.run.presets import PRESETS, UNCACHED
 from robustrag_integrations.grouping.votes import RULES
 from robustrag_integrations.models.providers import forms, takes
 
@@ -56,7 +56,7 @@ EPILOG = f"""\
 a first run:
   robustrag eval --limit 5 --attack pia poison --rank first last --certify 1
   robustrag eval --preset paper-table1 --data questions.json.gz --limit 20
-  robustrag eval study.yaml --output study.jsonl --csv study.csv
+  robustrag eval study.yaml --output study.jsonl
 
 a config file (YAML) has the keys that --show-config prints:
   data: [demo, {{source: rqa.json.gz, task: mc}}]
@@ -118,8 +118,6 @@ def add(parser: argparse.ArgumentParser) -> None:
     results = parser.add_argument_group("results")
     about = "the rows, as JSON lines (default: name of preset or config, else eval.jsonl)"
     results.add_argument("--output", metavar="FILE", help=about)
-    results.add_argument("--csv", metavar="FILE", help="the summary for a spreadsheet")
-    results.add_argument("--latex", metavar="FILE", help="the tables for a paper (booktabs), escaped")
     results.add_argument("--json", action="store_true", help="print the summary as data instead of a table")
 
 
@@ -159,8 +157,8 @@ def run(args: argparse.Namespace) -> int:
         print(yaml.safe_dump(json.loads(json.dumps(mapping)), sort_keys=False).rstrip())
         return EXIT_ANSWERED
     output = args.output or f"{Path(args.config).stem if args.config else args.preset or 'eval'}.jsonl"
-    done = run_evaluation(args, mapping, output, cached=args.preset is None or PRESETS[args.preset].cached)
-    report(mapping, done, as_json=args.json, csv=args.csv, latex=args.latex)
+    done = run_evaluation(args, mapping, output, cached=args.preset not in UNCACHED)
+    report(done, as_json=args.json)
     complain(f"{output} holds {count_of(len(done.rows), 'row')}, {done.made} of them new")
     return exit_code(done)
 
@@ -172,7 +170,7 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
         UsageError: a setting that does nothing here.
         ConfigError: a file cannot be read.
     """
-    preset = PRESETS[args.preset].config if args.preset else {}
+    preset = PRESETS[args.preset] if args.preset else {}
     in_file = load_config(args.config) if args.config else {}
     names = ("data", "tasks", "models", "defenses", "attacks", "ranks", "top_k", "judge", "limit", "metric")
     merged = {**DEFAULTS, **preset, **in_file, **{name: v for name in names if (v := getattr(args, name)) is not None}}
@@ -320,34 +318,25 @@ class _Bar:
             self._bar.close()
 
 
-def report(
-    config: Mapping[str, Any], done: Finished, *, as_json: bool, csv: str | None = None, latex: str | None = None
-) -> None:
-    """Write the summary to standard output, and to the files that were asked for."""
+def report(done: Finished, *, as_json: bool) -> None:
+    """Write the summary to standard output."""
     from robustrag_integrations.evaluation.score.paired import compare
     from robustrag_integrations.evaluation.score.summary import summarise
     from robustrag_integrations.evaluation.score.sureness import sureness
-    from robustrag_integrations.evaluation.show import lines as shown
-    from robustrag_integrations.evaluation.show import tables
+    from robustrag_integrations.evaluation.show.tables import comparisons_table, summary_table, warnings_in_sum
 
-    lines = summarise(done.rows)
-    compared, sure = compare(done.rows), sureness(done.rows)
-    if csv:
-        Path(csv).write_text(shown.lines_csv(lines), encoding="utf-8", newline="")
-    if latex:
-        both = filter(None, [shown.summary_table(lines), shown.comparisons_table(compared)])
-        Path(latex).write_text(tables.latex(both), encoding="utf-8")
-    complain(*shown.warnings_in_sum(lines))
+    lines, compared, sure = summarise(done.rows), compare(done.rows), sureness(done.rows)
+    complain(*warnings_in_sum(lines))
     if as_json:
         parts: dict[str, Sequence[Any]] = {"lines": lines, "differences": compared, "confidence": sure}
         data = {name: [asdict(each) for each in part] for name, part in parts.items()}
         show_json({"schema": "robustrag/eval-summary/1", **data})
         return
-    print(shown.lines_table(lines, terminal_width()))
+    print(summary_table(lines).as_text(terminal_width()))
     for found in sure:
         print(found.in_words())
-    if (beside := shown.comparisons_table(compared, _MOST_COMPARISONS)) is not None:
-        print("\n" + tables.text_table(beside, terminal_width()))
+    if compared:
+        print("\n" + comparisons_table(compared, _MOST_COMPARISONS).as_text(terminal_width()))
 
 
 def exit_code(done: Finished) -> int:

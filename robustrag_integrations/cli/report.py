@@ -33,7 +33,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Write the page, and print its path and what it leaves out."""
-    from robustrag_integrations.evaluation.score.run_file import read_run
+    from robustrag_integrations.evaluation.score.rows import read_run
     from robustrag_integrations.evaluation.show.report import write_report
 
     found = read_run(args.data)

@@ -62,6 +62,6 @@ def hostile_rows() -> list[dict[str, Any]]:
     """A row per text, and one that failed with it."""
     rows = [hostile_row(name, text) for name, text in TEXTS.items()]
     error = {"type": TEXTS["image"], "message": TEXTS["script end"]}
-    attack = {**NO_ATTACK, "name": TEXTS["image"], "mode": TEXTS["style"], "rank": TEXTS["address"], "seed": 0}
+    attack = {**NO_ATTACK, "name": TEXTS["image"], "rank": TEXTS["address"], "seed": 0}
     failed = {**rows[0], "key": "failed", "error": error, "answer": None, "scores": None, "certificates": []}
     return [*rows, {**failed, "attack": attack}]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-PIA = {"name": "pia", "mode": "injection", "rank": "first", "corruption_size": 1, "seed": 0}
+PIA = {"name": "pia", "rank": "first", "corruption_size": 1, "seed": 0}
 
 
 def row(number: int, **change: Any) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -72,9 +73,9 @@ def setups() -> dict[str, Any]:
 
 def rows(count: int = 4, ranks: Sequence[str] = ("first", "last"), sizes: Sequence[int] = (1,)) -> list[dict[str, Any]]:
     """Every setup, clean and under two attacks at these ranks and sizes."""
-    attacks = [{"name": "none", "mode": "injection", "rank": "first", "corruption_size": 0, "seed": 0}]
+    attacks = [{"name": "none", "rank": "first", "corruption_size": 0, "seed": 0}]
     attacks += [
-        {"name": name, "mode": "injection", "rank": rank, "corruption_size": size, "seed": 0}
+        {"name": name, "rank": rank, "corruption_size": size, "seed": 0}
         for name in ("pia", "poison")
         for rank in ranks
         for size in sizes
@@ -122,7 +123,7 @@ def row_of(
         for p, planted in zip(attacked.passages, attacked.planted, strict=True)
     ]
     row["answer"] = answer.to_dict()
-    row["scores"] = score_answer(question, answer, row["task"], target=attacked.target).to_dict()
+    row["scores"] = asdict(score_answer(question, answer, row["task"], target=attacked.target))
     row["certificates"] = [c.to_dict() for c in found]
     row["cost"] = {"model_calls": answer.model_calls, "prompt_tokens": None, "completion_tokens": None}
     row["timing"] = {"seconds": 0.25 + 0.05 * answer.model_calls}
@@ -155,7 +156,7 @@ def failed_row() -> dict[str, Any]:
     return {**done, "key": "failed", "answer": None, "scores": None, "certificates": [], "error": error}
 
 
-NO_ATTACK = {"name": "none", "mode": "injection", "rank": "first", "corruption_size": 0, "seed": 0}
+NO_ATTACK = {"name": "none", "rank": "first", "corruption_size": 0, "seed": 0}
 
 
 def write_run(path: Path, written: Sequence[Mapping[str, Any]], *, header: bool = True) -> Path:

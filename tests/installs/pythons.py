@@ -24,7 +24,7 @@ HEAVY = {"local", "playground", "all"}
 IMPORTS = {
     "": "robustrag_integrations.defenses.keyword",
     "cli": "robustrag_integrations.corpus.retrieval, bm25s, pypdf, langchain_text_splitters",
-    "eval": "robustrag_integrations.evaluation.show.lines, scipy, yaml, tqdm",
+    "eval": "robustrag_integrations.evaluation.show.tables, scipy, yaml, tqdm",
     "keyword": "spacy",
     "langchain": "langchain_robustrag",
     "langchain-agents": "langchain_robustrag.middleware",

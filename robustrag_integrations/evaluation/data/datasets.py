@@ -54,7 +54,6 @@ def load_dataset(
     task: EvalTask | None = None,
     top_k: int | None = None,
     limit: int | None = None,
-    strict: bool = False,
 ) -> Dataset:
     """Read a data set.
 
@@ -64,10 +63,9 @@ def load_dataset(
         task: the task; None for that of the first question: `long` if it says so, else `qa`.
         top_k: number of passages of each question; None for all that a file gives, 10 for `demo`.
         limit: number of questions that are read; None for all. Reading stops there.
-        strict: stop at the first bad row, in place of leaving it out.
 
     Raises:
-        DatasetError: the file cannot be read, holds no question at all, or (strict) a row is bad.
+        DatasetError: the file cannot be read, or holds no question at all.
         ValueError: an invalid argument.
         ImportError: `demo` needs bm25s.
     """
@@ -80,7 +78,7 @@ def load_dataset(
         rows = world_rows(top_k)
     else:
         rows = read_rows(str(world_folder() / "lists.jsonl") if source == DEMO_LISTS else source)
-    found, bad, task = _collect(rows, source, task, limit, strict)
+    found, bad, task = _collect(rows, source, task, limit)
     if not found:
         raise DatasetError(f"{source}: it holds no question{f' ({bad[0]})' if bad else ''}")
     cut = tuple(replace(q, passages=q.passages[:top_k]) for q in found)
@@ -88,7 +86,7 @@ def load_dataset(
 
 
 def _collect(
-    rows: Iterable[RawRow | BadRow], source: str, task: EvalTask | None, limit: int | None, strict: bool
+    rows: Iterable[RawRow | BadRow], source: str, task: EvalTask | None, limit: int | None
 ) -> tuple[list[EvalQuestion], list[BadRow], EvalTask]:
     """The questions, the rows that are none, and the task: that of the first question where it is not given."""
     found: dict[str, EvalQuestion] = {}  # each under an id that no other has
@@ -106,8 +104,6 @@ def _collect(
                 raise ValueError(f"its id {question.id!r} and its question are those of {places[known]} already")
         except ValueError as error:
             bad.append(BadRow(row.line, str(error), row.unit))
-            if strict:
-                raise DatasetError(f"{source}, {bad[-1]}") from error
         else:
             places[known] = f"{row.unit} {row.line}"
             name = question.id if question.id not in found else f"{question.id}#{row.line}"

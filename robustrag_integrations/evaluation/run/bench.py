@@ -6,37 +6,29 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
-from robustrag_integrations.attacks.planning import AttackedRetrieval, plan_attack
+from robustrag_integrations.attacks.planning import plan_attack
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, VANILLA, method_of
 from robustrag_integrations.defenses.vanilla.defense import VanillaRAG, VanillaSettings, ask_once
-from robustrag_integrations.evaluation.run.cache import (
-    CACHED_CALLS,
-    CallCache,
-    MeteredModel,
-    metered,
-)
-from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, CertifySpec, ConfigError
+from robustrag_integrations.evaluation.run.cache import CACHED_CALLS, CallCache, MeteredModel, metered
+from robustrag_integrations.evaluation.run.config import NO_RAG, TASK_OF, ConfigError
 from robustrag_integrations.evaluation.run.planning import Job, Setup
 from robustrag_integrations.evaluation.score.rows import blank_row
 from robustrag_integrations.evaluation.score.scoring import METRIC_OF_TASK, metric_for, score_answer
-from robustrag_integrations.metrics import LLMJudge, Metric, contains_answer
+from robustrag_integrations.metrics import LLMJudge, contains_answer
 from robustrag_integrations.models.providers import NamedModel
 from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.prompts import Prompt, prompts_for
-
-if TYPE_CHECKING:
-    from robustrag_integrations.certification import Certification
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +58,7 @@ class LocalEngine:
 
         Raises:
             ModelError: a model cannot be loaded.
-            ConfigError: a defence cannot use its model.
+            ConfigError: a defence cannot use its model, or cannot be certified.
         """
         self._prepare(jobs)
         asyncio.run(self._run(iter(jobs), on_row, on_job))
@@ -91,14 +83,20 @@ class LocalEngine:
         """Load every model and build every defence that the jobs need."""
         self._locks.clear()  # a lock belongs to the event loop of one run
         for job in jobs:
-            self._defense(job)
-            if job.certify is not None and not self._model(job.setup.model).deterministic:
+            defense = self._defense(job)
+            if job.judge is not None:
+                self._judge(job.judge)
+            if job.certify is None:
+                continue
+            if not self._model(job.setup.model).deterministic:
                 raise ConfigError(
                     f"certify: the model {job.setup.model.name!r} samples, so that no certificate would hold; leave "
                     "certify out, or use a model at temperature 0"
                 )
-            if job.judge is not None:
-                self._judge(job.judge)
+            try:
+                defense.rules.check_certifiable()
+            except ValueError as error:
+                raise ConfigError(f"defenses: {job.setup.label}: {error}, or leave certify out") from error
 
     async def row(self, job: Job) -> dict[str, Any]:
         """Make one row. An error is recorded in the row; cancelling stops its model calls.
@@ -133,37 +131,76 @@ class LocalEngine:
         return row
 
     async def _fill(self, job: Job, row: dict[str, Any]) -> None:
-        defense = self._defense(job)
+        question, attack, defense = job.question, job.attack, self._defense(job)
         judge = None if job.judge is None else self._judge(job.judge)
-        choices = job.question.choices if job.task == "mc" else None
-        attacked = await asyncio.to_thread(_attacked, job, defense, judge, choices)
+        choices = question.choices if job.task == "mc" else None
+        rated = job.task != "long" or judge is not None
+        metric = metric_for(job.task, question, judge, job.metric) if rated else contains_answer
+        attacked = await asyncio.to_thread(
+            plan_attack,
+            attack.name,
+            question,
+            question.passages,
+            rank=int(attack.rank) if attack.rank.isdecimal() else attack.rank,
+            corruption_size=attack.corruption_size,
+            seed=attack.seed,
+            repeat=attack.repeat,
+            top_k=job.setup.top_k,
+            defense=defense,
+            choices=choices,
+            metric=metric,
+        )
         row["target"] = attacked.target
         row["passages"] = [
             {"text": p.text, "source": p.source, "planted": planted}
             for p, planted in zip(attacked.passages, attacked.planted, strict=True)
         ]
-        asking = defense.aanswer(job.question.question, attacked.passages, choices=choices)
+        answer = await self._answer(job, row, attacked.passages, choices)
+        row["answer"] = answer.to_dict()
+        about: Any = {"target": attacked.target, "metric": job.metric, "goal": attacked.goal}
+        scores = await asyncio.to_thread(score_answer, question, answer, job.task, judge, **about)
+        row["scores"] = asdict(scores)
+        if (spec := job.certify) is None:
+            return
+        for mode in spec.attacks:
+            found = await defense.acertify(
+                question.question,
+                question.passages,
+                question.answers,
+                corruption_size=spec.corruption_sizes,
+                metric=metric,
+                attack=mode,
+                choices=choices,
+                top_k=job.setup.top_k,
+                max_model_calls=spec.max_model_calls,
+            )
+            row["certificates"] += [certificate.to_dict() for certificate in found]
+
+    async def _answer(
+        self, job: Job, row: dict[str, Any], passages: Sequence[Any], choices: Sequence[str] | None
+    ) -> RobustAnswer:
+        """Return the answer; its time and cost, and whether it was its defence's first in this process, go into row."""
         about = (job.setup.model, job.setup.defense, job.task)
         first = about not in self._answered
         self._answered.add(about)
-        answer = await _timed(row, asking, first=first)
-        if first and row["timing"]["cached_calls"] == answer.model_calls:
+        cached: list[Prompt] = []
+        outer = CACHED_CALLS.set(cached)
+        start = time.perf_counter()
+        try:
+            answer = await self._defense(job).aanswer(job.question.question, passages, choices=choices)
+        finally:
+            CACHED_CALLS.reset(outer)
+        seconds = round(time.perf_counter() - start, 6)
+        row["timing"] = {"seconds": seconds, "cached_calls": len(cached), "first": first}
+        if first and len(cached) == answer.model_calls:
             self._answered.discard(about)  # the model was not asked: the next row pays for what is loaded
-        row["answer"] = answer.to_dict()
-        scores = await asyncio.to_thread(
-            score_answer,
-            job.question,
-            answer,
-            job.task,
-            judge,
-            target=attacked.target,
-            metric=job.metric,
-            goal=attacked.goal,
-        )
-        row["scores"] = scores.to_dict()
-        if job.certify is not None:
-            metric = metric_for(job.task, job.question, judge, job.metric)
-            row["certificates"] = await _certificates(job, job.certify, defense, metric, choices)
+        tokens = answer.spending.total
+        row["cost"] = {
+            "model_calls": answer.model_calls,
+            "prompt_tokens": tokens.prompt,
+            "completion_tokens": tokens.completion,
+        }
+        return answer
 
     def _model(self, name: NamedModel) -> MeteredModel:
         with self._loading:
@@ -195,89 +232,18 @@ class _NoRetrieval(VanillaRAG):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:
         """Ask the question alone."""
-        options = inputs.choices
         template, values = settings.prompts.no_retrieval, {"query": inputs.query}
-        text, choice, said = yield from ask_once(template, values, settings.prompts, options, settings.cut_replies)
+        choices, cut = inputs.choices, settings.cut_replies
+        text, choice, said = yield from ask_once(template, values, settings.prompts, choices, cut)
         return Draft(inputs.answer(text, abstained=is_abstention(text), choice=choice), final=said)
 
 
-def _defense_of(setup: Setup, task: str, model: Any) -> Defense:
+def _defense_of(setup: Setup, task: Any, model: Any) -> Defense:
     settings = dict(setup.settings)
-    task_of_core = TASK_OF[task]
     if setup.defense == NO_RAG:
-        return _NoRetrieval(model, task=task_of_core, **settings)
-    prompts = prompts_for(
-        task_of_core, exemplars=settings.pop("exemplars", 0), options=settings.get("options", "words")
-    )
+        return _NoRetrieval(model, task=TASK_OF[task], **settings)
+    shots, options = settings.pop("exemplars", 0), settings.get("options", "words")
+    prompts = prompts_for(TASK_OF[task], exemplars=shots, options=options)
     method = BASELINES.get(setup.defense) or method_of(setup.defense)
-    made: Defense = method.build(model, task=task_of_core, prompts=prompts, **settings)
+    made: Defense = method.build(model, task=TASK_OF[task], prompts=prompts, **settings)
     return made
-
-
-async def _timed(row: dict[str, Any], answering: Awaitable[RobustAnswer], *, first: bool) -> RobustAnswer:
-    """Return the answer; its time and cost, and whether it was its defence's first in this process, go into the row."""
-    cached: list[Prompt] = []
-    outer = CACHED_CALLS.set(cached)
-    start = time.perf_counter()
-    try:
-        answer = await answering
-    finally:
-        CACHED_CALLS.reset(outer)
-    row["timing"] = {"seconds": round(time.perf_counter() - start, 6), "cached_calls": len(cached)}
-    if first:
-        row["timing"]["first"] = True
-    spent = answer.spending
-    row["cost"] = {
-        "model_calls": answer.model_calls,
-        "rounds": spent.rounds,
-        "prompt_tokens": spent.total.prompt,
-        "cached_tokens": spent.total.cached,
-        "completion_tokens": spent.total.completion,
-        "reasoning_tokens": spent.total.reasoning,
-    }
-    return answer
-
-
-def _attacked(job: Job, defense: Defense, judge: LLMJudge | None, choices: Sequence[str] | None) -> AttackedRetrieval:
-    attack = job.attack
-    rated = job.task != "long" or judge is not None
-    return plan_attack(
-        attack.name,
-        job.question,
-        job.question.passages,
-        rank=attack.rank,
-        corruption_size=attack.corruption_size,
-        mode=attack.mode,  # type: ignore[arg-type]
-        seed=attack.seed,
-        repeat=attack.repeat,
-        top_k=job.setup.top_k,
-        defense=defense,
-        choices=choices,
-        metric=metric_for(job.task, job.question, judge, job.metric) if rated else contains_answer,
-    )
-
-
-async def _certificates(
-    job: Job,
-    spec: CertifySpec,
-    defense: Defense,
-    metric: Metric,
-    choices: Sequence[str] | None,
-) -> list[dict[str, Any]]:
-    """Make one certificate per kind of attacker and corruption size."""
-    found: list[Certification] = []
-    for attack in spec.attacks:
-        found += await defense.acertify(
-            job.question.question,
-            job.question.passages,
-            job.question.answers,
-            corruption_size=spec.corruption_sizes,
-            metric=metric,
-            attack=attack,
-            choices=choices,
-            top_k=job.setup.top_k,
-            max_model_calls=spec.max_model_calls,
-            sample=spec.sample,
-            seed=spec.seed,
-        )
-    return [certificate.to_dict() for certificate in found]

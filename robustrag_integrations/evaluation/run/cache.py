@@ -5,13 +5,12 @@ with one new among them that one is asked alone. For a model that runs prompts a
 batch in which the prompt was asked first; another batch's last bits may differ, and a text with them where two tokens
 are all but equal. A run is consistent in itself, since every row has the same reply to the same prompt.
 
-Entries carry a checksum; a damaged one is made again. Failed calls and models that sample are never kept. Decoding
-sessions are not kept either: their numbers take more space than they save time.
+Failed calls and models that sample are never kept. Decoding sessions are not kept either: their numbers take more
+space than they save time.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import hashlib
 import json
@@ -45,9 +44,7 @@ Result = TypeVar("Result")
 logger = logging.getLogger(__name__)
 
 _FILE = "calls.sqlite3"
-_SQLITE_ERRORS = (sqlite3.Error, UnicodeDecodeError)  # the second where a damaged file makes up the message
-_SIDE_FILES = ("", "-wal", "-shm", "-journal")
-_TABLE = "CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, value TEXT, sum TEXT) WITHOUT ROWID"
+_TABLE = "CREATE TABLE IF NOT EXISTS calls (key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID"
 _KEPT = ("text", "truncated", "finish", "refusal", "reasoning_chars", "logprobs", "usage")
 _PATIENCE = 30.0  # seconds to wait for another process that writes
 
@@ -65,9 +62,6 @@ class CallCache:
 
     The file holds responses in plain text. Only its owner can read it, and the folder if this makes it.
 
-    Args:
-        folder: made when it is not there.
-
     Raises:
         CacheError: the folder cannot be written, the file is damaged, or a link or something else stands in its place.
     """
@@ -78,38 +72,28 @@ class CallCache:
         self._warned = False
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            file = _private(self._path)
+            _make_private(self._path)
             self._db = sqlite3.connect(self._path, timeout=_PATIENCE, check_same_thread=False)
-            if not os.path.samestat(os.lstat(self._path), file):
-                raise CacheError(f"cannot use the cache {str(self._path)!r}: it was replaced meanwhile; try again")
-            self._db.text_factory = bytes  # damaged text is no error: its checksum tells
             for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = NORMAL", _TABLE):
                 self._db.execute(statement)
-        except OSError as error:
+        except (OSError, sqlite3.Error) as error:
             raise CacheError(
-                f"cannot use the cache folder {str(folder)!r}: {error.strerror}; give another --cache, or --no-cache"
-            ) from error
-        except _SQLITE_ERRORS as error:
-            raise CacheError(
-                f"cannot open the cache {str(self._path)!r}: {error}; delete it, or give another --cache"
+                f"cannot use the cache {str(self._path)!r}: {error}; delete it, give another --cache, or --no-cache"
             ) from error
 
     def get(self, keys: Sequence[str]) -> list[Response | None]:
-        """Return the responses of these keys; None where there is none, or it is damaged or of another version."""
-        statement = "SELECT value, sum FROM calls WHERE key = ?"
+        """Return the responses of these keys; None where there is none, or it is of another version."""
+        statement = "SELECT value FROM calls WHERE key = ?"
         rows = self._run(lambda: [self._db.execute(statement, (key,)).fetchone() for key in keys])
-        return [_checked(key, row) for key, row in zip(keys, rows or [None] * len(keys), strict=True)]
+        return [None if row is None else _response(row[0]) for row in rows or [None] * len(keys)]
 
     def put(self, responses: Mapping[str, Response]) -> None:
         """Keep the texts of responses, how they ended, and what they took."""
-        rows = []
-        for key, response in responses.items():
-            text = canonical({name: plain(getattr(response, name)) for name in _KEPT})
-            rows.append((key, text, _sum(key, text)))
+        rows = [(key, canonical({name: plain(getattr(r, name)) for name in _KEPT})) for key, r in responses.items()]
 
         def write() -> None:
             with self._db:
-                self._db.executemany("INSERT OR REPLACE INTO calls VALUES (?, ?, ?)", rows)
+                self._db.executemany("INSERT OR REPLACE INTO calls VALUES (?, ?)", rows)
 
         self._run(write)
 
@@ -122,20 +106,20 @@ class CallCache:
         with self._lock:
             try:
                 return action()
-            except _SQLITE_ERRORS as error:
+            except (sqlite3.Error, UnicodeDecodeError) as error:  # the second where a damaged file makes up the message
                 if not self._warned:
                     logger.warning("the cache %r keeps no calls: %s", str(self._path), error)
                 self._warned = True
                 return None
 
 
-def _private(path: Path) -> os.stat_result:
+def _make_private(path: Path) -> None:
     """Let nobody but the owner read the file, which is made when it is not there; SQLite's side files follow it.
 
     Raises:
         CacheError: it is a link, has a second name, or is no file; what it leads to is left as it is.
     """
-    for end in _SIDE_FILES:
+    for end in ("", "-wal", "-shm", "-journal"):
         with contextlib.suppress(FileNotFoundError):
             found = os.lstat(f"{path}{end}")
             if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
@@ -148,27 +132,19 @@ def _private(path: Path) -> os.stat_result:
         if hasattr(os, "fchmod"):  # not on Windows
             with contextlib.suppress(PermissionError):  # another user's file is that user's to close
                 os.fchmod(handle, 0o600)
-        return os.fstat(handle)
     finally:
         os.close(handle)
 
 
-def _sum(key: str, text: str) -> str:
-    return hashlib.sha256(f"{key} {text}".encode()).hexdigest()[:16]
-
-
-def _checked(key: str, row: Any) -> Response | None:
-    if row is None or not all(isinstance(part, bytes) for part in row):
-        return None
+def _response(text: Any) -> Response | None:
     try:
-        text, kept = row[0].decode(), row[1].decode()
-        return restored(Response, json.loads(text)) if _sum(key, text) == kept else None
-    except (ValueError, RecursionError):
+        return restored(Response, json.loads(text))
+    except (ValueError, TypeError, RecursionError):
         return None
 
 
 class MeteredModel(AroundModel):
-    """A text model that counts its calls and looks each up in a cache first.
+    """A text model that looks each call up in a cache first.
 
     Args:
         model: the model to ask.
@@ -180,33 +156,20 @@ class MeteredModel(AroundModel):
         super().__init__(model)
         self._fingerprint = fingerprint
         self._cache = cache
-        self._under_way: dict[str, asyncio.Event] = {}
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer from the cache where it can, and ask the model for the rest."""
         keys, known = self._look_up(prompts, role)
-        wanted = self._missing(keys, known)
+        wanted = _missing(keys, known)
         made = self._model.generate([prompts[i] for i in wanted], role) if wanted else []
         return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
-        """`generate` without blocking the event loop; what another row is asking already is waited for."""
+        """`generate` without blocking the event loop."""
         keys, known = self._look_up(prompts, role)
-        while others := {
-            self._under_way[k] for k, entry in zip(keys, known, strict=True) if entry is None and k in self._under_way
-        }:
-            await asyncio.gather(*(other.wait() for other in others))
-            keys, known = self._look_up(prompts, role)
-        wanted = self._missing(keys, known)
-        mine, done = {keys[i] for i in wanted if keys[i]}, asyncio.Event()
-        self._under_way |= dict.fromkeys(mine, done)
-        try:
-            made = await self._model.agenerate([prompts[i] for i in wanted], role) if wanted else []
-            return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
-        finally:
-            for key in mine:
-                del self._under_way[key]
-            done.set()
+        wanted = _missing(keys, known)
+        made = await self._model.agenerate([prompts[i] for i in wanted], role) if wanted else []
+        return self._merged(prompts, keys, known, dict(zip(wanted, made, strict=True)))
 
     def finals(self) -> FinalAnswers:
         """The model's own way where it has one: it reports how it went, and must go the same way each time."""
@@ -227,10 +190,6 @@ class MeteredModel(AroundModel):
         keys = [hashlib.sha256(text.encode()).hexdigest() for text in about]
         return keys, self._cache.get(keys)
 
-    def _missing(self, keys: Sequence[str], known: Sequence[object]) -> list[int]:
-        """Return the indices of the prompts to ask: those that are not known, of equal ones the first."""
-        return [i for i, entry in enumerate(known) if entry is None and (not keys[i] or keys.index(keys[i]) == i)]
-
     def _merged(
         self,
         prompts: Sequence[Prompt],
@@ -245,6 +204,11 @@ class MeteredModel(AroundModel):
         if (cached := CACHED_CALLS.get()) is not None:
             cached += [prompt for i, prompt in enumerate(prompts) if i not in made]
         return [made.get(i) or entry or same[keys[i]] for i, entry in enumerate(known)]
+
+
+def _missing(keys: Sequence[str], known: Sequence[object]) -> list[int]:
+    """Return the indices of the prompts to ask: those that are not known, of equal ones the first."""
+    return [i for i, entry in enumerate(known) if entry is None and (not keys[i] or keys.index(keys[i]) == i)]
 
 
 class MeteredLocalModel(MeteredModel, DecodingModel):

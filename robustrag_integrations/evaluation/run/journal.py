@@ -3,8 +3,8 @@
 A writer that is killed in the middle of a line leaves a torn last line and no other damage; it is cut off when the next
 row is written. Until then not a byte changes, so that a file of something else stays whole.
 
-Rows hold what passages and replies say: a new file can be read by its owner alone, as the cache of calls. One that was
-there keeps its permissions.
+Rows hold what passages and replies say: a new file can be read by its owner alone. One that was there keeps its
+permissions.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ class JournalError(RobustRAGError):
 
 
 class Journal:
-    """A JSONL file, opened for reading what is there and for appending.
-
-    Args:
-        path: the file; made when it is not there.
+    """A JSONL file, opened for reading what is there and for appending; made when it is not there.
 
     Attributes:
         rows: the rows of the file when it was opened, in its order.
@@ -97,16 +94,21 @@ class Journal:
             self.close()
 
     def _read(self) -> list[dict[str, Any]]:
-        """The rows, without a last line that was not written to its end; the first line of a run names its schema."""
         self._file.seek(0)
-        data = self._file.read()
-        whole = data.rfind(b"\n") + 1
-        rows = _rows(data[:whole], self.path)
-        if torn := data[whole:]:
-            begins = b"{" if whole else _FIRST[: len(torn)]
-            if not torn.startswith(begins):
+        *lines, torn = self._file.read().split(b"\n")
+        rows = []
+        for number, line in enumerate(lines, 1):
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError):
+                row = None
+            if not isinstance(row, dict):
+                raise JournalError(f"{self.path}, line {number} is not a row; give another file, or delete that line")
+            rows.append(row)
+        if torn:
+            if not torn.startswith(b"{" if lines else _FIRST[: len(torn)]):
                 raise JournalError(f"{str(self.path)!r} is not a run and is left as it is; give another file")
-            self._torn_from = whole
+            self._torn_from = sum(len(line) + 1 for line in lines)
         return rows
 
 
@@ -117,21 +119,6 @@ def canonical(value: Any) -> str:
 
 def _line(row: Mapping[str, Any]) -> bytes:
     return json.dumps(row, ensure_ascii=True, allow_nan=False).encode("ascii") + b"\n"
-
-
-def _rows(data: bytes, path: Path) -> list[dict[str, Any]]:
-    rows = []
-    for number, line in enumerate(data.split(b"\n")[:-1], 1):
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError):
-            row = None
-        if not isinstance(row, dict):
-            raise JournalError(
-                f"{path}, line {number} is not a row; give another file, or delete that line to do it again"
-            )
-        rows.append(row)
-    return rows
 
 
 def _private(path: str, flags: int) -> int:

@@ -17,16 +17,13 @@ from robustrag_integrations.defenses.registry import METHODS, entry_of
 from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask, doubts
 from robustrag_integrations.evaluation.run.config import (
+    NO_RAG,
     CertifySpec,
     ConfigError,
     DataSpec,
     DefenseSpec,
     EvalConfig,
     PlannedAttack,
-    beyond_the_end,
-    can_run,
-    most_passages,
-    no_task,
 )
 from robustrag_integrations.evaluation.run.journal import canonical
 from robustrag_integrations.evaluation.score.rows import ROW_SCHEMA
@@ -43,8 +40,6 @@ class Setup:
 
     Attributes:
         label: its name in tables, unique among the setups of a task and a model.
-        model: the model to ask.
-        defense: the defence's name.
         settings: the chosen settings, and the defaults of those that matter most, as (name, value) pairs.
         top_k: number of passages that are retrieved; None for all that a question has.
     """
@@ -62,14 +57,10 @@ class Job:
 
     Attributes:
         key: identifies the row; equal keys mean equal rows, up to timing.
-        dataset: the data set's name.
-        task: `qa`, `mc` or `long`.
         question: the question with its clean retrieval.
-        setup: the setup that answers it.
-        attack: the attack on the retrieval.
         certify: the attackers that the clean answer is certified against; None for none.
         judge: grades long answers; None for no grades.
-        metric: the metric; None for the task's own.
+        metric: None for the task's own.
     """
 
     key: str
@@ -85,12 +76,7 @@ class Job:
 
 @dataclass(frozen=True)
 class RunPlan:
-    """All rows of a run, and notes for the user.
-
-    Attributes:
-        jobs: in canonical order: data set, setup, attack, question.
-        notes: all that was left out, in words.
-    """
+    """All rows of a run in canonical order (data set, setup, attack, question), and in words what was left out."""
 
     jobs: tuple[Job, ...]
     notes: tuple[str, ...]
@@ -104,47 +90,42 @@ def make_plan(config: EvalConfig) -> RunPlan:
         DatasetError: a data set cannot be used.
         ModelError: a model's files cannot be read.
     """
-    notes = list(_left_out(config))
+    notes: list[str] = []
     datasets = _datasets(config, notes)
-    tasks = sorted({dataset.task for dataset in datasets})
+    tasks = config.tasks or sorted({dataset.task for dataset in datasets})
     for spec in config.defenses:
-        if not config.tasks and not set(tasks) & set(spec.tasks):
-            raise no_task(spec, tasks)
+        if not set(tasks) & set(spec.tasks):
+            fitting = " or ".join(m.name for m in METHODS.values() if m.takes_choices)
+            raise ConfigError(
+                f"defenses: {spec.name!r} is for the tasks {', '.join(spec.tasks)}, and the data is asked as "
+                f"{', '.join(tasks)}; give tasks: {spec.tasks[0]}, or for multiple choice use {fitting}"
+            )
+    for model in config.models:
+        names = dict.fromkeys(s.label or s.name for s in config.defenses if not _can_run(s.name, model))
+        notes += [f"{model.name}: {', '.join(names)} left out: it gives no token probabilities"] if names else []
     planner = _Planner(config, notes)
     jobs: list[Job] = []
     for dataset in datasets:
         notes += _data_notes(dataset)
-        for setup in setups_of(config, dataset.task):
-            for attack in config.planned_attacks:
+        for setup in _setups(config, dataset.task):
+            for attack in config.attacks:
                 jobs += planner.jobs(dataset, setup, attack)
     if not jobs:
         raise ConfigError("; ".join(["there is nothing to do: no question, defence and attack fit together", *notes]))
-    unique = {job.key: job for job in jobs}
-    return RunPlan(tuple(unique.values()), tuple(dict.fromkeys(notes)))
-
-
-def _left_out(config: EvalConfig) -> Iterator[str]:
-    """Return the defences that a model cannot run."""
-    for model in config.models:
-        names = dict.fromkeys(s.label or s.name for s in config.defenses if not _runs(config, s.name, model))
-        if names:
-            yield f"{model.name}: {', '.join(names)} left out: it gives no token probabilities"
-
-
-def _runs(config: EvalConfig, defense: str, model: NamedModel) -> bool:
-    """True if this defence is run on this model."""
-    return can_run(defense, model) and not (config.leave_out and _lacks(defense, model))
+    return RunPlan(tuple({job.key: job for job in jobs}.values()), tuple(dict.fromkeys(notes)))
 
 
 @lru_cache(maxsize=64)
-def _lacks(defense: str, model: NamedModel) -> bool:
-    """True if a user's function lacks what a defence needs, which is known only once it is loaded."""
-    if defense not in METHODS or not METHODS[defense].needs_probabilities or not model.name.startswith("python:"):
-        return False
-    return not isinstance(model.load(), DecodingModel)
+def _can_run(defense: str, model: NamedModel) -> bool:
+    """True if a model gives what a defence needs of it, which of a user's function is known only once it is loaded."""
+    if defense not in METHODS or not METHODS[defense].needs_probabilities:
+        return True
+    if model.name.startswith("python:"):
+        return isinstance(model.load(), DecodingModel)
+    return model.gives_probabilities
 
 
-def setups_of(config: EvalConfig, task: str) -> tuple[Setup, ...]:
+def _setups(config: EvalConfig, task: EvalTask) -> list[Setup]:
     """The setups of a task: models, then defences and their settings, then numbers of passages."""
     drafts = [
         (spec, dict(zip(spec.settings, values, strict=True)), top_k)
@@ -154,12 +135,12 @@ def setups_of(config: EvalConfig, task: str) -> tuple[Setup, ...]:
         for top_k in config.top_k
     ]
     labels = _labels(drafts, several_sizes=len(config.top_k) > 1)
-    return tuple(
+    return [
         Setup(label, model, spec.name, _settings(spec.name, chosen), top_k)
         for model in config.models
         for (spec, chosen, top_k), label in zip(drafts, labels, strict=True)
-        if _runs(config, spec.name, model)
-    )
+        if _can_run(spec.name, model)
+    ]
 
 
 def _labels(drafts: Sequence[tuple[DefenseSpec, dict[str, Any], int | None]], *, several_sizes: bool) -> list[str]:
@@ -170,37 +151,39 @@ def _labels(drafts: Sequence[tuple[DefenseSpec, dict[str, Any], int | None]], *,
         others = [c for s, c, _ in drafts if (s.label or s.name) == base]
         differing = [k for k in chosen if any(c.get(k) != chosen[k] for c in others)]
         said = [f"{k}={chosen[k]:g}" if isinstance(chosen[k], float) else f"{k}={chosen[k]}" for k in differing]
-        named.append(" ".join([base, *said, *([f"top_k={top_k or 'all'}"] if several_sizes else [])]))
-    seen: dict[str, int] = {}
-    for at, name in enumerate(named):
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
-            named[at] = f"{name} ({seen[name]})"
+        name = " ".join([base, *said, *([f"top_k={top_k or 'all'}"] if several_sizes else [])])
+        same = sum(other.split(" (")[0] == name for other in named)
+        named.append(f"{name} ({same + 1})" if same else name)
     return named
 
 
+def _settings(defense: str, chosen: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Every setting in force; an evaluation isolates passages one by one, as the paper does, unless told otherwise."""
+    if defense in METHODS:
+        settled = [s for s in METHODS[defense].thresholds if s.default is not None and s.long_form is None]
+        chosen = {**{s.name: s.default for s in settled}, "group_size": 1, "group_by": PASSAGE, **chosen}
+    return tuple(sorted(chosen.items()))
+
+
 def _datasets(config: EvalConfig, notes: list[str]) -> list[Dataset]:
-    loaded: list[Dataset] = []
+    found: list[Dataset] = []
     for spec in config.data:
-        found = _as_tasks(spec, config) if config.tasks else [_load(spec, spec.task, config)]
-        if not found:
+        loaded = _as_tasks(spec, config) if config.tasks else [_load(spec, spec.task, config)]
+        if not loaded:
             notes.append(f"{spec.source}: none of its questions can be asked as {', '.join(config.tasks)}; left out")
-        loaded += found
-    names: dict[tuple[str, str], int] = {}
-    for at, dataset in enumerate(loaded):
-        known = (dataset.name, dataset.task)
-        names[known] = names.get(known, 0) + 1
-        if names[known] > 1:
-            loaded[at] = replace(dataset, name=f"{dataset.name}#{names[known]}")
-    return loaded
+        for dataset in loaded:
+            same = sum((d.name.split("#")[0], d.task) == (dataset.name, dataset.task) for d in found)
+            found.append(replace(dataset, name=f"{dataset.name}#{same + 1}") if same else dataset)
+    return found
 
 
 def _as_tasks(spec: DataSpec, config: EvalConfig) -> list[Dataset]:
     """Return the data set as each task it allows: a long form if it has one, else short answers and choices."""
     own = _load(spec, None, config)
-    wanted = [task for task in config.tasks if spec.task in (None, task)]
     found = []
-    for task in wanted:
+    for task in config.tasks:
+        if spec.task not in (None, task):
+            continue
         if task == own.task:
             found.append(own)
         elif task == "mc" and any(q.choices for q in own.questions):
@@ -211,14 +194,8 @@ def _as_tasks(spec: DataSpec, config: EvalConfig) -> list[Dataset]:
     return found
 
 
-def _load(spec: DataSpec, task: Any, config: EvalConfig) -> Dataset:
-    return load_dataset(
-        spec.source,
-        task=task,
-        top_k=most_passages(config),
-        limit=spec.limit,
-        strict=config.strict,
-    )
+def _load(spec: DataSpec, task: EvalTask | None, config: EvalConfig) -> Dataset:
+    return load_dataset(spec.source, task=task, top_k=config.most_passages, limit=config.limit)
 
 
 def _data_notes(dataset: Dataset) -> Iterator[str]:
@@ -237,21 +214,17 @@ class _Planner:
     def __init__(self, config: EvalConfig, notes: list[str]) -> None:
         self._config, self._notes = config, notes
         named = [*config.models, *([config.judge] if config.judge else [])]
-        self._prints = {model: model.fingerprint() for model in dict.fromkeys(named)}
+        self._prints = {model: model.fingerprint() for model in named}
         self._shown: dict[tuple[int, int | None], tuple[EvalQuestion, str]] = {}
 
     def jobs(self, dataset: Dataset, setup: Setup, attack: PlannedAttack) -> Iterator[Job]:
         """One job per question that the attack can be run on."""
         clean = attack.corruption_size == 0
-        if not clean and (setup.defense == "no-rag" or dataset.task not in attack.tasks):
+        if not clean and (setup.defense == NO_RAG or dataset.task not in attack.tasks):
             return
-        if setup.top_k is not None and attack.corruption_size > setup.top_k:
-            self._notes.append(
-                f"{setup.label}: {setup.top_k} passages cannot hold {attack.corruption_size} planted ones; left out"
-            )
-            return
-        if beyond_the_end(attack, setup.top_k):
-            self._notes.append(f"{setup.label}: rank {attack.rank} is beyond its {setup.top_k} passages; left out")
+        last = (setup.top_k or attack.corruption_size) - attack.corruption_size + 1
+        if last < 1 or (setup.top_k and attack.rank.isdecimal() and int(attack.rank) > last):
+            self._notes.append(f"{setup.label}: {attack} does not fit into {setup.top_k} passages; left out")
             return
         target = attack_of(attack.name).target
         untargeted = 0
@@ -270,6 +243,8 @@ class _Planner:
         judge = config.judge if dataset.task == "long" else None
         certified = attack.corruption_size == 0 and setup.defense in METHODS and (dataset.task != "long" or judge)
         certify = _certify(config.certify, setup.top_k) if certified else None
+        metric = None if dataset.task == "long" or config.metric == METRIC_OF_TASK[dataset.task] else config.metric
+        functions = {s.name for s in entry_of(setup.defense).settings if s.is_function}
         about: dict[str, Any] = {
             "schema": ROW_SCHEMA,
             "data": [dataset.name, dataset.task, digest],
@@ -277,13 +252,10 @@ class _Planner:
             "model": [setup.model.name, self._prints[setup.model]],
             "attack": [asdict(replace(attack, tasks=())), _code_of("attack", attack.name)],
             "judge": [judge.name, self._prints[judge]] if judge else None,
-            "certify": certify.model_dump() if certify else None,
+            "certify": asdict(certify) if certify else None,
+            "metric": metric and [metric, _code_of("metric", metric)],
+            "functions": [[name, _code_of("function", f)] for name, f in setup.settings if name in functions and f],
         }
-        metric = None if config.metric == METRIC_OF_TASK[dataset.task] or dataset.task == "long" else config.metric
-        if metric is not None:
-            about["metric"] = [metric, _code_of("metric", metric)]
-        if functions := _functions(setup):
-            about["functions"] = functions
         key = hashlib.sha256(canonical(about).encode()).hexdigest()[:24]
         return Job(key, dataset.name, dataset.task, shown, setup, attack, certify, judge, metric)
 
@@ -301,7 +273,7 @@ class _Planner:
 def _certify(spec: CertifySpec | None, top_k: int | None) -> CertifySpec | None:
     """Return the certificates that so many passages allow."""
     sizes = tuple(size for size in spec.corruption_sizes if top_k is None or size <= top_k) if spec else ()
-    return spec.model_copy(update={"corruption_sizes": sizes}) if spec and sizes else None
+    return replace(spec, corruption_sizes=sizes) if spec and sizes else None
 
 
 @lru_cache(maxsize=64)
@@ -314,20 +286,6 @@ def _extractor(setup: Setup) -> str | None:
     from robustrag_integrations.keywords import SpacyKeywordExtractor
 
     return SpacyKeywordExtractor().fingerprint
-
-
-def _settings(defense: str, chosen: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """Every setting in force; an evaluation isolates passages one by one, as the paper does, unless told otherwise."""
-    if defense in METHODS:
-        settled = [s for s in METHODS[defense].thresholds if s.default is not None and s.long_form is None]
-        chosen = {**{s.name: s.default for s in settled}, "group_size": 1, "group_by": PASSAGE, **chosen}
-    return tuple(sorted(chosen.items()))
-
-
-def _functions(setup: Setup) -> list[list[str | None]]:
-    """The functions of the user's that a setup asks, each with a hash of the file that it is written in."""
-    named = {s.name for s in entry_of(setup.defense).settings if s.is_function}
-    return [[n, _code_of("function", given)] for n, given in setup.settings if n in named and given is not None]
 
 
 @lru_cache(maxsize=64)

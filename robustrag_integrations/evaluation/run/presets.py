@@ -1,33 +1,16 @@
 """The paper's tables and figures as configurations (section V and its appendix), and the field's attacks.
 
-A preset is data: `robustrag eval --preset NAME --show-config` prints it. Data set and model are whatever the user has;
-without any, the fictional world and the bundled reader. Prompts show as many worked examples as the paper's (appendix,
-Figures 13 to 19): none for multiple choice, four for short answers, one for long ones.
+`robustrag eval --preset NAME --show-config` prints one. Data set and model are whatever the user has. Prompts show as
+many worked examples as the paper's (appendix, Figures 13 to 19): none for multiple choice, four for short answers, one
+for long ones.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from robustrag_integrations.attacks.families import ATTACKS
-
-
-@dataclass(frozen=True)
-class Preset:
-    """A table or figure of the paper, or an extension of it.
-
-    Attributes:
-        about: a description.
-        config: its configuration.
-        cached: True if model calls may come from the cache; not where time is measured.
-    """
-
-    about: str
-    config: Mapping[str, Any]
-    cached: bool = True
-
 
 _MC, _QA, _LONG = ({"tasks": [task], "exemplars": shots} for task, shots in (("mc", 0), ("qa", 4), ("long", 1)))
 _BOTH_SHOTS = {"exemplars": [1, 4]}
@@ -45,21 +28,18 @@ _VOTING = {"name": "voting", "options": "letters"}
 _ONE, _FIVE = {"corruption_sizes": [1]}, {"corruption_sizes": [1, 2, 3, 4, 5]}
 
 
-def _of_paper(about: str, tasks: list[str], defenses: list[Any], *, cached: bool = True, **more: Any) -> Preset:
-    """A table or figure; without an attack and with ten passages, unless it says more."""
-    shared = {"leave_out": True, "tasks": tasks, "defenses": defenses, "attacks": [], "top_k": [10]}
-    return Preset(about, {**shared, **more}, cached)
+def _clean(tasks: list[str], defenses: list[Any], **more: Any) -> dict[str, Any]:
+    """A table or figure; without an attack, unless it says more."""
+    return {"tasks": tasks, "defenses": defenses, "attacks": [], **more}
 
 
-PRESETS: Mapping[str, Preset] = {
-    "paper-table1": _of_paper(
-        "accuracy without an attack, and certified against one injected passage (Table 1)",
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "paper-table1": _clean(  # accuracy without an attack, and certified against one injected passage
         ["mc", "qa", "long"],
         [_NO_RAG, _PLAIN_MC, _PLAIN_QA, _PLAIN_LONG, _WORDS, _WORDS_LONG, _TOKENS, _TOKENS_C, _TOKENS_R, _VOTING],
         certify=_ONE,
     ),
-    "paper-table2": _of_paper(
-        "accuracy and attack success under prompt injection and poisoning (Table 2)",
+    "paper-table2": _clean(  # accuracy and attack success under prompt injection and poisoning
         ["qa", "long"],
         [_PLAIN_QA, _PLAIN_LONG, _WORDS, _WORDS_LONG, _TOKENS, _TOKENS_C],
         attacks=[
@@ -67,61 +47,45 @@ PRESETS: Mapping[str, Preset] = {
             *({"name": name, "tasks": ["long"], "repeat": 3} for name in ("pia", "poison")),
         ],
     ),
-    "modification": _of_paper(
-        "certified against one injected and against one modified passage (the appendix's table)",
+    "modification": _clean(  # certified against one injected and against one modified passage
         ["mc", "qa"],
         [{**_WORDS, "alpha": 0.3}, _TOKENS, _VOTING],
         certify={**_ONE, "attacks": ["injection", "modification"]},
     ),
-    "group-size": _of_paper(
-        "the effect of the group size omega, certified against k' = 1",
+    "group-size": _clean(  # omega
         ["qa"],
         [_PLAIN_QA, *({**entry, "group_size": [1, 2, 3, 4, 5]} for entry in (_WORDS, _TOKENS))],
         certify=_ONE,
     ),
-    "top-k": _of_paper(
-        "the effect of the number of passages k, certified against k' = 1",
+    "top-k": _clean(
         ["qa", "long"],
         [_PLAIN_QA, _PLAIN_LONG, _WORDS, _WORDS_LONG, _TOKENS, _TOKENS_C],
         top_k=[2, 4, 6, 8, 10, 15, 20],
         certify=_ONE,
     ),
-    "corruption": _of_paper(
-        "certified accuracy by corruption size k' from 1 to 5, of all defences",
-        ["mc", "qa"],
-        [_PLAIN_MC, _PLAIN_QA, _WORDS, _TOKENS, _VOTING],
-        certify=_FIVE,
+    "corruption": _clean(["mc", "qa"], [_PLAIN_MC, _PLAIN_QA, _WORDS, _TOKENS, _VOTING], certify=_FIVE),
+    "thresholds": _clean(
+        ["qa"], [{**_WORDS, "alpha": beta / 10, "beta": beta} for beta in (2, 3, 4, 5)], certify=_FIVE
     ),
-    "thresholds": _of_paper(
-        "the effect of the keyword thresholds alpha and beta, by corruption size",
-        ["qa"],
-        [{**_WORDS, "alpha": beta / 10, "beta": beta} for beta in (2, 3, 4, 5)],
-        certify=_FIVE,
-    ),
-    "eta": _of_paper(
-        "the effect of the decoding threshold eta, by corruption size",
+    "eta": _clean(
         ["qa", "long"],
         [{"name": "decoding", **task, "eta": [0.0, 1.0, 2.0, 3.0, 4.0]} for task in (_QA, _LONG)],
         certify=_FIVE,
     ),
-    "runtime": _of_paper(
-        "time per question, next to vanilla RAG, with 0, 1 or 4 worked examples as the task has in the paper",
+    "runtime": _clean(  # time per question, with 0, 1 or 4 worked examples as the task has in the paper
         ["mc", "qa", "long"],
         [
             *(_PLAIN_MC, {**_PLAIN_QA, **_BOTH_SHOTS}, _PLAIN_LONG),
             *({**_WORDS, **_BOTH_SHOTS}, _WORDS_LONG),
             *({**_TOKENS, **_BOTH_SHOTS}, {**_TOKENS_C, "label": "decoding"}, _VOTING),
         ],
-        cached=False,
     ),
-    "field": Preset(
-        "attacks of the field beyond the paper's, at the top and at the end of the passages",
-        {
-            "tasks": ["qa"],
-            "defenses": ["vanilla", {**_WORDS, "exemplars": 0}, "consensus"],
-            "attacks": [name for name, attack in ATTACKS.items() if attack.write],
-            "ranks": ["first", "last"],
-            "top_k": [10],
-        },
-    ),
+    "field": {
+        "tasks": ["qa"],
+        "defenses": ["vanilla", {**_WORDS, "exemplars": 0}, "consensus"],
+        "attacks": [name for name, attack in ATTACKS.items() if attack.write],
+        "ranks": ["first", "last"],
+    },
 }
+UNCACHED = frozenset({"runtime"})
+"""Presets that measure time: model calls may not come out of the cache."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any, Protocol
@@ -14,8 +14,7 @@ from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import EvalConfig
 from robustrag_integrations.evaluation.run.journal import Journal, JournalError, canonical
 from robustrag_integrations.evaluation.run.planning import Job, make_plan
-from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, latest_rows
-from robustrag_integrations.evaluation.score.schema import misfit_in_row
+from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, latest_rows, misfit
 
 MOST_FAILURES = 20  # rows failed one after the other, after which a run stops
 
@@ -31,15 +30,12 @@ class Watcher(Protocol):
 
     def start(self, total: int, known: int, notes: Sequence[str]) -> None:
         """Note that the run has so many rows, of which some are known already."""
-        ...
 
     def job(self, job: Job) -> None:
         """Note that a row is begun."""
-        ...
 
     def row(self, row: Row) -> None:
         """Note that a row is made and kept."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -71,7 +67,7 @@ def evaluate(
         output: the JSONL file that rows are appended to as they are made. Rows that are in it already are not made
             again. At the end it is put into canonical order, so that an interrupted run that was resumed leaves the
             same file as one that was not, up to `timing`. None keeps the rows in memory only.
-        engine: makes the rows; None for this process, one at a time.
+        engine: makes the rows; None for one at a time, without a cache.
         watcher: is told about progress.
 
     Raises:
@@ -85,8 +81,8 @@ def evaluate(
     plan, engine = make_plan(config), engine or LocalEngine()
     with contextlib.ExitStack() as stack:
         journal = None if output is None else stack.enter_context(Journal(output))
-        known = known_rows(journal)
-        todo = [job for job in plan.jobs if known.get(job.key, _NO_ROW)["error"] is not None]
+        known = {} if journal is None else known_rows(journal)
+        todo = [job for job in plan.jobs if job.key not in known or known[job.key]["error"] is not None]
         if watcher is not None:
             watcher.start(len(plan.jobs), len(plan.jobs) - len(todo), plan.notes)
         mine = {job.key for job in plan.jobs}
@@ -95,47 +91,29 @@ def evaluate(
         header = {"schema": HEADER_SCHEMA, "config": dict(config.given), "versions": _versions(), "planned": planned}
         if journal is not None and not _begins_with(journal, header, going_on=bool(todo)):
             journal.append(header)  # of two headers the last one counts: a report then knows what is missing
-        made = _Made(journal, known, watcher)
+        made = failures = 0
+
+        def keep(row: Row) -> None:
+            """Take a row: to disk first, then into memory."""
+            nonlocal made, failures
+            if journal is not None:
+                journal.append(row)
+            known[row["key"]] = row
+            made += 1
+            if watcher is not None:
+                watcher.row(row)
+            failures = 0 if row["error"] is None else failures + 1
+            if failures >= MOST_FAILURES:
+                said = f"{row['error']['type']}: {row['error']['message']}"
+                raise RunStopped(f"the last {MOST_FAILURES} rows have all failed; the latest said: {said}")
+
         if todo:
-            engine.run(todo, made.add, (lambda job: None) if watcher is None else watcher.job)
+            engine.run(todo, keep, (lambda job: None) if watcher is None else watcher.job)
         # In the plan's order, under the labels that this run's setups have.
         rows = [{**known[job.key], "setup": job.setup.label} for job in plan.jobs if job.key in known]
-        if journal is not None and (made.count or [header, *rows, *others] != list(journal.rows)):
+        if journal is not None and (made or [header, *rows, *others] != list(journal.rows)):
             journal.replace([header, *rows, *others])
-    return Finished(tuple(rows), made.count, sum(row["error"] is not None for row in rows))
-
-
-_NO_ROW: Mapping[str, Any] = {"error": "not made yet"}
-
-
-class _Made:
-    """Takes rows as they arrive: to disk first, then into memory; a row that arrives twice counts once."""
-
-    def __init__(self, journal: Journal | None, known: dict[str, Row], watcher: Watcher | None) -> None:
-        self._journal, self._known, self._watcher = journal, known, watcher
-        self._failures = 0
-        self.count = 0
-
-    def add(self, row: Row) -> None:
-        """Keep a row.
-
-        Raises:
-            RunStopped: nothing but failures for too long.
-        """
-        if self._known.get(row["key"], _NO_ROW)["error"] is None:
-            return
-        if self._journal is not None:
-            self._journal.append(row)
-        self._known[row["key"]] = row
-        self.count += 1
-        if self._watcher is not None:
-            self._watcher.row(row)
-        self._failures = 0 if row["error"] is None else self._failures + 1
-        if self._failures >= MOST_FAILURES:
-            error = row["error"]
-            raise RunStopped(
-                f"the last {MOST_FAILURES} rows have all failed; the latest said: {error['type']}: {error['message']}"
-            )
+    return Finished(tuple(rows), made, sum(row["error"] is not None for row in rows))
 
 
 def _begins_with(journal: Journal, header: Row, *, going_on: bool) -> bool:
@@ -144,31 +122,32 @@ def _begins_with(journal: Journal, header: Row, *, going_on: bool) -> bool:
     return last is not None and (not going_on or canonical(last) == canonical(header))
 
 
-def known_rows(journal: Journal | None) -> dict[str, Row]:
+def known_rows(journal: Journal) -> dict[str, Row]:
     """The rows of a journal by key; the last one counts, but an error never takes the place of an answer.
 
     Raises:
         JournalError: it is not the file of a run.
     """
-    if journal is None or not journal.rows:
-        return {}
-    if journal.rows[0].get("schema") != HEADER_SCHEMA:
+    if journal.rows and journal.rows[0].get("schema") != HEADER_SCHEMA:
         raise JournalError(
             f"{str(journal.path)!r} does not begin like a run of robustrag eval; it is left as it is, give another file"
         )
-    for number, row in enumerate(journal.rows[1:], 2):
-        if row.get("schema") != HEADER_SCHEMA and (problem := misfit_in_row(row)):
+    rows = []
+    for number, row in enumerate(journal.rows, 1):
+        if row.get("schema") == HEADER_SCHEMA:
+            continue
+        if problem := misfit(row):
             raise JournalError(
                 f"{journal.path}, line {number} is not an evaluation row ({problem}); give another file, or delete "
                 "that line to make the row again"
             )
-    return {row["key"]: dict(row) for row in latest_rows(r for r in journal.rows if r.get("schema") != HEADER_SCHEMA)}
+        rows.append(row)
+    return {row["key"]: dict(row) for row in latest_rows(rows)}
 
 
 def _versions() -> dict[str, str]:
-    names = ("robustrag-integrations", "numpy", "spacy", "torch", "transformers")
     found = {"python": platform.python_version()}
-    for name in names:
+    for name in ("robustrag-integrations", "numpy", "spacy", "torch", "transformers"):
         with contextlib.suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)
     return found

@@ -7,32 +7,23 @@ questions that only one of the two got right decide.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from robustrag_integrations.evaluation.score.intervals import Interval, bootstrap_mean
-from robustrag_integrations.evaluation.score.rows import AttackSpec, attack_of_row
+from robustrag_integrations.evaluation.score.rows import AttackSpec, Row, attack_of_row
 
+_Setup = tuple[str, Any]  # its label, and the number of passages
 MOST_SETUPS = 4  # of which each is compared with each; of more, each with the first
-DIFFERENCE = (-1.0, 1.0)
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of two setups on the questions that both answered.
+    """A comparison of two setups on the n questions that both answered.
 
     Attributes:
-        dataset: the data set's name.
-        task: `qa`, `mc` or `long`.
-        model: the model's name.
-        attack: the attack.
         measure: `right`, or `hijacked` under attack. Long answers: the judge's score as a share of 100.
-        setup: the one.
-        against: the other.
-        n: questions that both answered.
         alone: of how many the measure holds for `setup` alone; None where it is no yes or no.
         other_alone: of how many it holds for `against` alone.
         difference: mean of `setup` minus mean of `against`, with its paired 95% bootstrap interval.
@@ -44,9 +35,9 @@ class Comparison:
     task: str
     model: str
     attack: AttackSpec
-    measure: str
     setup: str
     against: str
+    measure: str
     n: int
     alone: int | None
     other_alone: int | None
@@ -58,28 +49,45 @@ class Comparison:
 def compare(rows: Iterable[Row]) -> tuple[Comparison, ...]:
     """Every two setups of a model on the same questions under the same attack; of more than four, each with the first.
 
-    Vanilla RAG, where it was run, comes first. Questions that one of the two failed on are left out.
-
-    Args:
-        rows: of a run, one per key.
+    Vanilla RAG, where it was run, comes first. Questions that one of the two failed on are left out. Of rows there is
+    one per key.
     """
-    answered: dict[tuple[Any, ...], dict[str, dict[str, Row]]] = {}
+    by_attack: dict[tuple[str, str, str, AttackSpec], dict[_Setup, dict[str, Row]]] = {}
     for row in rows:
         if row.get("error") is None:
-            known = (row["dataset"], row["task"], row["model"], attack_of_row(row))
-            setup = row["setup"] if row.get("top_k") is None else f"{row['setup']}\n{row['top_k']}"
-            answered.setdefault(known, {}).setdefault(setup, {})[row["question_id"]] = row
-    found = [c for known, setups in answered.items() for c in _of_one_attack(known, setups)]
-    return _corrected(found)
+            about = (row["dataset"], row["task"], row["model"], attack_of_row(row))
+            by_attack.setdefault(about, {}).setdefault((row["setup"], row.get("top_k")), {})[row["question_id"]] = row
+    found = [Comparison(*about, *pair) for about, setups in by_attack.items() for pair in _pairs(setups, about[3])]
+    corrected = iter(holm([c.p for c in found if c.p is not None]))
+    return tuple(c if c.p is None else replace(c, p_holm=next(corrected)) for c in found)
+
+
+def _pairs(setups: Mapping[_Setup, Mapping[str, Row]], attack: AttackSpec) -> Iterator[tuple[Any, ...]]:
+    keys = sorted(setups, key=lambda key: next(iter(setups[key].values()))["defense"] != "vanilla")
+    names = [name for name, _ in keys]
+    label = {(name, k): name if names.count(name) == 1 else f"{name} k={k}" for name, k in keys}
+    pairs = itertools.combinations(keys, 2) if len(keys) <= MOST_SETUPS else ((keys[0], key) for key in keys[1:])
+    for against, setup in pairs:
+        both = [
+            (setups[setup][q]["scores"], setups[against][q]["scores"]) for q in setups[setup] if q in setups[against]
+        ]
+        for measure, score in (("right", "correct"), ("hijacked", "hijacked")):
+            scored = [(a[score], b[score]) for a, b in both]
+            values = [(float(a), float(b)) for a, b in scored if a is not None and b is not None]
+            if values and (measure == "right" or attack.name != "none"):
+                yield label[setup], label[against], measure, *_measured(values)
+
+
+def _measured(values: Sequence[tuple[float, float]]) -> tuple[int, int | None, int | None, Interval, float | None]:
+    difference = bootstrap_mean([a - b for a, b in values], limits=(-1.0, 1.0))
+    if not all(v in (0.0, 1.0) for pair in values for v in pair):
+        return len(values), None, None, difference, None
+    first, second = sum(a > b for a, b in values), sum(b > a for a, b in values)
+    return len(values), first, second, difference, mcnemar(first, second)
 
 
 def mcnemar(first: int, second: int) -> float:
-    """The exact two-sided p-value that questions which only one of two gets right are split by a fair coin.
-
-    Args:
-        first: number that only the one gets right.
-        second: number that only the other gets right.
-    """
+    """The exact two-sided p-value that questions which only the first or only the second gets right are coin flips."""
     from scipy.stats import binomtest
 
     return float(binomtest(first, first + second).pvalue) if first + second else 1.0
@@ -93,36 +101,3 @@ def holm(values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(values) - place) * values[i]))
         found[i] = largest
     return found
-
-
-def _of_one_attack(known: tuple[Any, ...], setups: Mapping[str, Mapping[str, Row]]) -> Iterable[Comparison]:
-    dataset, task, model, attack = known
-    names = sorted(setups, key=lambda name: next(iter(setups[name].values()))["defense"] != "vanilla")
-    plain = [name.partition("\n")[0] for name in names]
-    label = {
-        name: setup if plain.count(setup) == 1 else name.replace("\n", " k=")
-        for name, setup in zip(names, plain, strict=True)
-    }
-    pairs = itertools.combinations(names, 2) if len(names) <= MOST_SETUPS else ((names[0], n) for n in names[1:])
-    for against, setup in pairs:
-        both = [q for q in setups[setup] if q in setups[against]]
-        for measure, score in (("right", "correct"), *([] if attack.name == "none" else [("hijacked", "hijacked")])):
-            scored = [(setups[setup][q]["scores"][score], setups[against][q]["scores"][score]) for q in both]
-            values = [(float(a), float(b)) for a, b in scored if a is not None and b is not None]
-            if values:
-                about = (dataset, task, model, attack, measure, label[setup], label[against])
-                yield Comparison(*about, *_measured(values))
-
-
-def _measured(values: Sequence[tuple[float, float]]) -> tuple[int, int | None, int | None, Interval, float | None]:
-    difference = bootstrap_mean([a - b for a, b in values], limits=DIFFERENCE)
-    if not all(v in (0.0, 1.0) for pair in values for v in pair):
-        return len(values), None, None, difference, None
-    first, second = sum(a > b for a, b in values), sum(b > a for a, b in values)
-    return len(values), first, second, difference, mcnemar(first, second)
-
-
-def _corrected(found: Sequence[Comparison]) -> tuple[Comparison, ...]:
-    tested = [c.p for c in found if c.p is not None]
-    corrected = iter(holm(tested))
-    return tuple(c if c.p is None else replace(c, p_holm=next(corrected)) for c in found)

@@ -1,19 +1,31 @@
-"""One row of an evaluation: its schema, and the one function that begins a row.
+"""One row of an evaluation, and the file of a run, which is not trusted: JSON and nothing else, each row checked.
 
-A row is one question, answered by one setup under one attack (or none), with its scores and certificates. It is written
-by `blank_row` and filled in by the runner, checked by `schema`, and read from a file by `run_file.read_run`.
+A row is one question, answered by one setup under one attack (or none), with its scores and certificates. It is begun
+by `blank_row`, filled in by the runner, and read again by `read_run`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import IO, Any
 
+from robustrag_integrations._util.checks import is_whole_number
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.json_values import restored
+from robustrag_integrations.answers.answer import RobustAnswer
+from robustrag_integrations.certification.result import Certification
+from robustrag_integrations.errors import RobustRAGError
+from robustrag_integrations.evaluation.data.files import BadRow, json_lines
 from robustrag_integrations.evaluation.data.questions import EvalQuestion
+from robustrag_integrations.evaluation.score.scoring import Scores
 
 ROW_SCHEMA = "robustrag/eval/1"
 HEADER_SCHEMA = "robustrag/eval-run/1"
+LARGEST = 1e15  # a larger number is no count, score or time of ours, and formatting it may fail
+_LONGEST_LINE = 64 * 1024 * 1024  # bytes
 
 Row = Mapping[str, Any]
 
@@ -23,8 +35,7 @@ class AttackSpec:
     """An attack as it is run; `none` for the clean retrieval, the other fields then mean nothing.
 
     Attributes:
-        name: of `attacks.ATTACKS`, or `module:function`.
-        mode: `injection` pushes the last passages out, `modification` replaces passages.
+        name: of `attacks.ATTACKS`, `payloads:FILE` or `module:function`.
         rank: the place of the first planted passage: a name, or a rank from 1, the top.
         corruption_size: k', how many passages are planted.
         seed: of what is random in it.
@@ -32,8 +43,7 @@ class AttackSpec:
     """
 
     name: str = "none"
-    mode: str = "injection"
-    rank: str | int = "first"
+    rank: str = "first"
     corruption_size: int = 0
     seed: int = 0
     repeat: int | None = None
@@ -41,12 +51,66 @@ class AttackSpec:
     def __str__(self) -> str:
         if self.name == "none":
             return "none"
-        extras = [] if self.mode == "injection" else [self.mode]
-        extras += [] if self.repeat is None else [f"x{self.repeat}"]
+        extras = [] if self.repeat is None else [f"x{self.repeat}"]
         extras += [] if self.seed == 0 else [f"seed {self.seed}"]
         place = "" if self.name == "adaptive" else f" @{self.rank}"  # it chooses its own ranks
         where = f"{self.name}{place} k'={self.corruption_size}"
         return f"{where} ({', '.join(extras)})" if extras else where
+
+
+@dataclass(frozen=True)
+class _Passage:
+    text: str
+    source: str | None = None
+    planted: bool = False
+
+
+@dataclass(frozen=True)
+class _Cost:
+    model_calls: int | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True)
+class _Timing:
+    seconds: float
+    cached_calls: int = 0
+    first: bool = False
+
+
+@dataclass(frozen=True)
+class _Error:
+    type: str
+    message: str
+
+
+@dataclass(frozen=True)
+class _Shape:
+    """The parts of every row; a row without an error has all of the last four."""
+
+    key: str
+    dataset: str
+    task: str
+    question_id: str
+    question: str
+    model: str
+    defense: str
+    setup: str
+    settings: Mapping[str, Any]
+    attack: AttackSpec
+    answers: tuple[str, ...]
+    passages: tuple[_Passage, ...]
+    top_k: int | None = None
+    incorrect: str | None = None
+    target: str | None = None
+    metric: str | None = None
+    certificates: tuple[Certification, ...] = ()
+    error: _Error | None = None
+    answer: RobustAnswer | None = None
+    scores: Scores | None = None
+    cost: _Cost | None = None
+    timing: _Timing | None = None
 
 
 def blank_row(question: EvalQuestion, attack: AttackSpec, **about: Any) -> dict[str, Any]:
@@ -65,7 +129,6 @@ def blank_row(question: EvalQuestion, attack: AttackSpec, **about: Any) -> dict[
         "answers": list(question.answers),
         "incorrect": question.incorrect,
         "target": None,
-        "choices": list(question.choices),
         "attack": {f.name: getattr(attack, f.name) for f in fields(AttackSpec)},
         "passages": [],
         "answer": None,
@@ -75,6 +138,35 @@ def blank_row(question: EvalQuestion, attack: AttackSpec, **about: Any) -> dict[
         "timing": None,
         "error": None,
     }
+
+
+def misfit(row: Any) -> str | None:
+    """Describe what is wrong with a row of a file; None when it can be summed up and drawn."""
+    if not isinstance(row, Mapping):
+        return f"must be an object, got {type(row).__name__}"
+    if row.get("schema") != ROW_SCHEMA:
+        return f"its schema is {printable(repr(row.get('schema'))[:80], 40)}, not {ROW_SCHEMA!r}"
+    try:
+        if not _is_bounded(row):
+            return f"holds a number beyond {LARGEST:g}"
+        shape = restored(_Shape, row)
+        if "name" not in row["attack"]:
+            return "there is no 'attack.name'"
+    except ValueError as error:
+        return printable(str(error), 200)
+    except RecursionError:
+        return "nested too deeply"
+    parts = {"answer": shape.answer, "scores": shape.scores, "cost": shape.cost, "timing": shape.timing}
+    missing = [name for name, part in parts.items() if part is None]
+    return f"there is no {missing[0]!r}" if missing and shape.error is None else None
+
+
+def _is_bounded(value: Any) -> bool:
+    if isinstance(value, Mapping):
+        return all(map(_is_bounded, value.values()))
+    if isinstance(value, list):
+        return all(map(_is_bounded, value))
+    return not isinstance(value, (int, float)) or abs(value) <= LARGEST
 
 
 def latest_rows(rows: Iterable[Row]) -> list[Row]:
@@ -89,8 +181,71 @@ def latest_rows(rows: Iterable[Row]) -> list[Row]:
 
 def attack_of_row(row: Row) -> AttackSpec:
     """The attack of a row."""
-    given = row["attack"]
-    if given["name"] == "none":
-        return AttackSpec()
-    known = {f.name: given[f.name] for f in fields(AttackSpec) if f.name in given}
-    return AttackSpec(**{**known, "rank": str(given.get("rank", AttackSpec.rank))})
+    return AttackSpec() if row["attack"]["name"] == "none" else restored(AttackSpec, row["attack"])
+
+
+class NotARunError(RobustRAGError):
+    """A file that is not a run of `robustrag eval`; the message says what is wrong, and what to do."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """The contents of a run's file.
+
+    Attributes:
+        name: the file's name.
+        header: the first line's `config`, `versions` and number of `planned` rows; empty when there is none.
+        rows: the rows; of two with one key the later one that did not fail.
+        bad: lines that are not rows.
+        torn: True if the last line was cut off, as it is when a run is stopped in the middle of writing.
+    """
+
+    name: str
+    header: Mapping[str, Any] = field(default_factory=dict)
+    rows: tuple[Row, ...] = ()
+    bad: tuple[BadRow, ...] = ()
+    torn: bool = False
+
+    @property
+    def missing(self) -> int:
+        """The number of rows that the header plans and the file lacks; 0 where the untrusted header does not say."""
+        planned = self.header.get("planned")
+        return max(planned - len(self.rows), 0) if is_whole_number(planned, 0, 10**9) else 0
+
+
+def read_run(path: str | Path) -> Run:
+    """Read a run; lines that are not rows are reported and left out.
+
+    Raises:
+        NotARunError: the file cannot be read, or holds nothing of a run.
+    """
+    header: Mapping[str, Any] = {}
+    rows: list[Row] = []
+    bad: list[BadRow] = []
+    torn = False
+    try:
+        with Path(path).open("rb") as file:
+            for found in json_lines(_bounded(file, path)):
+                problem = found.reason if isinstance(found, BadRow) else None
+                value: Any = None if isinstance(found, BadRow) else found.value
+                if isinstance(value, dict) and value.get("schema") == HEADER_SCHEMA:
+                    header = value
+                elif problem := problem or misfit(value):
+                    bad.append(BadRow(found.line, problem))
+                else:
+                    rows.append(value)
+                torn = problem is not None
+            torn = torn and file.seek(-1, os.SEEK_END) >= 0 and file.read() != b"\n"
+    except OSError as error:
+        raise NotARunError(f"cannot read {str(path)!r}: {error.strerror}") from error
+    if not rows and not header:
+        first = str(bad[0]) if bad else "there is nothing in it"
+        raise NotARunError(f"{str(path)!r} is not a run ({first}); give the file that `robustrag eval` wrote")
+    return Run(Path(path).name, header, tuple(latest_rows(rows)), tuple(bad[: len(bad) - torn]), torn)
+
+
+def _bounded(file: IO[bytes], path: str | Path) -> Iterator[bytes]:
+    for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
+        if len(line) == _LONGEST_LINE:
+            raise NotARunError(f"{path}, line {number}: longer than {_LONGEST_LINE >> 20} MiB: not a row")
+        yield line

@@ -21,7 +21,6 @@ class Sureness:
     """The confidence of one model's isolated replies.
 
     Attributes:
-        model: the model's name.
         right: number of replies that contain an answer.
         wrong: number of the others; abstentions are neither.
         area: the area under the curve: the probability that a right reply is surer than a wrong one, where equal ones
@@ -53,17 +52,16 @@ class Sureness:
 def sureness(rows: Iterable[Row]) -> tuple[Sureness, ...]:
     """Return one entry per model of which both right and wrong replies have a known confidence.
 
-    Args:
-        rows: of a run. Clean rows of short answers and choices count, and a reply that several setups got counts once.
+    Clean rows of short answers and choices count, and a reply that several setups got counts once.
     """
     replies: dict[str, dict[tuple[Any, ...], tuple[bool, float]]] = {}
     for row in rows:
         if row.get("error") is not None or row["task"] == "long" or attack_of_row(row).name != "none":
             continue
-        for group in row["answer"]["groups"]:
-            sure, said = group.get("confidence"), group["response"]
-            if sure is not None and said is not None and group["status"] in ANSWERING:
-                text = ", ".join(group["words"]) if row["task"] == "mc" else said
+        for group in row["answer"].get("groups", ()):
+            sure, said = group.get("confidence"), group.get("response")
+            if sure is not None and said is not None and group.get("status") in ANSWERING:
+                text = ", ".join(group.get("words", ())) if row["task"] == "mc" else said
                 asked = (row["dataset"], row["task"], row["question_id"], *group["passage_ids"], said)
                 is_right = contains_answer(text, row["answers"]) > 0
                 replies.setdefault(row["model"], {})[asked] = is_right, float(sure)
@@ -81,9 +79,7 @@ def _separated(model: str, right: Sequence[float], wrong: Sequence[float]) -> Su
 
     area = mannwhitneyu(right, wrong).statistic / (len(right) * len(wrong))
     levels = np.unique([0.0, *right, *wrong])
-    right_from, wrong_from = (
-        (len(sure) - np.searchsorted(np.sort(sure), levels)) / len(sure) for sure in (right, wrong)
-    )
+    right_from, wrong_from = (np.mean(np.array(sure)[:, None] >= levels, axis=0) for sure in (right, wrong))
     best = int(np.argmax(right_from - wrong_from))
     ends = float(levels[best]), float(right_from[best]), float(wrong_from[best])
     return Sureness(model, len(right), len(wrong), float(area), *ends)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
@@ -33,11 +33,9 @@ from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.drawing.text import one_line, visible
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.score.paired import compare
-from robustrag_integrations.evaluation.score.rows import Row, attack_of_row
-from robustrag_integrations.evaluation.score.run_file import Run, missing_rows
-from robustrag_integrations.evaluation.score.summary import Line, summarise
-from robustrag_integrations.evaluation.show.lines import comparisons_table, summary_table
-from robustrag_integrations.evaluation.show.tables import Table
+from robustrag_integrations.evaluation.score.rows import Row, Run, attack_of_row
+from robustrag_integrations.evaluation.score.summary import summarise
+from robustrag_integrations.evaluation.show.tables import Table, comparisons_table, summary_table
 
 BYTES = 40_000_000  # of the questions' details; those of later rows are left out, and the page says so
 LINES = 20_000  # rows in the list
@@ -52,7 +50,6 @@ OUTCOMES = {
     "failed": "failed",
 }
 _LONGEST_TABLE = 500  # rows
-_MOST_NAMES = 6  # data sets and models named in the heading
 _MOST_BAD_LINES = 20
 
 _STYLE = """
@@ -94,11 +91,7 @@ class ReportError(RobustRAGError):
 
 
 def write_report(run: Run, target: str | Path) -> Path:
-    """Write the page about a run, at once or not at all, with the permissions of the umask.
-
-    Args:
-        run: from `read_run`.
-        target: the file; what was there is replaced.
+    """Write the page about a run to a file, at once or not at all, with the permissions of the umask.
 
     Raises:
         ReportError: the file cannot be written.
@@ -118,13 +111,14 @@ def write_report(run: Run, target: str | Path) -> Path:
 
 def report_page(run: Run) -> str:
     """The page about a run, as HTML."""
-    lines = summarise(run.rows)
-    tables = list(filter(None, (summary_table(lines), comparisons_table(compare(run.rows)))))
+    lines, compared = summarise(run.rows), compare(run.rows)
+    tables = [summary_table(lines)] if lines else []
+    tables += [comparisons_table(compared)] if compared else []
     style = style_sheet() + _STYLE
     digest = b64encode(sha256(style.encode()).digest()).decode()
     body = (
         h("h1", one_line(run.name, 100)),
-        facts(_facts(run, lines)),
+        facts(_facts(run)),
         h("h3", "What came out"),
         *(part for found in tables for part in _table(found)),
         *([] if tables else [h("p", "This run has no rows yet.")]),
@@ -156,27 +150,19 @@ def outcome(row: Row) -> str:
     return "correct" if scores["correct"] >= GOOD_ENOUGH else "wrong"
 
 
-def _facts(run: Run, lines: Sequence[Line]) -> list[tuple[str, str]]:
+def _facts(run: Run) -> list[tuple[str, str]]:
     """Names and values at the head of the page."""
     questions = len({(row["dataset"], row["question_id"]) for row in run.rows})
-    failed, left, missing = sum(line.failed for line in lines), len(run.bad) + run.torn, missing_rows(run)
-    repeats = dict.fromkeys(line.repeats for line in lines if line.repeats)
+    failed, left = sum(row.get("error") is not None for row in run.rows), len(run.bad) + run.torn
     said = {
-        "Data": _names(line.dataset for line in lines),
-        "Model": _names(line.model for line in lines),
+        "Data": one_line(", ".join(dict.fromkeys(row["dataset"] for row in run.rows)), 300),
+        "Model": one_line(", ".join(dict.fromkeys(row["model"] for row in run.rows)), 300),
         "Rows": f"{len(run.rows):,}, from {count_of(questions, 'question')}",
-        "Not finished": f"{count_of(missing, 'row')} missing; the same command goes on with them" if missing else "",
-        "Repeats itself": one_line("; ".join(repeats), 400),
+        "Not finished": f"{count_of(run.missing, 'row')} missing; the same command goes on" if run.missing else "",
         "Failed": f"{count_of(failed, 'row')}, in no rate" if failed else "",
         "Left out": f"{count_of(left, 'line')} that cannot be read; see the end of this page" if left else "",
     }
     return [(name, value) for name, value in said.items() if value]
-
-
-def _names(found: Iterable[str]) -> str:
-    names = list(dict.fromkeys(found))
-    more = [f"and {len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
-    return ", ".join([one_line(name, 60) for name in names[:_MOST_NAMES]] + more) or "none"
 
 
 def _table(shown: Table) -> Iterator[Element]:
@@ -207,10 +193,10 @@ def _questions(rows: Sequence[Row]) -> Iterator[Element]:
         said = ", ".join(f"{count} {name}" for name, count in became.most_common())
         lines = []
         for row in listed:
-            details = _details(row) if room > 0 else None
+            details = _drawn(row) if room > 0 else None
             room -= 0 if details is None else len(to_html(details))
             undrawn += details is None
-            lines.append(_line(row, details))
+            lines.append(details or _line(row, h("p", "Left out to keep this page small.", cls="cut")))
         names = ", ".join(one_line(name, 60) for name in about)
         yield h("details", h("summary", f"{names}: {said}"), *lines, cls="setup")
     if undrawn:
@@ -218,41 +204,45 @@ def _questions(rows: Sequence[Row]) -> Iterator[Element]:
         yield h("p", f"{what}: the page is limited to {BYTES / 1e6:g} MB.", cls="cut")
 
 
-def _line(row: Row, details: Element | None) -> Element:
-    answer, became = _answer(row), outcome(row)
+def _drawn(row: Row) -> Element:
+    """A row with its details; of a bad file, `evidence` may hold what cannot be drawn."""
+    try:
+        return _line(row, _details(row), groups_strip(row["answer"], row["passages"]) if row.get("answer") else None)
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+        return _line(row, h("p", f"This row cannot be drawn: {one_line(repr(error), 200)}", cls="cut"))
+
+
+def _line(row: Row, details: Element, strip: Child | None = None) -> Element:
+    became = outcome(row)
     said: list[Child | None] = [
         h("span", OUTCOMES[became], cls=f"outcome {became}"),
         ": ",
         h("span", one_line(row["question"], 240), dir="auto"),
-        " ",
-        h("b", one_line(answer["text"], 160), dir="auto") if answer else None,
     ]
-    if answer:
-        said += [" ", groups_strip(answer, row["passages"]), f" radius {answer['radius']}"]
-    said += [f", {_tau(found)}" for found in row.get("certificates") or ()]
-    return h(
-        "details", h("summary", *said), details or h("p", "Left out to keep this page small.", cls="cut"), cls="line"
-    )
-
-
-def _tau(found: Mapping[str, Any]) -> str:
-    tau = f"{found['tau']:.2g}" if found["certified"] else "not decided"
-    return f"τ {tau} ({attacker_in_words(found)})"
+    if row.get("error") is None:
+        answer = row["answer"]
+        said += [" ", h("b", one_line(answer["text"], 160), dir="auto"), " ", strip, f" radius {answer['radius']}"]
+    for found in row.get("certificates") or ():
+        tau = f"{found['tau']:.2g}" if found["certified"] else "not decided"
+        said.append(f", \u03c4 {tau} ({attacker_in_words(found)})")
+    return h("details", h("summary", *said), details, cls="line")
 
 
 def _details(row: Row) -> Element:
-    answer, error = _answer(row), row.get("error")
-    failure = [visible(f"{error['type']}: {error['message']}", 800)] if error else []
-    parts: list[Child | None] = [facts(_about(row)), warnings(failure)]
-    parts += [h("h4", "Answer"), *answer_parts(answer, row["passages"])] if answer else _passages(row)
+    error = row.get("error")
+    parts: list[Child | None] = [facts(_about(row))]
+    if error:
+        passages = [
+            h("li", h("b", "planted ", cls="tag planted") if p.get("planted") else None, visible(p["text"], PASSAGE))
+            for p in row["passages"][:GROUPS]
+        ]
+        parts += [warnings([visible(f"{error['type']}: {error['message']}", 800)]), h("h4", "Passages")]
+        parts.append(h("ol", *passages))
+    else:
+        parts += [h("h4", "Answer"), *answer_parts(row["answer"], row["passages"])]
     for found in row.get("certificates") or ():
         parts += [h("h4", f"Certificate: {attacker_in_words(found)}"), *certificate_parts(found)]
     return h("div", *parts, cls="drill")
-
-
-def _answer(row: Row) -> Mapping[str, Any] | None:
-    """The answer of a row that has one; a failed row's is not looked at."""
-    return row["answer"] if row.get("error") is None else None
 
 
 def _attack(row: Row) -> str:
@@ -277,7 +267,7 @@ def _about(row: Row) -> list[tuple[str, str]]:
 
 def _scores(row: Row) -> str:
     said = OUTCOMES[outcome(row)]
-    scores = row["scores"] if row.get("error") is None else {}
+    scores: Mapping[str, Any] = row["scores"] if row.get("error") is None else {}
     if scores.get("correct") not in (None, 0, 1):
         said += f", score {scores['correct']:.3g}"
     if scores.get("judge") is not None:
@@ -287,15 +277,6 @@ def _scores(row: Row) -> str:
     if scores.get("failure"):
         said += f", because the metric failed: {one_line(scores['failure'], 200)}"
     return said
-
-
-def _passages(row: Row) -> list[Child | None]:
-    """The passages alone, where no answer says which group they were in."""
-    rows = [
-        h("li", h("b", "planted ", cls="tag planted") if p.get("planted") else None, visible(p["text"], PASSAGE))
-        for p in row["passages"][:GROUPS]
-    ]
-    return [h("h4", "Passages"), h("ol", *rows)]
 
 
 def _remains(run: Run) -> Iterator[Element]:

@@ -179,8 +179,6 @@ def test_a_bad_row_is_named_by_line_and_costs_only_itself(tmp_path: Path, line: 
     [bad] = found.bad_rows
     assert bad.line == 3
     assert said in bad.reason
-    with pytest.raises(DatasetError, match=r"d\.jsonl, line 3: "):
-        load_dataset(path, strict=True)
 
 
 @pytest.mark.parametrize(
@@ -322,9 +320,6 @@ def test_whatever_the_rows_hold_each_is_a_question_or_a_bad_row(
         return
     assert len(found.questions) + len(found.bad_rows) == len(values)
     check(found)
-    if found.bad_rows:
-        with pytest.raises(DatasetError):
-            load_dataset(path, task=task, strict=True)
 
 
 def check(found: Dataset) -> None:
@@ -404,8 +399,6 @@ def test_a_row_that_contradicts_itself_is_left_out_and_named(tmp_path, row, said
     assert len(found.questions) == 1
     assert [bad.line for bad in found.bad_rows] == [2]
     assert said in found.bad_rows[0].reason
-    with pytest.raises(DatasetError, match="line 2"):
-        load_dataset(written(tmp_path, "d.jsonl", OWN, row), strict=True)
 
 
 def test_doubtful_questions_are_asked_and_named() -> None:

@@ -7,10 +7,10 @@ import pytest
 from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import ConfigError, read_config
 from robustrag_integrations.evaluation.run.planning import make_plan
-from robustrag_integrations.evaluation.run.presets import PRESETS
+from robustrag_integrations.evaluation.run.presets import PRESETS, UNCACHED
 from robustrag_integrations.evaluation.run.runner import evaluate
 from robustrag_integrations.evaluation.score.summary import Line, summarise
-from robustrag_integrations.evaluation.show.lines import lines_table
+from robustrag_integrations.evaluation.show.tables import summary_table
 from tests.evaluation.worlds import LIGHT, write_long, write_questions
 
 NAMES = [name for name in PRESETS if name != "field"]
@@ -23,7 +23,7 @@ def cache(tmp_path_factory):
 
 def test_the_preset_of_the_fields_attacks_runs_to_its_end(tmp_path) -> None:
     data = write_questions(tmp_path, count=1, passages=5)
-    config = read_config({**PRESETS["field"].config, "models": [LIGHT], "data": data, "ranks": ["last"]})
+    config = read_config({**PRESETS["field"], "models": [LIGHT], "data": data, "ranks": ["last"]})
     done = evaluate(config, output=str(tmp_path / "run.jsonl"), engine=LocalEngine(None))
     assert [r["error"] for r in done.rows if r["error"]] == []
     assert {r["attack"]["name"] for r in done.rows} > {"none", "conditional", "refusal", "overthinking", "bidi"}
@@ -33,16 +33,16 @@ def test_the_preset_of_the_fields_attacks_runs_to_its_end(tmp_path) -> None:
 def test_every_preset_runs_to_its_end_with_the_bundled_reader(name, tmp_path, cache) -> None:
     pytest.importorskip("transformers")
     data = [write_questions(tmp_path, count=1, passages=3), write_long(tmp_path)]
-    config = read_config({**PRESETS[name].config, "data": data, "limit": 1})
-    engine = LocalEngine(cache if PRESETS[name].cached else None)
+    config = read_config({**PRESETS[name], "data": data, "limit": 1})
+    engine = LocalEngine(None if name in UNCACHED else cache)
     done = evaluate(config, output=str(tmp_path / "run.jsonl"), engine=engine)
     assert [r["error"] for r in done.rows if r["error"]] == []
-    assert "setup" in lines_table(summarise(done.rows))
+    assert "setup" in summary_table(summarise(done.rows)).as_text()
 
 
 def _lines(name, tmp_path, **more) -> dict[tuple[str, str, str], Line]:
     """The lines of a preset over a light model, by task, setup and attack."""
-    given = {**PRESETS[name].config, "models": [LIGHT], "data": [write_questions(tmp_path)], "top_k": [4], **more}
+    given = {**PRESETS[name], "models": [LIGHT], "data": [write_questions(tmp_path)], "top_k": [4], **more}
     return {(line.task, line.setup, line.attack.name): line for line in summarise(evaluate(read_config(given)).rows)}
 
 
@@ -67,20 +67,16 @@ def test_attack_success_stands_next_to_accuracy(tmp_path) -> None:
 
 def test_prompts_show_as_many_worked_examples_as_the_papers_none_for_choices_four_short_one_long() -> None:
     for name in NAMES:
-        for spec in read_config(PRESETS[name].config).defenses:
+        for spec in read_config(PRESETS[name]).defenses:
             shown = {"mc": {0}, "qa": {1, 4} if name == "runtime" else {4}, "long": {1}}
             for task in spec.tasks if spec.name != "no-rag" else ():
                 assert set(spec.settings.get("exemplars", (0,))) == shown[task], (name, spec.name, task)
 
 
-def test_time_is_measured_without_the_cache() -> None:
-    assert [name for name, preset in PRESETS.items() if not preset.cached] == ["runtime"]
-
-
 def test_a_preset_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> None:
     data = [write_questions(tmp_path), write_long(tmp_path)]
     for name in ("paper-table1", "paper-table2", "modification", "group-size", "top-k", "corruption", "runtime"):
-        config = read_config({**PRESETS[name].config, "data": data, "models": ["openai:gpt-x", "bundled"]})
+        config = read_config({**PRESETS[name], "data": data, "models": ["openai:gpt-x", "bundled"]})
         plan = make_plan(config)
         defenses = {(job.setup.model.name, job.setup.defense) for job in plan.jobs}
         assert ("openai:gpt-x", "decoding") not in defenses
@@ -90,10 +86,11 @@ def test_a_preset_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> 
         assert "decoding" in said
         assert said.endswith("left out: it gives no token probabilities")
     with pytest.raises(ConfigError, match=r"there is nothing to do.*openai:gpt-x: decoding left out"):
-        make_plan(read_config({**PRESETS["eta"].config, "data": data, "models": ["openai:gpt-x"]}))
+        make_plan(read_config({**PRESETS["eta"], "data": data, "models": ["openai:gpt-x"]}))
 
 
 def test_injection_stands_beside_modification(tmp_path) -> None:
     for line in _lines("modification", tmp_path).values():
-        injected, modified = (line.certified_against(kind, 1) for kind in ("injection", "modification"))
+        injected, modified = line.certified
+        assert (injected.attack, modified.attack) == ("injection", "modification")
         assert modified.score.mean <= injected.score.mean

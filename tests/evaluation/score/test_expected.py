@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from robustrag_integrations.defenses.agreement.plurality import Count, Rule
-from robustrag_integrations.evaluation.score.expected import expected_accuracy
 from robustrag_integrations.evaluation.score.intervals import EMPTY, clopper_pearson
-from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.lines import EXPECTED_IN_WORDS, lines_csv, lines_table
+from robustrag_integrations.evaluation.score.summary import expected_accuracy, summarise
+from robustrag_integrations.evaluation.show.tables import summary_table
 from tests.evaluation.rows import PIA, failed, row
 
 
@@ -24,7 +23,7 @@ def promised(
 
 
 def held(rows: list[dict[str, Any]]) -> dict[int, tuple[int, int]]:
-    return {e.corruption_size: (e.held, e.share.n) for e in expected_accuracy(rows)}
+    return {size: (round((share.mean or 0) * share.n), share.n) for size, share in expected_accuracy(rows).items()}
 
 
 def test_right_answers_count_up_to_their_radius() -> None:
@@ -46,21 +45,15 @@ def test_long_answers_and_baselines_have_none(change: dict[str, str]) -> None:
     assert held([promised(1, **change)]) == {}
 
 
-def test_under_attack_there_is_none_and_clean_lines_say_it_in_table_and_csv() -> None:
+def test_under_attack_there_is_none_and_clean_lines_say_it_in_the_table() -> None:
     lines = summarise([promised(1), promised(2, 1), promised(3, attack=PIA)])
     clean, attacked = lines
-    assert [e.corruption_size for e in clean.expected] == [1, 2]
-    assert attacked.expected == ()
-    shown = lines_table(lines)
+    assert [*clean.expected] == [1, 2]
+    assert attacked.expected == {}
+    shown = summary_table(lines).as_text()
     assert "ecacc k'=1" in shown
     assert "100.0 [16, 100]" in shown
-    assert EXPECTED_IN_WORDS in shown
     assert "no certificate of any single answer" in shown
-    assert "bundled: samples (temperature 1)" in shown
-    header, first, _ = lines_csv(lines).splitlines()
-    cells = dict(zip(header.split(","), first.split(","), strict=True))
-    assert (cells["expected 2 share"], cells["expected 2 held"]) == ("0.5", "1")
-    assert cells["repeats"] == "samples (temperature 1)"
 
 
 def test_the_interval_is_the_exact_one() -> None:

@@ -62,15 +62,3 @@ def test_none_or_all_of_n_have_the_exact_interval(n: int) -> None:
 
 def test_equal_values_without_limits_have_no_interval() -> None:
     assert bootstrap_mean([3.0, 3.0]) == Interval(3.0, None, None, 2)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        ({"values": [float("nan")]}, "nan"),
-        ({"values": [1.5], "limits": RATE}, "from 0 to 1"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(arguments: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        bootstrap_mean(**arguments)  # type: ignore[arg-type]

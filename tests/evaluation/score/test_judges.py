@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
 from pathlib import Path
@@ -31,7 +30,7 @@ def run(tmp_path, monkeypatch, capsys):
 
     def call(*arguments: str, model: str = LIGHT):
         base = ["--data", data, "--model", model, "--top-k", "6", "--attack", "pia", "--certify", "1"]
-        code = main(["eval", *base, *arguments, "--output", "run.jsonl", "--csv", "run.csv"])
+        code = main(["eval", *base, *arguments, "--output", "run.jsonl"])
         said = capsys.readouterr()
         rows = [json.loads(line) for line in Path("run.jsonl").read_text().splitlines()[1:]]
         return code, said.out, said.err, rows
@@ -39,7 +38,7 @@ def run(tmp_path, monkeypatch, capsys):
     return call
 
 
-def test_all_three_scores_of_a_judge_are_in_rows_table_and_spreadsheet(run) -> None:
+def test_all_three_scores_of_a_judge_are_in_rows_and_table(run) -> None:
     code, out, _, rows = run("--judge", GRADER, BOTH)
     assert code == 0
     assert [(r["setup"], r["attack"]["name"], r["scores"]["judge"]) for r in rows] == [
@@ -48,14 +47,11 @@ def test_all_three_scores_of_a_judge_are_in_rows_table_and_spreadsheet(run) -> N
         ("keyword", "none", 80.0),
         ("keyword", "pia", 80.0),
     ]
-    assert all("unreadable" not in r["scores"] for r in rows)
+    assert not any(r["scores"]["unreadable"] for r in rows)
     [certificate] = rows[2]["certificates"]
     assert certificate["metric"].startswith("LLM judge")
     for column in ("bllmj", "rllmj", "cllmj k'=1"):
         assert column in out
-    lines = list(csv.DictReader(Path("run.csv").read_text().splitlines()))
-    assert [line["judge"] for line in lines] == ["80.0", "10.0", "80.0", "80.0"]
-    assert float(lines[2]["certified injection 1 score"]) == certificate["tau"]
 
 
 def test_a_judge_that_cannot_be_asked_fails_its_rows_and_another_one_makes_rows_of_its_own(run) -> None:

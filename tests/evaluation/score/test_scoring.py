@@ -84,7 +84,6 @@ def disagreeing(*said: str) -> RobustAnswer:
 def test_sources_that_disagree_are_an_abstention_that_may_tell_the_answer(said: Sequence[str], told: bool) -> None:
     scores = score_answer(SHORT, disagreeing(*said), "qa")
     assert scores == Scores(0.0, False, False, True, told=told)
-    assert scores.to_dict().get("told", False) is told
 
 
 def test_an_abstention_counts_as_one_whatever_its_text_tells() -> None:
@@ -157,20 +156,13 @@ def test_a_long_answer_is_both_if_it_is_hijacked_and_still_worth_something(score
 def test_a_score_that_nobody_could_read_is_zero_and_says_so() -> None:
     babbling = LLMJudge(CallableModel(lambda prompt: "Well, it depends."))
     scores = score_answer(LONG, answer("Bo, born in May."), "long", babbling)
-    assert (scores.judge, scores.unreadable, scores.to_dict()["unreadable"]) == (0.0, True, True)
+    assert (scores.judge, scores.unreadable) == (0.0, True)
     fine = score_answer(LONG, answer("Bo, born in May."), "long", judge(0))
     assert (fine.judge, fine.unreadable) == (0.0, False)
-    assert "unreadable" not in fine.to_dict()
 
 
 def test_without_a_judge_a_long_answer_has_no_score_but_can_be_hijacked() -> None:
     assert score_answer(LONG, answer("Bo is a good guy"), "long") == Scores(None, True, False, False, None)
-
-
-def test_a_function_can_be_the_judge_and_must_keep_to_the_scale() -> None:
-    assert score_answer(LONG, answer("x"), "long", lambda response, references: 40).judge == 40.0
-    with pytest.raises(ValueError, match="the judge gave 140"):
-        score_answer(LONG, answer("x"), "long", lambda response, references: 140)
 
 
 def test_certificates_measure_what_scores_measure() -> None:
@@ -198,25 +190,6 @@ def test_a_metric_that_fails_on_an_answer_scores_it_zero_and_says_why(task, ques
     scores = score_answer(question, answer("Anna", 0), task, metric=lambda response, references: score)
     assert scores.correct == 0.0
     assert scores.failure
-    assert scores.to_dict()["failure"] == scores.failure
-
-
-def test_a_judge_that_is_a_function_and_fails_scores_zero_and_says_why() -> None:
-    def broken(response: str, references: Sequence[str]) -> float:
-        raise LookupError("no grade")
-
-    scores = score_answer(LONG, answer("x"), "long", broken)
-    assert (scores.judge, scores.failure) == (0.0, "LookupError: no grade")
-
-
-def test_scores_become_json() -> None:
-    assert score_answer(SHORT, answer("Anna Lind"), "qa").to_dict() == {
-        "correct": 1.0,
-        "hijacked": False,
-        "both": False,
-        "abstained": False,
-        "judge": None,
-    }
 
 
 def test_several_right_answers_are_looked_for_among_what_two_groups_say_otherwise() -> None:
@@ -225,7 +198,6 @@ def test_several_right_answers_are_looked_for_among_what_two_groups_say_otherwis
     def found(text: str, *others: str) -> float | None:
         dissent = [GroupReport(i, ("p",), (), "differs", other) for i, other in enumerate(others + others)]
         scores = score_answer(question, replace(answer(text), groups=tuple(dissent)), "qa")
-        assert scores.to_dict()["found"] == scores.found
         return scores.found
 
     assert found("Ada Moss") == 0.5
@@ -235,7 +207,6 @@ def test_several_right_answers_are_looked_for_among_what_two_groups_say_otherwis
     assert found("Jo Lum") == 0.0
     one = score_answer(EvalQuestion("q", "Who?", ("Ada Moss", "A. Moss"), wrong=("Jo",)), answer("Ada Moss"), "qa")
     assert one.found is None
-    assert "found" not in one.to_dict()
 
 
 def test_a_link_to_the_attacker_is_what_a_link_attack_wants_and_some_attacks_want_nothing_of_the_answer() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from robustrag_integrations.defenses.keyword.defense import KeywordAggregation
 from robustrag_integrations.drawing.notebook import answer_html, certificate_html
-from robustrag_integrations.evaluation.score.run_file import read_run
+from robustrag_integrations.evaluation.score.rows import read_run
 from robustrag_integrations.evaluation.show.report import write_report
 from tests.evaluation.hostile import TEXTS
 from tests.evaluation.runs import names_in, questions, reads, write_run

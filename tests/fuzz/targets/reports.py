@@ -7,7 +7,7 @@ from functools import cache
 from html.parser import HTMLParser
 from typing import Any
 
-from robustrag_integrations.evaluation.score.run_file import NotARunError, read_run
+from robustrag_integrations.evaluation.score.rows import NotARunError, read_run
 from robustrag_integrations.evaluation.show.report import report_page
 from tests.evaluation.runs import HEADER, NO_ATTACK, questions, row_of, setups
 from tests.fuzz.checks import assert_short_and_harmless, assert_valid_unicode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-import pickle
+import re
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from robustrag_integrations.evaluation.score.run_file import NotARunError, Run, read_run
-from robustrag_integrations.evaluation.score.schema import misfit_in_row
+from robustrag_integrations.evaluation.score.rows import NotARunError, Run, misfit, read_run
 from robustrag_integrations.evaluation.show.report import report_page
+from tests.evaluation.rows import row
 from tests.evaluation.runs import HEADER, write_run
 
 
@@ -54,8 +54,8 @@ def test_bad_lines_are_reported_by_number_and_the_rest_is_kept(tmp_path: Path, m
     assert [r["key"] for r in run.rows] == [made_rows[0]["key"]]
     assert [b.line for b in run.bad] == [1, 3, 4, 5, 6, 7, 8]
     reasons = [b.reason for b in run.bad]
-    assert "expected an object, got list" in reasons[1]
-    assert "passages[0].text must be a text, got 7" in reasons[2]
+    assert "must be an object, got list" in reasons[1]
+    assert "passages[0].text must be str, got 7" in reasons[2]
     assert "NaN is not JSON" in reasons[4]
     assert "'robustrag/eval/9'" in reasons[5]
 
@@ -64,13 +64,35 @@ def test_a_row_without_what_is_drawn_of_it_is_named(made_rows: list[dict[str, An
     row = next(r for r in made_rows if r["attack"]["name"] == "pia")
     for part, key in (
         ("scores", "hijacked"),
-        ("attack", "corruption_size"),
-        ("answer", "groups"),
+        ("attack", "name"),
+        ("answer", "radius"),
         ("timing", "seconds"),
     ):
         broken = {**row, part: {k: v for k, v in row[part].items() if k != key}}
-        assert misfit_in_row(broken) is not None, (part, key)
-    assert misfit_in_row(row) is None
+        assert misfit(broken) is not None, (part, key)
+    assert misfit(row) is None
+
+
+@pytest.mark.parametrize(
+    ("bad", "said"),
+    [
+        ([], "must be an object"),
+        ({"schema": "other"}, "its schema is 'other'"),
+        ({**row(2), "key": None}, "key must be str"),
+        ({**row(2), "attack": None}, "attack must be an object"),
+        ({**row(2), "attack": {"name": "x", "rank": []}}, "attack.rank"),
+        ({**row(2), "scores": None}, "there is no 'scores'"),
+        (row(2, scores={"correct": "1"}), "scores.correct"),
+        (row(2, answer={"radius": None}), "answer.radius"),
+        (row(2, answer={"radius": 10**400}), "beyond 1e\\+15"),
+        (row(2, certificates=[{"tau": 1}]), r"certificates\[0\]"),
+        (row(2, timing={"seconds": "fast"}), "timing.seconds"),
+    ],
+)
+def test_what_is_not_a_row_is_named(bad: dict[str, object], said: str) -> None:
+    found = misfit(bad)
+    assert found is not None
+    assert re.search(said, found)
 
 
 def test_a_row_that_was_tried_again_replaces_its_failure_and_never_the_other_way_round(
@@ -100,23 +122,6 @@ def test_a_file_that_is_no_run_is_refused_with_what_to_do(tmp_path: Path, conten
     with pytest.raises(NotARunError, match=message) as raised:
         read_run(path)
     assert "give the file that `robustrag eval` wrote" in str(raised.value)
-
-
-class _Trap:
-    """What a pickle would run."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Path.touch, (Path("/tmp/robustrag-was-unpickled"),)
-
-
-def test_a_pickle_is_refused_and_not_opened(tmp_path: Path) -> None:
-    mark = Path("/tmp/robustrag-was-unpickled")
-    mark.unlink(missing_ok=True)
-    path = tmp_path / "run.jsonl"
-    path.write_bytes(pickle.dumps(_Trap()))
-    with pytest.raises(NotARunError):
-        read_run(path)
-    assert not mark.exists()
 
 
 def test_a_folder_and_a_missing_file_are_refused(tmp_path: Path) -> None:
@@ -155,5 +160,5 @@ def test_whatever_stands_in_a_row_it_is_reported_or_drawn(data: st.DataObject, m
         place[key] = data.draw(_JSON)
         break
     row = json.loads(json.dumps(row))
-    if row.get("schema") == "robustrag/eval/1" and misfit_in_row(row) is None:
+    if row.get("schema") == "robustrag/eval/1" and misfit(row) is None:
         report_page(Run("fuzz", rows=(row,))).encode("utf-8")
