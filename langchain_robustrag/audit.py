@@ -20,7 +20,7 @@ from langchain_robustrag.callbacks import REPORT_EVENT
 from langchain_robustrag.hosted import hosted_results
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.questions import last_human_text
-from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, sourced_records_in, texts_of
+from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, parts_of, records_in
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.audit.hosted import hosted_in, hosted_result, hosted_tool
 from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
@@ -169,9 +169,9 @@ class IsolationAudit(BaseCallbackHandler):
             self.learn(documents_in(value))
             if tool is not None:
                 for parsed in (value, parsed_texts(value)):
-                    self.learn([*documents_in(parsed), *sourced_records_in(parsed)])
+                    self.learn([*documents_in(parsed), *records_in(parsed, sourced=True)])
                 if self._audit.strict and tool not in self._trusted and not _is_robust(value):
-                    self._audit.learn(map(Passage, texts_of(value)))
+                    self._audit.learn(Passage(part) for part in parts_of(value) if isinstance(part, str))
         except UnreadableError as error:
             _LOG.warning("the audit did not look for documents in a step's values: %s", error)
 

@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
 from typing import Any
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.messages import ToolMessage
+from langchain_core.messages import BaseMessage, ToolMessage
 from langchain_core.prompts import BasePromptTemplate
-from langchain_core.runnables import RunnableConfig
 from langchain_core.tools import BaseTool
+from langchain_core.tools.retriever import RetrieverInput
+from langchain_core.tracers.context import register_configure_hook
 
+from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.hosted import hosted_results
 from langchain_robustrag.language_models import AnyModel, hosted_tools_of
 from langchain_robustrag.questions import last_human_text, question_inputs
-from langchain_robustrag.tool import hidden
-from langchain_robustrag.tool_results import ToolCall, ToolResults
+from langchain_robustrag.retrieved import UnreadableError, blocks_in, documents_in, records_in, text_of
+from langchain_robustrag.tool import (
+    GO_ON,
+    RobustRetrieverTool,
+    content_and_artifact,
+    hidden,
+    is_withheld,
+    unread,
+)
 from robustrag_integrations._util.checks import check_flag
-from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.audit.hosted import hosted_result, hosted_tools
 from robustrag_integrations.errors import UndefendedError
 
@@ -32,6 +44,9 @@ except ImportError as error:
     raise ImportError(
         "RobustRetrievalMiddleware needs langchain 1.x: pip install 'robustrag-integrations[langchain-agents]'"
     ) from error
+
+_HEARING: ContextVar[BaseCallbackHandler | None] = ContextVar("robustrag_hearing", default=None)
+register_configure_hook(_HEARING, inheritable=True)
 
 
 class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
@@ -77,15 +92,14 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     ) -> None:
         super().__init__()
         check_flag(supporting_only=supporting_only)
-        self._context = options.get("document_variable_name", "context")
         self._answering = create_reporting_chain(llm, prompt, options, read_by_model=True)
-        named, passing = _names("tools", tools), _names("trusted", trusted)
-        if both := sorted(named & passing):
+        self._named, self._trusted = _names("tools", tools), _names("trusted", trusted)
+        self._supporting_only = supporting_only
+        if both := sorted(self._named & self._trusted):
             raise ValueError(f"{', '.join(both)} cannot be both in tools= (answered from) and trusted= (passed unread)")
-        self._results = ToolResults(named, passing, supporting_only)
 
     def __repr__(self) -> str:
-        lists = f"tools={sorted(self._results.named)}, trusted={sorted(self._results.trusted)}"
+        lists = f"tools={sorted(self._named)}, trusted={sorted(self._trusted)}"
         return f"RobustRetrievalMiddleware({self._answering!r}, {lists})"
 
     def wrap_model_call(
@@ -93,95 +107,182 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
     ) -> ModelCallResult[Any]:
         """Ask the model, unless its provider runs tools or a listed tool does not exist."""
         self._check_tools(request)
-        return _without_hosted_results(handler(request), self._results.trusted)
+        return self._without_hosted_results(handler(request))
 
     async def awrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Awaitable[ModelCallResult[Any]]]
     ) -> ModelCallResult[Any]:
         """`wrap_model_call` without blocking the event loop."""
         self._check_tools(request)
-        return _without_hosted_results(await handler(request), self._results.trusted)
+        return self._without_hosted_results(await handler(request))
 
     def wrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
     ) -> ToolMessage | Command[Any]:
         """Run the tool, then answer from what it retrieved."""
-        call = ToolCall(request)
-        with call.hearing():
-            returned = handler(request.override(tool=call.watched))
-        asking = self._results.read(call, returned)
-        result: ToolMessage | Command[Any] = driven(
-            asking, lambda found: self._answering.invoke(*self._inputs(request, found)), keeps=_is_a_reply
-        )
-        return result
+        call = _ToolCall(request)
+        with call.hearing(call.heard):
+            result = handler(request.override(tool=call.watched))
+        found = self._read(call, result)
+        if not isinstance(found, list):
+            return found
+        try:
+            answered = self._answering.invoke(self._inputs(request, found), hidden(request.runtime.config))
+        except Exception as error:
+            return _unread(call, result, error)
+        return self._told(result, answered, found)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
     ) -> ToolMessage | Command[Any]:
         """`wrap_tool_call` without blocking the event loop."""
-        call = ToolCall(request)
-        with call.hearing(in_a_loop=True):
-            returned = await handler(request.override(tool=call.watched))
-        asking = self._results.read(call, returned)
-        result: ToolMessage | Command[Any] = await adriven(
-            asking, lambda found: self._answering.ainvoke(*self._inputs(request, found)), keeps=_is_a_reply
-        )
-        return result
+        call = _ToolCall(request)
+        with call.hearing(in_loop(call.heard)):
+            result = await handler(request.override(tool=call.watched))
+        found = self._read(call, result)
+        if not isinstance(found, list):
+            return found
+        try:
+            answered = await self._answering.ainvoke(self._inputs(request, found), hidden(request.runtime.config))
+        except Exception as error:
+            return _unread(call, result, error)
+        return self._told(result, answered, found)
 
     def _check_tools(self, request: ModelRequest[Any]) -> None:
         offered = [*request.tools, *(request.model_settings.get("tools") or ())]
         names = {str(tool.get("name") or tool.get("type")) if isinstance(tool, dict) else tool.name for tool in offered}
-        trusted = self._results.trusted
-        if unknown := sorted((trusted | self._results.named) - names):
+        if unknown := sorted((self._trusted | self._named) - names):
             raise ValueError(
                 f"no tool of the agent is named {', '.join(map(repr, unknown))}, which RobustRetrievalMiddleware lists "
                 f"in tools= or trusted=; its tools: {', '.join(map(repr, sorted(names))) or 'none'}. Middleware that "
                 "selects tools goes behind this one"
             )
-        if hosted := [*hosted_tools(offered, trusted), *hosted_tools_of(request.model)]:
+        if hosted := [*hosted_tools(offered, self._trusted), *hosted_tools_of(request.model)]:
             raise ValueError(
                 f"the provider runs {', '.join(hosted)}: what that finds reaches the model and no middleware. Give the "
                 "agent a tool of your own in its place, or name it in trusted=[...] to take what it finds as it is"
             )
 
-    def _inputs(self, request: ToolCallRequest, documents: list[Document]) -> tuple[dict[str, Any], RunnableConfig]:
-        inputs = {**question_inputs(_question(request)), self._context: documents}
-        return inputs, hidden(request.runtime.config)
+    def _without_hosted_results(self, response: ModelCallResult[Any]) -> ModelCallResult[Any]:
+        """Return a model's response; refuse one that was made from what a tool of the provider found."""
+        inner = getattr(response, "model_response", response)
+        for message in getattr(inner, "result", [inner]):
+            if found := hosted_results(message, self._trusted):
+                raise UndefendedError([hosted_result(found, "model", "the agent's model")])
+        return response
+
+    def _inputs(self, request: ToolCallRequest, documents: list[Document]) -> dict[str, Any]:
+        return {**question_inputs(_question(request)), self._answering.document_variable_name: documents}
+
+    def _read(self, call: _ToolCall, result: ToolMessage | Command[Any]) -> list[Document] | ToolMessage | Command[Any]:
+        """Return the documents to answer from, or what the agent reads in the place of an answer."""
+        robust = type(call.tool) is RobustRetrieverTool and call.name not in self._named
+        if robust or call.name in self._trusted:
+            return result
+        if not isinstance(result, ToolMessage):  # such as a command to the graph, which may hold anything
+            return _withheld(call, f"it is a {type(result).__name__}, and no tool message")
+        if call.tool is None:
+            return _withheld(call, "there is no tool of that name", result)
+        if result.status == "error":  # what it says may hold what was retrieved
+            takes = [f"{name} ({schema.get('type', 'of any type')})" for name, schema in call.tool.args.items()]
+            return _withheld(call, f"it failed or did not run; it takes {', '.join(takes) or 'no arguments'}", result)
+        known = call.name in self._named or getattr(call.tool, "args_schema", None) is RetrieverInput
+        try:
+            if found := _documents(call, result, known):
+                return found
+        except UnreadableError as error:
+            return _withheld(call, str(error), result)
+        text = text_of(result.content)
+        if text is not None and not text.strip():
+            return result
+        if not known:
+            return _withheld(
+                call, "no documents were found in it, and the tool is in neither tools= nor trusted=", result
+            )
+        return [Document(text)] if text else _withheld(call, "it is something other than text or documents", result)
+
+    def _told(self, result: Any, answered: dict[str, Any], documents: list[Document]) -> ToolMessage:
+        content, artifact = content_and_artifact(answered, documents, self._supporting_only)
+        status = "error" if is_withheld(artifact) else "success"
+        message: ToolMessage = result.model_copy(update={"content": content, "artifact": artifact, "status": status})
+        return message
 
 
-def _without_hosted_results(response: ModelCallResult[Any], trusted: Collection[str]) -> ModelCallResult[Any]:
-    """Return a model's response; refuse one that was made from what a tool of the provider found."""
-    inner = getattr(response, "model_response", response)
-    for message in getattr(inner, "result", [inner]):
-        if found := hosted_results(message, trusted):
-            raise UndefendedError([hosted_result(found, "model", "the agent's model")])
-    return response
+class _ToolCall:
+    """A tool call, with what its function returned before LangChain made text of it, and what its retrievers did.
+
+    Attributes:
+        watched: the tool to run in place of the given one: the same, but that what it returns is noted.
+        returned: the function's result, as objects; None where it cannot be seen.
+        heard: the documents that retrievers returned while the tool ran.
+    """
+
+    def __init__(self, request: ToolCallRequest) -> None:
+        self.name, self.id = request.tool_call["name"], str(request.tool_call["id"] or "")
+        self.tool = self.watched = request.tool
+        self.returned: Any = None
+        self.heard = Heard()
+        if isinstance(self.tool, BaseTool):
+            # The functions stay the given tool's own, bound to it, so that whatever it remembers it still remembers.
+            run, arun, self.watched = self.tool._run, self.tool._arun, self.tool.model_copy()
+
+            @wraps(run)
+            def noting(*args: Any, **kwargs: Any) -> Any:
+                self.returned = run(*args, **kwargs)
+                return self.returned
+
+            @wraps(arun)
+            async def anoting(*args: Any, **kwargs: Any) -> Any:
+                self.returned = await arun(*args, **kwargs)
+                return self.returned
+
+            object.__setattr__(self.watched, "_run", noting)
+            object.__setattr__(self.watched, "_arun", anoting)
+
+    @contextmanager
+    def hearing(self, handler: BaseCallbackHandler) -> Iterator[None]:
+        """Have a handler listen to the retrievers that are asked while the block runs."""
+        token = _HEARING.set(handler)
+        try:
+            yield
+        finally:
+            _HEARING.reset(token)
 
 
-def _is_a_reply(error: Exception) -> bool:
-    """True if an error is an answer's failure, and none that steers a graph."""
-    return not steers(error)
+def _documents(call: _ToolCall, message: ToolMessage, known: bool) -> list[Document]:
+    """Return the documents to answer from. Text has no structure that counts: none is ever read out of it."""
+    content = message.content if isinstance(message.content, list) else None
+    places = [message.artifact, None if isinstance(call.returned, BaseMessage) else call.returned, content]
+    found = blocks_in(content) if known else []
+    found = found or next(filter(None, (documents_in(place, objects_only=not known) for place in places)), [])
+    return found or call.heard.documents or (next(filter(None, map(records_in, places)), []) if known else [])
+
+
+def _withheld(call: _ToolCall, why: str, message: ToolMessage | None = None) -> ToolMessage:
+    """Return a tool error in place of a result."""
+    text = f"The result of {call.name} was withheld: {why}. {GO_ON}"
+    return ToolMessage(text, tool_call_id=call.id, name=call.name, status="error", id=message.id if message else None)
+
+
+def _unread(call: _ToolCall, result: Any, error: Exception) -> ToolMessage:
+    """Return a tool error for documents that could not be read; an exception that steers a graph is raised."""
+    if steers(error):
+        raise error
+    return _withheld(call, unread(error), result)
 
 
 def _names(argument: str, tools: Collection[str | BaseTool]) -> frozenset[str]:
     if isinstance(tools, (str, BaseTool)):
         raise TypeError(f"{argument}={tools!r:.60} must be a list of tools or their names; wrap it: [{tools!r:.60}]")
-    names = [tool.name if isinstance(tool, BaseTool) else tool for tool in tools]
-    if wrong := [name for name in names if not isinstance(name, str)]:
-        raise TypeError(f"{argument} must hold tools or their names, got {type(wrong[0]).__name__}")
-    return frozenset(names)
-
-
-def _messages(state: Any) -> Any:
-    return state.get("messages") if isinstance(state, dict) else getattr(state, "messages", None)
+    return frozenset(tool.name if isinstance(tool, BaseTool) else tool for tool in tools)
 
 
 def _question(request: ToolCallRequest) -> str:
     """Return the question to a tool: its `query` or only text argument; otherwise the user's question to the agent."""
     arguments = request.tool_call["args"]
     texts = [value for value in arguments.values() if isinstance(value, str) and value.strip()]
-    if isinstance(query := arguments.get("query"), str) and query.strip():
-        return query
-    if len(texts) == 1:
-        return texts[0]
-    return last_human_text(_messages(request.state)) or " ".join(texts)
+    if arguments.get("query") in texts:
+        return str(arguments["query"])
+    state = request.state
+    messages = state.get("messages") if isinstance(state, dict) else getattr(state, "messages", None)
+    return texts[0] if len(texts) == 1 else last_human_text(messages) or " ".join(texts)

@@ -81,21 +81,23 @@ def create_robust_retriever_tool(
         agent = create_agent(agent_model, [search])
         ```
     """
-    context = options.get("document_variable_name", "context")
     check_retriever(retriever)
     check_flag(supporting_only=supporting_only)
     answering = create_reporting_chain(llm, prompt, options, read_by_model=True)
 
+    def inputs(query: str, documents: Any) -> dict[str, Any]:
+        return {**question_inputs(query), answering.document_variable_name: documents}
+
     def search(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = retriever.invoke(query, config)
         with _failures_told():
-            answered = answering.invoke({**question_inputs(query), context: documents}, hidden(config))
+            answered = answering.invoke(inputs(query, documents), hidden(config))
         return content_and_artifact(answered, documents, supporting_only)
 
     async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = await retriever.ainvoke(query, config)
         with _failures_told():
-            answered = await answering.ainvoke({**question_inputs(query), context: documents}, hidden(config))
+            answered = await answering.ainvoke(inputs(query, documents), hidden(config))
         return content_and_artifact(answered, documents, supporting_only)
 
     return RobustRetrieverTool(
@@ -111,7 +113,6 @@ def create_robust_retriever_tool(
 
 @contextmanager
 def _failures_told() -> Iterator[None]:
-    """Turn failures in the block into tool errors."""
     try:
         yield
     except Exception as error:
@@ -121,15 +122,12 @@ def _failures_told() -> Iterator[None]:
 
 
 def hidden(config: RunnableConfig) -> RunnableConfig:
-    """Return the config of a tool's answer: its tokens are not streamed to the user, who sees the agent's reply."""
+    """Return the config of a tool's answer, whose tokens are not streamed: the user sees the agent's reply."""
     return merge_configs(config, {"tags": [NOSTREAM]})
 
 
 def unread(error: Exception) -> str:
-    """Return the message to an agent about a failed reader.
-
-    Only what sort of failure it was: messages of exceptions may quote what was read.
-    """
+    """Return the message to an agent about a failed reader: its type alone, as messages may quote what was read."""
     _LOG.warning("retrieved documents could not be read (%s)", type(error).__name__)
     return f"the documents that were found could not be read ({type(error).__name__})"
 
@@ -153,7 +151,6 @@ def is_withheld(artifact: Mapping[str, Any]) -> bool:
 
 
 def _with_status(result: Any) -> Any:
-    """Return a tool's result as an error if its answer was withheld."""
     if isinstance(result, ToolMessage) and result.status == "success" and is_withheld(result.artifact):
         return result.model_copy(update={"status": "error"})
     return result
