@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from inspect import signature
-from typing import Any, cast
+from typing import Any, TypeAlias
 
 from langchain_core.language_models import LanguageModelLike
 from langchain_core.output_parsers import BaseOutputParser, StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
 
-from langchain_robustrag.aggregations import (
-    RobustOptions,
-    checked_settings,
-    extra_prompt,
-)
 from langchain_robustrag.calls import CallOptions
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT
 from langchain_robustrag.language_models import AnyModel, as_runnable, decoding_model
@@ -32,8 +26,11 @@ from robustrag_integrations.defenses.registry import method_for
 from robustrag_integrations.defenses.settings_file import Arguments, SettingsLike
 from robustrag_integrations.defenses.voting.options import check_choices
 from robustrag_integrations.grouping.passages import GroupBy
-from robustrag_integrations.grouping.votes import RULES, VoteRules
+from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import TextModel
+
+RobustOptions: TypeAlias = dict[str, Any]
+"""The keyword arguments that every factory here takes; `create_robust_documents_chain` describes and checks them."""
 
 
 def create_robust_documents_chain(
@@ -71,10 +68,9 @@ def create_robust_documents_chain(
             or a `LocalModel`. With the other methods, too, a model of the core, such as a `LocalModel`, is asked past
             LangChain: all groups in one batch, with limits of its own.
         prompt: asked about every group alone, and once more at the end, with what was agreed on in the place of the
-            documents; must name `context`. It is trusted, passages are only values in it. For consensus a sentence at
-            its end asks every group for a short answer. None for the project's own.
-        settings: a settings file, or what `load_settings` gives: method, settings and
-            vote rules, for what is not given here.
+            documents; must name `context`. For consensus a sentence at its end asks every group for a short answer.
+            None for the project's own.
+        settings: a settings file, or what `load_settings` gives, for what is not given here.
         aggregation: the method: `consensus` (any model, short answers from one round of calls), `keyword` (any model,
             long answers, too), `decoding` (needs next-token probabilities) or `voting` (multiple choice). None: the
             first of these that does the task and takes what is given here.
@@ -82,11 +78,8 @@ def create_robust_documents_chain(
             `source`, `url`, ...), `"site"` (one registrable domain), `"passage"` (each document), any other name of a
             metadata entry (`"author"`), or a function from a `Passage` (`text`, `source`, `metadata`) to a key.
             Documents without one share a vote; where none has an origin, each has its own, and a warning says so.
-        votes: the rules of voting, of which `weights`, `min_radius` and `group_size` may also be given by
-            themselves: `VoteRules(copies=..., weights=..., tiers=..., min_groups=..., min_radius=...,
-            below=..., stop_when_decided=..., wave_size=..., allow_sole_source=..., group_size=...)`.
-        calls: limits and retries of the model's calls: `CallOptions(max_concurrency=..., timeout=..., attempts=...,
-            accept_sampling=...)`.
+        votes: the rules of voting; single ones may also be given by themselves.
+        calls: limits and retries of the model's calls.
         citation_markers: the answer has `[1]` where the documents that the report's `citations` number 1
             support it; none is the model's. It is then streamed in one piece, and the report's `text` has no markers.
         reader: who reads the answer. `"people"` are also shown what sources say where they agree on nothing, and what a
@@ -109,12 +102,8 @@ def create_robust_documents_chain(
         document_prompt: the template of one document; metadata that a document lacks is left blank.
         document_separator: between two documents of one group.
         document_variable_name: under which name documents come in, and the prompt wants them.
-        options: the settings of the method, such as `min_support` of consensus or `alpha` of keyword aggregation, and
-            `task`;
+        options: `task`, and the settings of the method, such as `min_support` of consensus;
             `help(robustrag_integrations.ConsensusAggregation)` and the like describe them.
-
-    Returns:
-        A Runnable from a dict to the answer.
 
     Raises:
         ValueError: the prompt lacks `context`, or a setting is invalid; the message names it and the fix.
@@ -144,58 +133,58 @@ def create_robust_documents_chain(
     others = [name for name, value in besides.items() if value is not None]
     chosen = Arguments.of({**options, "group_by": group_by}, aggregation=aggregation, votes=votes, settings=settings)
     method = method_for(chosen.aggregation, chosen.options, others)
-    arguments = signature(create_robust_documents_chain).parameters
-    checked = checked_settings(method, chosen.options, others, [*arguments, *RULES])
+    taken = ["task", *(f"{name}_prompt" for name in ("keyword", "no_retrieval") if name in method.prompts)]
+    taken += ["final_llm", "output_schema"] if method.asks_once_more else []
+    taken += ["choices"] if method.takes_choices else []
+    method.check_names([*chosen.options, *others], taken, near=[*RobustDocuments.model_fields, *besides])
+    checked: Any = method.load().settings_of(**chosen.options)
     if output_schema is not None:
-        if isinstance(checked, ListSettings):
-            raise ValueError("task='list' has no output_schema: the items of a list are the report's claims")
+        if isinstance(checked, ListSettings) or output_parser is not None:
+            raise ValueError(
+                "output_schema takes no output_parser, and no task='list': the items are the report's claims"
+            )
         always = {"objects": True} if isinstance(checked, ConsensusSettings) else {"final": "always"}
-        checked = replace(cast(Any, checked), **always)
-    elif final_llm is not None and isinstance(checked, ListSettings):
-        raise ValueError("final_llm has nothing to do: task='list' has no final call; leave final_llm out")
-    elif final_llm is not None and prompt is None and isinstance(checked, ConsensusSettings):
-        raise ValueError(
-            "final_llm has nothing to do: consensus asks once more only with a prompt of yours, or output_schema; give "
-            "one, or aggregation='keyword'"
-        )
+        checked = replace(checked, **always)
     checked_reader(reader)
-    rules = chosen.rules
-    method.load().check_rules(rules)
+    method.load().check_rules(chosen.rules)
     if not isinstance(calls := calls or CallOptions(), CallOptions):
         raise TypeError(f"calls must be CallOptions(...), got {type(calls).__name__}")
     check_flag(citation_markers=citation_markers, return_robustness=return_robustness)
-    name = document_variable_name
+    name, shipped = document_variable_name, checked.prompts
     if prompt is not None:
         check_prompt(prompt, name)
-    asks_finally = isinstance(checked, KeywordSettings)
-    phrases = checked.prompts.phrases if asks_finally else None
-    if output_schema is not None and output_parser is not None:
-        raise ValueError("output_schema and output_parser exclude each other: the schema gives objects already")
+    if keyword_prompt is not None:
+        check_prompt(keyword_prompt, "keywords", "keyword_prompt", never=name)
+    if no_retrieval_prompt is not None:
+        check_prompt(no_retrieval_prompt, None, "no_retrieval_prompt", never=name)
+    elif "no_retrieval" in method.prompts:
+        no_retrieval_prompt = as_langchain(shipped.no_retrieval)
+    choice_prompt = as_langchain(shipped.choice, name) if prompt is None and shipped.choice else None
+    if prompt is None:
+        is_keyword = isinstance(checked, KeywordSettings)
+        prompt = as_langchain((shipped.phrases if is_keyword else None) or shipped.isolated, name)
+        if is_keyword and keyword_prompt is None and shipped.keyword is not None:
+            keyword_prompt = as_langchain(shipped.keyword)
     refuse_structured(llm)
     refuse_structured(final_llm, "final_llm")
     writer = None if final_llm is None else as_runnable(final_llm, "final_llm")
     of_core = isinstance(llm, TextModel) and final_llm is None and output_schema is None
-    model = decoding_model(llm) if method.needs_probabilities else llm if of_core else as_runnable(llm)
     return RobustDocuments(
-        llm=model,
+        llm=decoding_model(llm) if method.needs_probabilities else llm if of_core else as_runnable(llm),
         final_llm=writer,
         structured=None if output_schema is None else Structured.of(output_schema, writer or as_runnable(llm)),
-        prompt=prompt or as_langchain(phrases or checked.prompts.isolated, name),
+        prompt=prompt,
         aggregation=method.name,
         settings=checked,
         document_prompt=document_prompt or DEFAULT_DOCUMENT_PROMPT,
         document_separator=document_separator,
-        rules=rules,
+        rules=chosen.rules,
         calls=calls,
         citation_markers=citation_markers,
         reader=reader,
-        choice_prompt=as_langchain(checked.prompts.choice, name) if prompt is None and checked.prompts.choice else None,
-        keyword_prompt=extra_prompt(
-            "keyword", keyword_prompt, checked.prompts, name, own=prompt is None and asks_finally
-        ),
-        no_retrieval_prompt=extra_prompt(
-            "no_retrieval", no_retrieval_prompt, checked.prompts, name, own="no_retrieval" in method.prompts
-        ),
+        choice_prompt=choice_prompt,
+        keyword_prompt=keyword_prompt,
+        no_retrieval_prompt=no_retrieval_prompt,
         choices=check_choices(choices) if choices is not None else None,
         question=question,
         output_parser=output_parser or StrOutputParser(),
@@ -209,15 +198,8 @@ def create_reporting_chain(
 ) -> RobustDocuments:
     """Create the chain inside retrieval chain, tool, middleware and node, which always give the report.
 
-    Args:
-        llm: the model.
-        prompt: the user's.
-        options: the keyword arguments of `create_robust_documents_chain`.
-        read_by_model: True where a model reads the answers in any case.
-
     Raises:
-        TypeError: `return_robustness` is among the options; else as `create_robust_documents_chain`.
-        ValueError: `reader` says otherwise.
+        TypeError, ValueError: as `create_robust_documents_chain`; or options ask for what cannot be here.
     """
     if read_by_model:
         if options.get("reader", "model") == "people":

@@ -12,8 +12,10 @@ from typing import Any, TypeAlias, cast
 from langchain_core.language_models import BaseLanguageModel, LanguageModelLike
 from langchain_core.outputs import GenerationChunk
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import Runnable, RunnableAssign, RunnableParallel, RunnableSequence
+from langchain_core.runnables import Runnable, RunnableAssign, RunnableConfig, RunnableParallel, RunnableSequence
 from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
+from langchain_core.runnables.config import merge_configs
+from langchain_core.runnables.configurable import DynamicRunnable
 from langchain_core.runnables.retry import RunnableRetry
 from pydantic import BaseModel
 
@@ -112,6 +114,37 @@ def rebuilt(runnable: Any, change: Callable[[Any], Any]) -> Any:
         elif isinstance(value, Runnable) and (new := rebuilt(value, change)) is not value:
             updates[name] = new
     return runnable.model_copy(update=updates) if updates else runnable
+
+
+def configured(llm: Any, config: RunnableConfig) -> Any:
+    """Return the model with its configurable fields and alternatives resolved, and any `init_chat_model` built.
+
+    Raises:
+        ValueError: `init_chat_model` was given no model, and the config names none.
+    """
+
+    def chosen(runnable: Any) -> Any:
+        if isinstance(runnable, DynamicRunnable):
+            inner, inside = runnable.prepare(config)
+            inner = configured(inner, inside)
+            return inner.with_config(runnable.config) if runnable.config else inner
+        if isinstance(runnable, RunnableBindingBase):
+            inside = merge_configs(runnable.config, config)
+            inside = merge_configs(inside, *(make(inside) for make in runnable.config_factories))
+            inner = configured(runnable.bound, inside)
+            return runnable if inner is runnable.bound else runnable.model_copy(update={"bound": inner})
+        if not is_open_model(runnable):
+            return runnable
+        if not {**runnable._default_config, **runnable._model_params(config)}.get("model"):
+            raise ValueError(
+                "init_chat_model was given no model, and the config names none: give "
+                'config={"configurable": {"model": "..."}}, or name one in init_chat_model'
+            )
+        made = runnable._model(config)
+        refuse_hosted_tools(made)
+        return configured(made, config)
+
+    return rebuilt(llm, chosen)
 
 
 def is_open_model(runnable: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
@@ -219,8 +219,7 @@ class _ToolCall:
 
     def __init__(self, request: ToolCallRequest) -> None:
         self.name, self.id = request.tool_call["name"], str(request.tool_call["id"] or "")
-        self.tool = self.watched = request.tool
-        self.returned: Any = None
+        self.tool, self.watched, self.returned = request.tool, cast(Any, request.tool), cast(Any, None)
         self.heard = Heard()
         if isinstance(self.tool, BaseTool):
             # The functions stay the given tool's own, bound to it, so that whatever it remembers it still remembers.

@@ -88,12 +88,12 @@ def as_langchain(template: PromptTemplate, context: str = "context") -> StringTe
     return StringTemplate.from_template(instruction + template.body.replace("{context}", "{" + context + "}"))
 
 
-def check_prompt(prompt: Any, needs: str | None, what: str = "Prompt") -> None:
-    """Raise unless this is a prompt template with the variable, if it needs one.
+def check_prompt(prompt: Any, needs: str | None, what: str = "Prompt", *, never: str = "") -> None:
+    """Raise unless this is a prompt template with a variable, if it needs one, and without the one for documents.
 
     Raises:
         TypeError: not a prompt template.
-        ValueError: the variable is missing, in the words of `create_stuff_documents_chain`.
+        ValueError: the variable is missing, in the words of `create_stuff_documents_chain`; or it shows documents.
     """
     if not isinstance(prompt, BasePromptTemplate):
         raise TypeError(
@@ -105,6 +105,8 @@ def check_prompt(prompt: Any, needs: str | None, what: str = "Prompt") -> None:
             f"{what} must accept {needs} as an input variable. "
             f"Received prompt with input variables: {prompt.input_variables}"
         )
+    if never in prompt.input_variables:
+        raise ValueError(f"{what} names {never}: it must not show documents")
 
 
 def shown_names(*prompts: BasePromptTemplate[Any]) -> frozenset[str]:

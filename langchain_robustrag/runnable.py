@@ -9,30 +9,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeVar
 
-from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
-from langchain_core.runnables import (
-    AddableDict,
-    ConfigurableFieldSpec,
-    Runnable,
-    RunnableConfig,
-)
-from langchain_core.runnables.utils import get_unique_config_specs
-from langchain_core.utils.pydantic import create_model
-from pydantic import BaseModel, Field, PrivateAttr, SkipValidation
+from langchain_core.runnables import AddableDict, Runnable, RunnableConfig, RunnableSerializable
+from langchain_core.runnables.config import patch_config
+from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
 
-from langchain_robustrag.base import OneRun, child_config
 from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
 from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager
-from langchain_robustrag.configured import configured, model_name
 from langchain_robustrag.documents import DEFAULT_DOCUMENT_PROMPT, grouped, unisolated_documents
-from langchain_robustrag.language_models import has_pipeline
+from langchain_robustrag.language_models import configured, has_pipeline
 from langchain_robustrag.prompts import FilledTemplate, check_inputs, shown_names
 from langchain_robustrag.questions import Question, find_question, shown_conversation, unseen_conversation
 from langchain_robustrag.structured import Structured
@@ -73,6 +64,68 @@ _LOG = logging.getLogger(__name__)
 _DEFAULT_K = 4  # documents that LangChain's vector stores and BM25 find
 
 
+Output = TypeVar("Output")
+
+
+class OneRun(RunnableSerializable[Any, Output]):
+    """A Runnable that is one run in a trace, and takes a dict and no other arguments. Subclasses implement `_answer`,
+    `_aanswer`, `_pieces` and `_apieces`. Behind another Runnable it begins when its input is complete."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    def invoke(self, input: Any, config: RunnableConfig | None = None) -> Output:  # type: ignore[override]
+        """Answer once."""
+        return self._call_with_config(self._answer, input, config)
+
+    async def ainvoke(self, input: Any, config: RunnableConfig | None = None) -> Output:  # type: ignore[override]
+        """Answer once without blocking the event loop; cancelling it cancels the model calls."""
+        return await self._acall_with_config(self._aanswer, input, config)
+
+    def stream(self, input: Any, config: RunnableConfig | None = None) -> Iterator[Output]:  # type: ignore[override]
+        """The aggregated answer in pieces; no isolated response is ever among them."""
+        yield from self._transform_stream_with_config(iter([input]), self._streamed, config)
+
+    async def astream(  # type: ignore[override]
+        self, input: Any, config: RunnableConfig | None = None
+    ) -> AsyncGenerator[Output, None]:
+        """`stream` without blocking the event loop."""
+
+        async def once() -> AsyncIterator[Any]:
+            yield input
+
+        async for piece in self._atransform_stream_with_config(once(), self._astreamed, config):
+            yield piece
+
+    def _streamed(self, inputs: Iterator[Any], run_manager: Any, config: RunnableConfig) -> Iterator[Output]:
+        for given in inputs:
+            yield from self._pieces(given, run_manager, config)
+
+    async def _astreamed(
+        self, inputs: AsyncIterator[Any], run_manager: Any, config: RunnableConfig
+    ) -> AsyncIterator[Output]:
+        async for given in inputs:
+            async with aclosing(self._apieces(given, run_manager, config)) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+    def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Output:
+        raise NotImplementedError
+
+    async def _aanswer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Output:
+        raise NotImplementedError
+
+    def _pieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Iterator[Output]:
+        raise NotImplementedError
+
+    def _apieces(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> Any:
+        raise NotImplementedError
+
+
+def child_config(config: RunnableConfig, run_manager: Any, tag: str) -> RunnableConfig:
+    """Return the config of a child run: the chain's own, without its run name and run id."""
+    return patch_config(config, callbacks=run_manager.get_child(tag))
+
+
 class RobustDocuments(OneRun[Any]):
     """A Runnable that answers a question from documents; a few planted documents cannot take it over.
 
@@ -110,24 +163,15 @@ class RobustDocuments(OneRun[Any]):
     _logged: bool = PrivateAttr(default=False)
 
     def model_post_init(self, context: Any, /) -> None:
-        """Set up what lives as long as the chain: the cap on calls, and what is known about the model.
-
-        Raises:
-            ValueError: the settings are another method's.
-        """
-        method = method_of(self.aggregation).load()
-        if not method.takes(self.settings):
-            raise ValueError(
-                f"aggregation={self.aggregation!r} needs {method.settings_type.__name__}, got "
-                f"{type(self.settings).__name__}: make a chain of its own with "
-                f"create_robust_documents_chain(..., aggregation={self.aggregation!r}), and "
-                "choose between chains with configurable_alternatives"
-            )
+        """Set up the cap on calls, which lives as long as the chain."""
         models = [llm for llm in (self.llm, self.final_llm) if llm is not None]
         one_by_one = any(map(has_pipeline, models))  # transformers' tokenizers are not thread-safe
         self._limits = CallLimits(1 if one_by_one else self.calls.max_concurrency, self.calls.timeout)
 
-    # --- calling
+    def __repr__(self) -> str:
+        llm = self.llm.description if isinstance(self.llm, TextModel) else type(self.llm).__name__
+        report = ", return_robustness=True" if self.return_robustness else ""
+        return f"RobustDocuments({llm}, aggregation={self.aggregation!r}, prompt={type(self.prompt).__name__}{report})"
 
     def _answer(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Any:
         plan, performer = self._call(inputs, run_manager, config)
@@ -159,20 +203,18 @@ class RobustDocuments(OneRun[Any]):
             if self.structured is not None:
                 return self._given(self.structured.loaded(answer), answer)
             if type(self.output_parser) is StrOutputParser and not has_handlers(config):
-                return self._given(self.output_parser.parse(self._shown(answer)), answer)  # `ainvoke` takes a thread
+                return self._given(self._shown(answer), answer)  # `ainvoke` takes a thread
             parser_config = child_config(config, run_manager, "parse")
             return self._given(await self.output_parser.ainvoke(self._shown(answer), parser_config), answer)
 
     def _pieces(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Iterator[Any]:
         pieces = AnswerStream(stream(*self._call(inputs, run_manager, config)))
-        parser_config = child_config(config, run_manager, "parse")
         try:
-            if self.structured is None:
-                for piece in self.output_parser.transform(pieces, parser_config):
+            parser_config = child_config(config, run_manager, "parse")
+            for piece in pieces if self.structured else self.output_parser.transform(pieces, parser_config):
+                if self.structured is None:
                     yield AddableDict(answer=piece) if self.return_robustness else piece
-            else:  # in one piece
-                for _ in pieces:
-                    pass
+            if self.structured is not None:  # in one piece
                 parsed = self.structured.loaded(pieces.answer)
                 yield AddableDict(answer=parsed) if self.return_robustness else parsed
             answer = pieces.answer
@@ -194,14 +236,12 @@ class RobustDocuments(OneRun[Any]):
 
     async def _apieces(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> AsyncIterator[Any]:
         pieces = AsyncAnswerStream(astream(*self._call(inputs, run_manager, config)))
-        parser_config = child_config(config, run_manager, "parse")
         try:
-            if self.structured is None:
-                async for piece in self.output_parser.atransform(pieces, parser_config):
+            parser_config = child_config(config, run_manager, "parse")
+            async for piece in pieces if self.structured else self.output_parser.atransform(pieces, parser_config):
+                if self.structured is None:
                     yield AddableDict(answer=piece) if self.return_robustness else piece
-            else:
-                async for _ in pieces:
-                    pass
+            if self.structured is not None:
                 parsed = self.structured.loaded(pieces.answer)
                 yield AddableDict(answer=parsed) if self.return_robustness else parsed
             answer = pieces.answer
@@ -282,7 +322,7 @@ class RobustDocuments(OneRun[Any]):
         return {"answer": parsed, "robustness": answer} if self.return_robustness else parsed
 
     def _log_unheard(self, answer: RobustAnswer, config: RunnableConfig) -> None:
-        """Log once that nothing receives the report of an answer with warnings; a log holds no text of theirs."""
+        """Log once that nothing receives the report of an answer with warnings, whose text a log must not hold."""
         if self._logged or self.return_robustness or not answer.warnings or has_handlers(config):
             return
         self._logged = True
@@ -301,90 +341,49 @@ class RobustDocuments(OneRun[Any]):
         """Raise KeyError for a missing input that a prompt needs and no plan fills in."""
         values = {**given, "query": "", **({"choices": ""} if votes else {})}
         check_inputs(self.prompt, {**values, self.document_variable_name: ""})
-        if self.keyword_prompt is not None:
-            check_inputs(self.keyword_prompt, {**values, "keywords": ""})
-        if self.no_retrieval_prompt is not None:
-            check_inputs(self.no_retrieval_prompt, values)
+        for other in (self.keyword_prompt, self.no_retrieval_prompt):
+            if other is not None:
+                check_inputs(other, {**values, "keywords": ""})
 
     def _prompts(self, inputs: Mapping[str, Any]) -> PromptSet:
         """Return the chain's prompts in the core's form, filled with this call's input."""
-        name = self.document_variable_name
-        shipped: PromptSet = self.settings.prompts
+        name, settings = self.document_variable_name, self.settings
 
-        def filled(
-            template: BasePromptTemplate[Any], slot: str, body: str, field: str, request: str = ""
-        ) -> PromptTemplate:
-            text = self._is_of_core
+        def filled(template: BasePromptTemplate[Any] | None, slot: str, body: str, request: str = "") -> PromptTemplate:
+            field = body.partition("{")[2].partition("}")[0]
             return FilledTemplate(
-                "", body, (field,), template=template, inputs=inputs, slot=slot, request=request, as_text=text
+                "",
+                body,
+                (field,),
+                template=template or self.prompt,
+                inputs=inputs,
+                slot=slot,
+                request=request,
+                as_text=self._is_of_core,
             )
 
-        changes: dict[str, Any] = {"isolated": filled(self.prompt, name, "{context}", "context")}
-        if isinstance(self.settings, ConsensusSettings):
-            if self.choice_prompt is None:
-                changes["isolated"] = filled(self.prompt, name, "{context}", "context", SHORT_REQUEST)
-                changes["choice"] = filled(self.prompt, name, "{context}", "context", CHOICE_REQUEST)
-            else:
-                changes["choice"] = filled(self.choice_prompt, name, "{context}", "context")
-            if self.choice_prompt is None or self.settings.objects:
-                changes["wording"] = filled(self.prompt, name, AGREED_CONTEXT, "agreed")
+        own = self.choice_prompt is None
+        changes: dict[str, Any] = {"isolated": filled(self.prompt, name, "{context}")}
+        if isinstance(settings, ConsensusSettings):
+            changes["isolated"] = filled(self.prompt, name, "{context}", SHORT_REQUEST if own else "")
+            changes["choice"] = filled(self.choice_prompt, name, "{context}", CHOICE_REQUEST if own else "")
+            if own or settings.objects:
+                changes["wording"] = filled(self.prompt, name, AGREED_CONTEXT)
         if self.keyword_prompt is not None:
-            changes["keyword"] = filled(self.keyword_prompt, "keywords", "{keywords}", "keywords")
-        elif isinstance(self.settings, KeywordSettings):
-            changes["keyword"] = filled(self.prompt, name, agreed_context(self.settings.task), "keywords")
+            changes["keyword"] = filled(self.keyword_prompt, "keywords", "{keywords}")
+        elif isinstance(settings, KeywordSettings):
+            changes["keyword"] = filled(self.prompt, name, agreed_context(settings.task))
         if self.no_retrieval_prompt is not None:
-            changes["no_retrieval"] = filled(self.no_retrieval_prompt, "query", "{query}", "query")
+            changes["no_retrieval"] = filled(self.no_retrieval_prompt, "query", "{query}")
+        shipped: PromptSet = settings.prompts
         return replace(shipped, phrases=None, **changes)
 
     def _inputs_shown(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the inputs of this call that the prompts show, with the values that the prompts hold already."""
-        held = {name: value for prompt in self.all_prompts() for name, value in prompt.partial_variables.items()}
-        names = shown_names(*self.all_prompts()) | frozenset(held)
+        prompts = [p for p in (self.prompt, self.keyword_prompt, self.no_retrieval_prompt) if p is not None]
+        held = {name: value for prompt in prompts for name, value in prompt.partial_variables.items()}
+        names = shown_names(*prompts) | held.keys()
         return {name: value for name, value in {**held, **given}.items() if name in names}
-
-    def all_prompts(self) -> list[BasePromptTemplate[Any]]:
-        """Return all prompts, given or made; each may show inputs."""
-        return [p for p in (self.prompt, self.keyword_prompt, self.no_retrieval_prompt) if p is not None]
-
-    # --- introspection for LangChain
-
-    def __repr__(self) -> str:
-        llm = self.llm.description if isinstance(self.llm, TextModel) else model_name(self.llm).partition(" ")[0]
-        report = ", return_robustness=True" if self.return_robustness else ""
-        return f"RobustDocuments({llm}, aggregation={self.aggregation!r}, prompt={type(self.prompt).__name__}{report})"
-
-    @property
-    def OutputType(self) -> Any:
-        """The type of the output parser's result, or a dict with the report."""
-        if self.return_robustness:
-            return dict[str, Any]
-        return self._answer_type
-
-    @property
-    def _answer_type(self) -> Any:
-        return self.output_parser.OutputType if self.structured is None else self.structured.output_type
-
-    def get_output_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the schema of the output: the answer, or a dict of answer and report."""
-        if not self.return_robustness:
-            return cast("type[BaseModel]", super().get_output_schema(config))
-        return create_model("RobustDocumentsOutput", answer=(self._answer_type, ...), robustness=(RobustAnswer, ...))
-
-    @property
-    def config_specs(self) -> list[ConfigurableFieldSpec]:
-        """The configurable fields of prompt, model and output parser."""
-        parts = [self.prompt, self.keyword_prompt, self.llm, self.final_llm, self.output_parser]
-        return get_unique_config_specs(s for p in parts if isinstance(p, Runnable) for s in p.config_specs)
-
-    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
-        """Return the schema of the input: the documents, and the prompt's other inputs."""
-        asked = {"query": "input" if self.question is None else self.question}
-        named = [asked.get(n, n) for n in self.prompt.input_variables if n != self.document_variable_name]
-        names = [name for name in named if isinstance(name, str)]
-        types = {name: (self.prompt.input_types.get(name, str), ...) for name in names}
-        documents = {self.document_variable_name: (list[Document], ...)}
-        fields: dict[str, Any] = {**documents, **types}
-        return create_model("RobustDocumentsInput", **fields)
 
 
 @contextmanager

@@ -109,13 +109,6 @@ def test_init_chat_model_without_any_model_says_what_to_do() -> None:
         chain.invoke(GIVEN)
 
 
-def test_a_chain_whose_model_the_config_chooses_can_be_looked_at() -> None:
-    chat_models = pytest.importorskip("langchain.chat_models")
-    chain = create_robust_documents_chain(chat_models.init_chat_model(temperature=0), PROMPT, **FINAL)
-    assert chain.config_specs == []
-    assert chain.get_input_jsonschema()["required"] == ["context", "input"]
-
-
 def test_a_model_that_the_config_chooses_is_refused_with_a_tool_that_its_provider_runs() -> None:
     pytest.importorskip("langchain_openai")
     chat_models = pytest.importorskip("langchain.chat_models")

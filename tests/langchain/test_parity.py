@@ -11,7 +11,7 @@ from langchain_core.documents import Document
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.output_parsers import CommaSeparatedListOutputParser, JsonOutputParser
 from langchain_core.prompts import ChatPromptTemplate, MessagesPlaceholder, PromptTemplate
-from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_core.runnables import RunnableLambda
 
 from langchain_robustrag import CallOptions, VoteRules, create_robust_documents_chain, create_robust_retrieval_chain
 from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, truthful
@@ -189,16 +189,6 @@ def test_a_missing_input_is_a_key_error() -> None:
             make(Reader(), PROMPT).invoke(given)
 
 
-def test_input_schema_names_the_same_fields() -> None:
-    schema = create_robust_documents_chain(Reader(), PROMPT, **FINAL).get_input_jsonschema()
-    assert set(schema["properties"]) == {"context", "input"}
-    assert set(schema["required"]) == {"context", "input"}
-    inside = create_retrieval_chain(
-        ListRetriever(documents=[]), create_robust_documents_chain(Reader(), PROMPT, **FINAL)
-    )
-    assert "answer" in inside.get_output_jsonschema()["properties"]
-
-
 @pytest.mark.parametrize("bad", ["one text", Document(page_content="one"), ["text"], 3, None])
 def test_what_is_not_a_list_of_documents_is_refused(bad: Any) -> None:
     with pytest.raises(TypeError, match="must be a"):
@@ -218,23 +208,14 @@ async def test_arguments_that_no_model_would_be_given_are_refused() -> None:
     robust = create_robust_documents_chain(Reader(), PROMPT, **FINAL)
     rag: Any = create_robust_retrieval_chain(ListRetriever(documents=truthful()), Reader(), PROMPT, **FINAL)
     for chain in (robust, rag):
-        with pytest.raises(TypeError, match=r"passes no arguments on, got stop; .*llm\.bind\(stop=\.\.\.\)"):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'stop'"):
             chain.bind(stop=["."]).invoke(given)
-        with pytest.raises(TypeError, match="passes no arguments on"):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'stop'"):
             await chain.ainvoke(given, stop=["."])
-        with pytest.raises(TypeError, match="passes no arguments on"):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'stop'"):
             list(chain.stream(given, stop=["."]))
-        with pytest.raises(TypeError, match="passes no arguments on"):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'stop'"):
             [piece async for piece in chain.astream(given, stop=["."])]
-
-
-def test_settings_of_another_method_are_refused() -> None:
-    chain = create_robust_documents_chain(Reader(), PROMPT, aggregation="keyword")
-    chosen = chain.configurable_fields(aggregation=ConfigurableField(id="aggregation"))
-    given = {**INPUT, "context": truthful()}
-    assert chosen.invoke(given) == chain.invoke(given)
-    with pytest.raises(ValueError, match=r"'voting' needs VotingSettings, got .*configurable_alternatives"):
-        chosen.with_config(configurable={"aggregation": "voting"}).invoke(given)
 
 
 def test_the_cap_on_calls_cannot_be_changed_without_effect() -> None:

@@ -107,20 +107,6 @@ def test_a_part_cannot_be_exchanged_behind_its_back(poisoned: ListRetriever, nam
         setattr(rag, name, getattr(rag, name))
 
 
-def test_its_input_schema_names_the_question_and_what_the_prompt_shows(poisoned: ListRetriever) -> None:
-    def inputs(prompt: Any = None, **options: Any) -> list[str]:
-        return list(
-            create_robust_retrieval_chain(poisoned, Reader(), prompt, **{**FINAL, **options})
-            .get_input_schema()
-            .model_fields
-        )
-
-    assert inputs() == ["input"]
-    assert inputs(question="topic") == ["topic"]
-    assert inputs(question=lambda given: given["a"]) == []
-    assert inputs(ChatPromptTemplate.from_template("{context} {language} {question}")) == ["language", "question"]
-
-
 @pytest.mark.parametrize("given", ["Who won?", ["Who won?"], None])
 async def test_what_is_no_dict_is_refused_with_what_would_be_one(poisoned: ListRetriever, given: Any) -> None:
     rag = create_robust_retrieval_chain(poisoned, Reader(), **FINAL)

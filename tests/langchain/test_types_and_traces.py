@@ -10,7 +10,6 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.load import dumps, loads
 from langchain_core.runnables import RunnablePassthrough
-from pydantic import BaseModel
 
 import langchain_robustrag
 from langchain_robustrag import (
@@ -29,21 +28,6 @@ def test_every_public_function_has_type_hints() -> None:
     for item in map(langchain_robustrag.__dict__.get, langchain_robustrag.__all__):
         if isinstance(item, FunctionType):
             assert "return" in get_type_hints(item)
-
-
-def test_output_schemas_have_fields(retriever: ListRetriever) -> None:
-    class City(BaseModel):
-        name: str
-
-    rag = create_robust_retrieval_chain(retriever, Reader(), PROMPT, document_variable_name="context")
-    fields = rag.get_output_schema().model_fields
-    assert list(fields) == ["input", "context", "answer", "robustness"]
-    assert fields["answer"].annotation is str
-    assert fields["robustness"].annotation is RobustAnswer
-    assert {"context", "answer", "robustness"} <= rag.get_output_jsonschema()["properties"].keys()
-    report = create_robust_documents_chain(Reader(), PROMPT, output_schema=City, return_robustness=True)
-    assert report.get_output_schema().model_fields["answer"].annotation is City
-    assert create_robust_documents_chain(Reader(), PROMPT).get_output_jsonschema()["type"] == "string"
 
 
 def test_a_result_that_is_stored_is_refused_with_what_to_store(poisoned: ListRetriever) -> None:
