@@ -18,16 +18,15 @@ except ImportError as error:
     ) from error
 
 from llamaindex_robustrag.audit import IsolationAudit, audit_isolation
-from llamaindex_robustrag.chat_engines import RobustCondensePlusContextChatEngine, RobustContextChatEngine
+from llamaindex_robustrag.chat import RobustCondensePlusContextChatEngine, RobustContextChatEngine
 from llamaindex_robustrag.check import aassert_defended, assert_defended
 from llamaindex_robustrag.diverse import DiverseRetriever
 from llamaindex_robustrag.grouping import supporting_nodes
-from llamaindex_robustrag.llm_calls import CallOptions
+from llamaindex_robustrag.llm import CallOptions
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
-from llamaindex_robustrag.query_engine import RobustRAGQueryEngine
+from llamaindex_robustrag.query_engine import RobustQueryEngineTool, RobustRAGQueryEngine, ToolFailedError
 from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
-from llamaindex_robustrag.tools import RobustQueryEngineTool, ToolFailedError
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError

@@ -12,11 +12,9 @@ from inspect import signature
 from typing import Any
 
 from llama_index.core import instrumentation
+from llama_index.core.agent.workflow import ToolCallResult
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import BaseModel
-from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
-from llama_index.core.callbacks.base_handler import BaseCallbackHandler
-from llama_index.core.instrumentation.events.llm import LLMChatStartEvent, LLMCompletionStartEvent
 from llama_index.core.instrumentation.span import active_span_id
 from llama_index.core.llms import LLM
 from llama_index.core.llms.function_calling import FunctionCallingLLM
@@ -25,13 +23,12 @@ from llama_index.core.response_synthesizers import BaseSynthesizer
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 
 from llamaindex_robustrag.grouping import source_of
-from llamaindex_robustrag.llm_traits import hosted_tools
-from llamaindex_robustrag.prompt_text import as_messages
+from llamaindex_robustrag.prompts import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
 from robustrag_integrations.abstention import is_abstention
-from robustrag_integrations.audit.checking import Replaced, having, methods_of, replace_methods
+from robustrag_integrations.audit.checking import having, methods_of
 from robustrag_integrations.audit.findings import Finding
-from robustrag_integrations.audit.hosted import hosted_tool
+from robustrag_integrations.audit.hosted import hosted_in, hosted_tool
 from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
 from robustrag_integrations.grouping.passages import Passage
 
@@ -44,9 +41,10 @@ FIX = (
     "agents, routers and sub-questions the engine as a RobustQueryEngineTool"
 )
 _NO_HOSTED = "leave it out, and search by a retriever: RobustQueryEngineTool"
-_METHODS = tuple(
+_METHODS = {
     f"{way}{kind}" for way in ("", "a", "stream_", "astream_") for kind in ("chat", "complete", "chat_with_tools")
-)
+}
+_FIELDS = ("built_in_tools", "built_in_tool", "additional_kwargs")  # of LlamaIndex's LLMs, with what every call sends
 _ASKED: ContextVar[str | None] = ContextVar("robustrag_asked", default=None)
 
 
@@ -55,7 +53,13 @@ def asked(prompt: str) -> AbstractContextManager[None]:
     return having(_ASKED, prompt)
 
 
-class IsolationAudit(BaseCallbackHandler):
+def hosted_tools(llm: LLM, call: Mapping[str, Any] | None = None) -> list[str]:
+    """Return the names of the tools that an LLM's provider runs, by the LLM's fields and the arguments of a call."""
+    own = {field: getattr(llm, field, None) for field in _FIELDS}
+    return list(dict.fromkeys([*hosted_in(own), *hosted_in(call or {})]))
+
+
+class IsolationAudit:
     """Checks every prompt of every LLM: no prompt may hold texts of two groups, or an answer of one source.
 
     The latter is a `RobustAnswer` on which no two sources agree, or an abstention that quotes sources: another model
@@ -75,12 +79,10 @@ class IsolationAudit(BaseCallbackHandler):
     """
 
     def __init__(self, on: On = "log") -> None:
-        super().__init__([], [])
         self._audit = Audit(on, FIX)
-        self._spans: OrderedDict[str, str | None] = OrderedDict()  # open ones, each with the one around it
-        self._composing: OrderedDict[str, None] = OrderedDict()  # calls that make nodes of answers
-        self._composed: OrderedDict[str, None] = OrderedDict()  # the ids of these nodes
-        self._managers: list[CallbackManager] = []
+        self._trusted: set[str] = set()  # tools whose texts are no finding
+        self._listener = _Listener(self)
+        self._composed: OrderedDict[str, None] = OrderedDict()  # the ids of nodes that engines made of answers
 
     def __repr__(self) -> str:
         return f"IsolationAudit(on={self._audit.on!r}, findings={len(self.findings)})"
@@ -91,102 +93,36 @@ class IsolationAudit(BaseCallbackHandler):
         return self._audit.findings
 
     def learn(self, nodes: Iterable[NodeWithScore | BaseNode]) -> None:
-        """Register nodes that no event shows."""
+        """Register nodes that nothing traced shows."""
         found = [n.node if isinstance(n, NodeWithScore) else n for n in nodes]
-        self._audit.learn(_passage(node) for node in found if node.node_id not in self._composed)
+        self._audit.learn(
+            Passage(n.get_content(MetadataMode.LLM) or "", metadata=n.metadata, document_id=source_of(n))
+            for n in found
+            if n.node_id not in self._composed
+        )
 
     def attach(self) -> IsolationAudit:
         """Start listening to all of LlamaIndex in this process."""
         root = _root()
-        root.add_event_handler(self)
-        root.add_span_handler(self)
+        root.add_event_handler(self._listener)
+        root.add_span_handler(self._listener)
         _CALLS.start(self)
         return self
 
     def detach(self) -> None:
         """Stop listening."""
-        root = _root()
-        lists: list[list[Any]] = [root.event_handlers, root.span_handlers, *(m.handlers for m in self._managers)]
-        for handlers in lists:
-            handlers[:] = [h for h in handlers if h is not self]
-        self._managers.clear()
+        for handlers in (_root().event_handlers, _root().span_handlers):
+            handlers[:] = [h for h in handlers if h is not self._listener]
         _CALLS.stop(self)
 
-    # Instrumentation swallows exceptions of handlers, so it can inform the audit, and stop nothing.
+    def _learn_from_tool(self, result: ToolCallResult) -> None:
+        """Register what a tool says to an agent."""
+        if self._audit.strict and result.tool_name not in self._trusted and not result.tool_output.is_error:
+            self._audit.learn([Passage(result.tool_output.content)])
 
-    def handle(self, event: Any, **kwargs: Any) -> None:
-        """Check the prompt, or register the nodes, of an event."""
-        if isinstance(event, LLMChatStartEvent):
-            self._look(event.messages, event.span_id, event.model_dict)
-        elif isinstance(event, LLMCompletionStartEvent):
-            self._look([event.prompt], event.span_id, event.model_dict)
-        elif isinstance(event, RobustAnswerEvent):
-            self._release(event.report)
-        else:
-            self.learn(_nodes_in([getattr(event, name, None) for name in ("nodes", "response")]))
-
-    async def ahandle(self, event: Any, **kwargs: Any) -> None:
-        """Do as `handle`, in an event loop."""
-        self.handle(event)
-
-    def span_enter(
-        self, id_: str, bound_args: Any, instance: Any = None, parent_id: str | None = None, **kwargs: Any
-    ) -> None:
-        """Note the start of a call, and register the nodes in its arguments."""
-        self._spans[id_] = parent_id
-        if len(self._spans) > _MOST_SPANS:
-            self._spans.popitem(last=False)
-        if isinstance(instance, (SubQuestionQueryEngine, MultiStepQueryEngine)):
-            _keep(self._composing, [id_])
-        elif parent_id in self._composing and isinstance(instance, BaseSynthesizer):
-            _keep(self._composed, [node.node_id for node in _nodes_in(bound_args.arguments.get("nodes"))])
-        self.learn(_nodes_in(list(bound_args.arguments.values())))
-        if self._audit.on == "raise" and isinstance(instance, LLM):
-            self._watch(instance)
-
-    def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **kwargs: Any) -> None:
-        """Note the end of a call, and register the nodes in its result."""
-        self._spans.pop(id_, None)
-        self.learn(_nodes_in(result))
-
-    def span_drop(self, id_: str, *args: Any, **kwargs: Any) -> None:
-        """Forget a call that failed."""
-        self._spans.pop(id_, None)
-
-    def capture_propagation_context(self) -> dict[str, Any]:
-        """Return nothing to pass on to other processes."""
-        return {}
-
-    def restore_propagation_context(self, context: dict[str, Any]) -> None:
-        """Take nothing from other processes."""
-
-    # Callback managers propagate exceptions of handlers, right before the LLM is called.
-
-    def on_event_start(
-        self,
-        event_type: CBEventType,
-        payload: dict[str, Any] | None = None,
-        event_id: str = "",
-        parent_id: str = "",
-        **kwargs: Any,
-    ) -> str:
-        """Check the prompt of an LLM that is about to be called."""
-        if event_type == CBEventType.LLM and payload is not None:
-            shown = payload.get(EventPayload.MESSAGES) or [payload.get(EventPayload.PROMPT) or ""]
-            self._look(shown, active_span_id.get(), payload.get(EventPayload.SERIALIZED) or {})
-        return event_id
-
-    def on_event_end(
-        self, event_type: CBEventType, payload: dict[str, Any] | None = None, event_id: str = "", **kwargs: Any
-    ) -> None:
-        """Register the nodes that were retrieved."""
-        self.learn(_nodes_in(payload))
-
-    def start_trace(self, trace_id: str | None = None) -> None:
-        """Do nothing: traces are followed by their spans."""
-
-    def end_trace(self, trace_id: str | None = None, trace_map: dict[str, list[str]] | None = None) -> None:
-        """Do nothing: traces are followed by their spans."""
+    def _composes(self, nodes: Sequence[BaseNode]) -> None:
+        """Note nodes that an engine made of answers: they were not retrieved."""
+        _keep(self._composed, [node.node_id for node in nodes])
 
     def _release(self, report: Mapping[str, Any]) -> None:
         """Register an answer, by its report; nothing of a document is in one from the conversation alone."""
@@ -198,37 +134,16 @@ class IsolationAudit(BaseCallbackHandler):
         elif not is_abstention(text):
             self._audit.release(text, agreed=False)
 
-    def look(self, prompt: Sequence[ChatMessage | str], method: str, hosted: Sequence[str] = ()) -> None:
-        """Check a call that may emit no event.
-
-        Args:
-            prompt: what the LLM is shown.
-            method: class and method, such as `OpenAI.chat`.
-            hosted: the tools that the LLM's provider runs.
-        """
+    def _look(self, prompt: Sequence[Any], llm: LLM, method: str, hosted: Sequence[str]) -> None:
+        """Check one call of an LLM."""
+        component = type(llm).__name__
         if hosted:
-            self._audit.add(hosted_tool(hosted, method, method.partition(".")[0], _NO_HOSTED))
-        self._look(prompt, active_span_id.get(), {}, method)
-
-    def _watch(self, llm: LLM) -> None:
-        """Listen to an LLM's callbacks, too; only there can a prompt be stopped."""
-        manager = llm.callback_manager
-        if isinstance(manager, CallbackManager) and not any(h is self for h in manager.handlers):
-            manager.add_handler(self)
-            self._managers.append(manager)
-
-    def _look(
-        self, prompt: Sequence[ChatMessage | str], span: str | None, model: Mapping[str, Any], method: str = ""
-    ) -> None:
+            self._audit.add(hosted_tool(hosted, f"{component}.{method}", component, _NO_HOSTED))
         own = _ASKED.get()
         pieces = None if own is None else [str(m.content or "") for m in as_messages(own, ())]
-        names = [method] if method else []
-        while span is not None and len(names) < 100:
-            names.append(span.rsplit("-", 5)[0])
-            span = self._spans.get(span)
-        component = names[0].partition(".")[0] if names else str(model.get("class_name", "LLM"))
         shown = texts_in([m.model_dump() if isinstance(m, ChatMessage) else m for m in prompt])
-        self._audit.look(shown, " > ".join(reversed(names)), component, pieces)
+        path = " > ".join([*self._listener.path(), f"{component}.{method}"])
+        self._audit.look(shown, path, component, pieces)
 
 
 @contextmanager
@@ -250,15 +165,67 @@ def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
         audit.detach()
 
 
-class _Calls:
-    """Shows audits the prompts of LLMs whose methods emit no event: those of many programs' own.
+class _Listener:
+    """Learns from LlamaIndex's spans and events what was retrieved, and which calls are under way."""
 
-    While an audit listens, the methods are wrapped in every class that defines them.
+    def __init__(self, audit: IsolationAudit) -> None:
+        self._audit = audit
+        self._spans: OrderedDict[str, str | None] = OrderedDict()  # open ones, each with the one around it
+        self._composing: OrderedDict[str, None] = OrderedDict()  # calls that make nodes of answers
+
+    def path(self) -> list[str]:
+        """Return the names of the calls around this one, outermost first."""
+        names: list[str] = []
+        span = active_span_id.get()
+        while span is not None and len(names) < 100:
+            names.append(span.rsplit("-", 5)[0])
+            span = self._spans.get(span)
+        return names[::-1]
+
+    def handle(self, event: Any, **kwargs: Any) -> None:
+        if isinstance(event, RobustAnswerEvent):
+            self._audit._release(event.report)
+
+    async def ahandle(self, event: Any, **kwargs: Any) -> None:
+        self.handle(event)
+
+    def span_enter(
+        self, id_: str, bound_args: Any, instance: Any = None, parent_id: str | None = None, **kwargs: Any
+    ) -> None:
+        self._spans[id_] = parent_id
+        if len(self._spans) > _MOST_SPANS:
+            self._spans.popitem(last=False)
+        if isinstance(instance, (SubQuestionQueryEngine, MultiStepQueryEngine)):
+            _keep(self._composing, [id_])
+        elif parent_id in self._composing and isinstance(instance, BaseSynthesizer):
+            self._audit._composes(_nodes_in(bound_args.arguments.get("nodes")))
+        self._audit.learn(_nodes_in(list(bound_args.arguments.values())))
+
+    def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **kwargs: Any) -> None:
+        self._spans.pop(id_, None)
+        self._audit.learn(_nodes_in(result))
+        if isinstance(result, ToolCallResult):
+            self._audit._learn_from_tool(result)
+
+    def span_drop(self, id_: str, *args: Any, **kwargs: Any) -> None:
+        self._spans.pop(id_, None)
+
+    def capture_propagation_context(self) -> dict[str, Any]:
+        return {}
+
+    def restore_propagation_context(self, context: dict[str, Any]) -> None:
+        pass
+
+
+class _Calls:
+    """Shows audits the prompts of LLMs: while one listens, the methods of every class that defines them are wrapped.
+
+    Not every LLM emits events, and what a handler of them raises stops nothing.
     """
 
     def __init__(self) -> None:
         self._audits: list[IsolationAudit] = []
-        self._stock: list[Replaced] = []
+        self._stock: dict[tuple[type, str], Any] = {}
         self._lock = threading.Lock()
 
     def start(self, audit: IsolationAudit) -> None:
@@ -266,16 +233,36 @@ class _Calls:
         with self._lock:
             self._audits = [*self._audits, audit]
             if not self._stock:
-                self._stock = methods_of(LLM, _METHODS.__contains__, but=FunctionCallingLLM)
-                replace_methods(self._stock, self._around)
+                self._stock[LLM, "__init__"] = LLM.__dict__.get("__init__")
+                LLM.__init__ = self._initialising(LLM.__init__)  # type: ignore[method-assign]
+            self._wrap()
 
     def stop(self, audit: IsolationAudit) -> None:
         """Show an audit nothing more."""
         with self._lock:
             self._audits = [other for other in self._audits if other is not audit]
-            if not self._audits:
-                replace_methods(self._stock)
-                self._stock = []
+            while not self._audits and self._stock:
+                (cls, name), method = self._stock.popitem()
+                if method is None:
+                    delattr(cls, name)
+                else:
+                    setattr(cls, name, method)
+
+    def _wrap(self) -> None:
+        for cls, name, method in methods_of(LLM, _METHODS.__contains__, but=FunctionCallingLLM):
+            if (cls, name) not in self._stock:
+                self._stock[cls, name] = method
+                setattr(cls, name, self._around(method))
+
+    def _initialising(self, init: Any) -> Any:
+        @wraps(init)
+        def around(llm: LLM, /, *args: Any, **kwargs: Any) -> None:
+            init(llm, *args, **kwargs)
+            with self._lock:
+                if self._audits:  # its class may be new
+                    self._wrap()
+
+        return around
 
     def _around(self, method: Any) -> Any:
         @wraps(method)
@@ -285,7 +272,7 @@ class _Calls:
             call = {**given, **given.get("kwargs", {})}
             hosted = hosted_tools(llm, call)
             for audit in self._audits:
-                audit.look(_shown(call), f"{type(llm).__name__}.{method.__name__}", hosted)
+                audit._look(_shown(call), llm, method.__name__, hosted)
             return bound(*args, **kwargs)
 
         return around
@@ -294,10 +281,12 @@ class _Calls:
 _CALLS = _Calls()
 
 
-def _shown(arguments: Mapping[str, Any]) -> list[ChatMessage | str]:
+def _shown(arguments: Mapping[str, Any]) -> list[Any]:
     """Return the messages and texts in the arguments of a call of an LLM."""
     given = [arguments.get(name) for name in ("chat_history", "messages", "user_msg", "prompt")]
-    return [part for value in given for part in (value if isinstance(value, (list, tuple)) else [value]) if part]
+    given += arguments.get("args", ())  # of a method that LlamaIndex has wrapped
+    parts = [part for value in given for part in (value if isinstance(value, (list, tuple)) else [value])]
+    return [part for part in parts if part and isinstance(part, (str, ChatMessage))]
 
 
 def _root() -> Any:
@@ -309,10 +298,6 @@ def _keep(known: OrderedDict[str, None], names: Iterable[str]) -> None:
     known.update(dict.fromkeys(names))
     while len(known) > _MOST_SPANS:
         known.popitem(last=False)
-
-
-def _passage(node: BaseNode) -> Passage:
-    return Passage(node.get_content(MetadataMode.LLM) or "", metadata=node.metadata, document_id=source_of(node))
 
 
 def _nodes_in(value: Any) -> list[BaseNode]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
-from llamaindex_robustrag.prompt_text import MessageText
+from llamaindex_robustrag.prompts import MessageText
 from robustrag_integrations._util.words import condensed_warnings, shown_warnings
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
@@ -16,7 +16,7 @@ from robustrag_integrations.plans.asking import ask_final
 from robustrag_integrations.plans.requests import Emit, Plan, Reply, Request, Steps, relayed
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 
-WITHOUT_DOCUMENTS = (
+_WITHOUT_DOCUMENTS = (
     "no document answers this: the reply comes from the conversation alone, without documents, and its radius is that "
     "of finding no answer in them"
 )
@@ -30,7 +30,7 @@ _INSTRUCTIONS = (
 def aside_prompt(history: Sequence[ChatMessage], message: str) -> Prompt:
     """Return the prompt for a question that no document answers: the conversation and the message alone."""
     said = [(m.role, m.content or "") for m in history if m.role in (MessageRole.USER, MessageRole.ASSISTANT)]
-    return Prompt(MessageText.of([(MessageRole.SYSTEM, _INSTRUCTIONS), *said, (MessageRole.USER, message)]))
+    return Prompt(MessageText.joined([(MessageRole.SYSTEM, _INSTRUCTIONS), *said, (MessageRole.USER, message)]))
 
 
 def from_conversation(answer: RobustAnswer) -> bool:
@@ -39,45 +39,35 @@ def from_conversation(answer: RobustAnswer) -> bool:
 
 
 def with_aside(plan: Plan, prompt: Prompt) -> Plan:
-    """Wrap a plan so that a reply from the conversation replaces an abstention.
+    """Wrap a plan so that a reply from the conversation replaces an abstention, which is held back until then.
 
     Whether the documents give an answer is what the plan's radius is about, and nothing else of them reaches this
     prompt; so the radius stays. A withheld answer (`min_radius`) stays withheld.
     """
-    answer, held = yield from _without_abstention(plan)
-    if held is None:
+    held: list[Emit] = []
+
+    def relay(request: Request) -> Steps[Reply]:
+        if isinstance(request, Emit) and request.text == ABSTENTION:
+            held.append(request)
+            return None
+        return (yield request)
+
+    answer: RobustAnswer = yield from relayed(plan, relay)
+    if not held:
         return answer
     if not answer.abstained or "radius" in answer.evidence:
-        yield held
+        yield held[0]
         return answer
     try:
         response = yield from ask_final(prompt)
     except ModelError as error:
-        yield held
+        yield held[0]
         return replace(answer, warnings=(*answer.warnings, f"the conversation could not be asked either: {error}"))
-    text = response.text or ABSTENTION
-    answer = replace(answer, model_calls=answer.model_calls + 1)
-    if is_abstention(text):
-        return replace(answer, text=text)
+    answer = replace(answer, text=response.text or ABSTENTION, model_calls=answer.model_calls + 1)
+    if is_abstention(answer.text):
+        return answer
     evidence = {**answer.evidence, "answered_from": "conversation"}
-    return replace(
-        answer, text=text, abstained=False, evidence=evidence, warnings=(*answer.warnings, WITHOUT_DOCUMENTS)
-    )
-
-
-def _without_abstention(plan: Plan) -> Steps[tuple[RobustAnswer, Emit | None]]:
-    """Run the plan, and return its answer and the abstention that it would have shown, which is held back."""
-    held: Emit | None = None
-
-    def relay(request: Request) -> Steps[Reply]:
-        nonlocal held
-        if isinstance(request, Emit) and request.text == ABSTENTION and held is None:
-            held = request
-            return None
-        return (yield request)
-
-    answer = yield from relayed(plan, relay)
-    return answer, held
+    return replace(answer, abstained=False, evidence=evidence, warnings=(*answer.warnings, _WITHOUT_DOCUMENTS))
 
 
 def conversation_caveats(conversation: Sequence[ChatMessage], *, condensed: bool = False) -> tuple[str, ...]:

@@ -17,13 +17,7 @@ from llama_index.core.tools import RetrieverTool
 from llamaindex_robustrag.grouping import GroupNodesBy, node_places
 from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations.grouping.passages import grouping_of
-from robustrag_integrations.grouping.quotas import (
-    SHORTAGE,
-    Gathering,
-    Shortage,
-    SourceQuota,
-    gather,
-)
+from robustrag_integrations.grouping.quotas import SHORTAGE, Gathering, Shortage, SourceQuota, gather
 
 _COUNTS = (
     *("similarity_top_k", "_similarity_top_k", "top_k", "_top_k", "k", "_k", "number_of_results", "top_n"),
@@ -31,8 +25,6 @@ _COUNTS = (
 )
 _GIVE_ALL = frozenset({"SummaryIndexRetriever", "TreeAllLeafRetriever", "TreeRootRetriever", "EmptyIndexRetriever"})
 _log = logging.getLogger(__name__)
-
-Fetch = Callable[[QueryBundle, int], Sequence[NodeWithScore]]
 
 
 class UnknownRetrieverError(TypeError):
@@ -58,7 +50,6 @@ class DiverseRetriever(BaseRetriever):
         fetch: for a retriever whose number cannot be set: a function from the query and a number to that many nodes,
             best first; fewer mean that there are no more.
         callback_manager: gets the retrieval's events.
-        verbose: as for every retriever.
 
     Raises:
         UnknownRetrieverError: the retriever's number cannot be set; the message says what to do.
@@ -77,9 +68,8 @@ class DiverseRetriever(BaseRetriever):
         per_origin: int = 2,
         group_by: GroupNodesBy = "origin",
         max_passages: int = 1000,
-        fetch: Fetch | None = None,
+        fetch: Callable[[QueryBundle, int], Sequence[NodeWithScore]] | None = None,
         callback_manager: CallbackManager | None = None,
-        verbose: bool = False,
     ) -> None:
         self._quota = SourceQuota(sources, per_origin, max_passages)
         grouping_of(1, group_by)  # type: ignore[arg-type]
@@ -87,16 +77,10 @@ class DiverseRetriever(BaseRetriever):
             if not isinstance(retriever, BaseRetriever):
                 raise TypeError(f"retriever must be a retriever, got {type(retriever).__name__}; or pass fetch=")
             _asked_for(retriever, sources)
-        self._retriever, self._group_by = retriever, group_by
-        self._fetch = fetch
-        super().__init__(callback_manager=callback_manager, verbose=verbose)
-
-    def __repr__(self) -> str:
-        inner = "fetch" if self._retriever is None else type(self._retriever).__name__
-        return f"DiverseRetriever({inner}, sources={self._quota.sources}, per_origin={self._quota.per_origin})"
+        self._retriever, self._group_by, self._fetch = retriever, group_by, fetch
+        super().__init__(callback_manager=callback_manager)
 
     def _get_prompt_modules(self) -> PromptMixinType:
-        """Return the wrapped retriever's prompts, if it has any."""
         return {"retriever": self._retriever} if self._retriever is not None else {}
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
@@ -105,7 +89,7 @@ class DiverseRetriever(BaseRetriever):
                 return list(self._fetch(query_bundle, k))
             return list(_asked_for(self._retriever, k).retrieve(query_bundle))
 
-        return self._said(driven(self._gathering(), fetch))
+        return self._chosen(driven(self._gathering(), fetch))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         async def fetch(k: int) -> Sequence[NodeWithScore]:
@@ -113,22 +97,22 @@ class DiverseRetriever(BaseRetriever):
                 return list(await asyncio.to_thread(self._fetch, query_bundle, k))
             return list(await _asked_for(self._retriever, k).aretrieve(query_bundle))
 
-        return self._said(await adriven(self._gathering(), fetch))
+        return self._chosen(await adriven(self._gathering(), fetch))
 
     def _gathering(self) -> Gathering[NodeWithScore]:
         exact = self._fetch is not None  # `retrieve` itself drops nodes that are copies
         return gather(self._quota, lambda nodes: node_places(nodes, self._group_by), exact=exact)
 
-    def _said(self, found: tuple[list[NodeWithScore], Shortage | None]) -> list[NodeWithScore]:
+    def _chosen(self, found: tuple[list[NodeWithScore], Shortage | None]) -> list[NodeWithScore]:
+        """Return the nodes; copies that report a shortage to the synthesizer, and to no model, if there is one."""
         items, shortage = found
-        if not shortage:
+        if shortage is None:
             return items
         _log.warning("%s", shortage)
         return [item.model_copy(update={"node": _with_shortage(item.node, shortage)}) for item in items]
 
 
 def _with_shortage(node: BaseNode, shortage: Shortage) -> BaseNode:
-    """Return a copy of the node that reports the shortage to the synthesizer, and to no model."""
     hidden = ("excluded_llm_metadata_keys", "excluded_embed_metadata_keys")
     update: dict[str, Any] = {name: [*getattr(node, name), SHORTAGE] for name in hidden}
     return node.model_copy(update={**update, "metadata": {**node.metadata, SHORTAGE: shortage}})
@@ -150,13 +134,8 @@ def _asked_for(retriever: Any, k: int) -> Any:
             f"how many nodes {kind} finds cannot be set: put a DiverseRetriever around each retriever inside of it, or "
             "pass fetch=, a function from a QueryBundle and a number to that many nodes, best first"
         )
+    scores = getattr(getattr(retriever, "bm25", None), "scores", None)  # BM25 refuses to return more than it has
+    there = scores.get("num_docs", k) if isinstance(scores, Mapping) else k
     for name in counts:
-        setattr(changed, name, _at_most_all(retriever, k))
+        setattr(changed, name, max(min(k, int(there)), 1))
     return changed
-
-
-def _at_most_all(retriever: Any, k: int) -> int:
-    """Cap the number at the nodes that BM25 has: it refuses to return more."""
-    scores = getattr(getattr(retriever, "bm25", None), "scores", None)
-    there = scores.get("num_docs") if isinstance(scores, Mapping) else None
-    return k if there is None else max(min(k, int(there)), 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
@@ -25,29 +25,6 @@ GroupNodesBy = str | Callable[[NodeWithScore], Hashable]
 NODE = "_robustrag_node"
 
 
-def checked_nodes(nodes: object) -> list[NodeWithScore]:
-    """Check the nodes, and return them as a new list.
-
-    Raises:
-        TypeError: they are something else; the message names it and the fix.
-    """
-    if isinstance(nodes, (str, bytes, Mapping, BaseNode, NodeWithScore)) or not isinstance(nodes, Iterable):
-        raise TypeError(
-            f"nodes must be a list of NodeWithScore, got {type(nodes).__name__}; give what "
-            "retriever.retrieve(query) gave"
-        )
-    found = list(nodes)
-    for place, node in enumerate(found):
-        if not isinstance(node, NodeWithScore):
-            fix = (
-                "wrap it: NodeWithScore(node=node)"
-                if isinstance(node, BaseNode)
-                else "get_response(query, texts) takes texts"
-            )
-            raise TypeError(f"nodes[{place}] must be a NodeWithScore, got {type(node).__name__}; {fix}")
-    return found
-
-
 def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple[PassageGroup, ...]:
     """Put ranked nodes into isolation groups.
 
@@ -59,6 +36,8 @@ def group_nodes(nodes: Sequence[NodeWithScore], group_by: GroupNodesBy) -> tuple
             that name none share a group. `"passage"`: every node is a group. A function takes the `NodeWithScore`; a
             node for which it raises or gives no usable key has none.
     """
+    if wrong := [type(n).__name__ for n in nodes if not isinstance(n, NodeWithScore)]:
+        raise TypeError(f"nodes must be what retriever.retrieve(query) gave, a list of NodeWithScore, got {wrong[0]}")
     passages = [_passage(n) for n in nodes]
     if group_by == PASSAGE:  # a node that was retrieved twice is one
         return isolate(passages, by=lambda passage: passage.id)

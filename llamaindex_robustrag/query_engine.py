@@ -1,18 +1,24 @@
-"""A retriever query engine whose synthesizer is always robust."""
+"""A retriever query engine whose synthesizer is always robust, and a tool whose answers other prompts may hold."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.callbacks.base import CallbackManager
 from llama_index.core.llms import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.response_synthesizers import BaseSynthesizer
+from llama_index.core.tools import QueryEngineTool, ToolMetadata, ToolOutput
 
+from llamaindex_robustrag.llm import steers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
+from robustrag_integrations.errors import RobustRAGError, TooFewVotesError
 from robustrag_integrations.models.base import TextModel
 
 _LLM_CHOOSES = (
@@ -30,6 +36,10 @@ _REFUSED = {  # classes of LlamaIndex and its integrations
     **dict.fromkeys(("BasePGRetriever", "KGTableRetriever", "KnowledgeGraphRAGRetriever"), _MERGES),
     **dict.fromkeys(("NLSQLRetriever", "SQLRetriever", "LongLLMLinguaPostprocessor"), _MERGES),
 }
+_WITHHELD = (
+    "The answer was withheld: too few sources say it, and their words may be an attacker's. Go on without it, or say "
+    "that it is not known."
+)
 
 
 class RobustRAGQueryEngine(RetrieverQueryEngine):
@@ -59,16 +69,9 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
         node_postprocessors: list[BaseNodePostprocessor] | None = None,
         callback_manager: CallbackManager | None = None,
     ) -> None:
-        if not isinstance(response_synthesizer, RobustRAGSynthesizer):
-            raise TypeError(
-                f"response_synthesizer must be a RobustRAGSynthesizer, got {type(response_synthesizer).__name__}; "
-                "or use RobustRAGQueryEngine.from_args(retriever, llm=llm)"
-            )
+        _check_robust(response_synthesizer)
         check_parts(retriever, node_postprocessors)
         super().__init__(retriever, response_synthesizer, node_postprocessors, callback_manager)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({type(self._retriever).__name__}, {self._response_synthesizer!r})"
 
     @classmethod
     def from_args(  # type: ignore[override]
@@ -96,12 +99,8 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
             TypeError, ValueError: arguments that exclude each other, or an invalid one.
         """
         check_parts(retriever, node_postprocessors)
-        return cls(
-            retriever,
-            synthesizer_of(response_synthesizer, llm, streaming, callback_manager=callback_manager, **settings),
-            list(node_postprocessors or ()),
-            callback_manager,
-        )
+        synthesizer = synthesizer_of(response_synthesizer, llm, streaming, **settings)
+        return cls(retriever, synthesizer, list(node_postprocessors or ()), callback_manager)
 
     def with_retriever(self, retriever: BaseRetriever) -> RobustRAGQueryEngine:
         """Return the same engine over another retriever."""
@@ -109,12 +108,7 @@ class RobustRAGQueryEngine(RetrieverQueryEngine):
 
 
 def check_parts(retriever: object, node_postprocessors: object) -> None:
-    """Check the retriever and the postprocessors of an engine.
-
-    Raises:
-        TypeError: one is none, or known to show a model several documents at once, or to merge them; the message names
-            the fix.
-    """
+    """Raise TypeError for parts of an engine known to show a model several documents at once, or to merge them."""
     if hasattr(node_postprocessors, "postprocess_nodes"):
         raise TypeError("node_postprocessors must be a list; wrap it: node_postprocessors=[...]")
     for part in (retriever, *(node_postprocessors if isinstance(node_postprocessors, (list, tuple)) else ())):
@@ -122,8 +116,15 @@ def check_parts(retriever: object, node_postprocessors: object) -> None:
         if why := next((_REFUSED[name] for name in names if name in _REFUSED), None):
             raise TypeError(f"{type(part).__name__} is refused: {why}")
     if not hasattr(retriever, "retrieve"):
-        fix = "give index.as_retriever()" if hasattr(retriever, "as_retriever") else "give a retriever of LlamaIndex"
-        raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; {fix}")
+        raise TypeError(f"retriever must have retrieve(), got {type(retriever).__name__}; give index.as_retriever()")
+
+
+def _check_robust(synthesizer: object) -> None:
+    if not isinstance(synthesizer, RobustRAGSynthesizer):
+        raise TypeError(
+            f"response_synthesizer must be a RobustRAGSynthesizer, got {type(synthesizer).__name__}; or use "
+            "from_args(retriever, llm=llm)"
+        )
 
 
 def synthesizer_of(
@@ -137,12 +138,100 @@ def synthesizer_of(
     named = {name: value for name, value in settings.items() if value is not None}
     if given is None:
         return RobustRAGSynthesizer(llm, streaming=False if streaming is None else streaming, **named)
-    if not isinstance(given, RobustRAGSynthesizer):
-        raise TypeError(f"response_synthesizer must be a RobustRAGSynthesizer, got {type(given).__name__}")
-    if llm is not None and llm is not given.plain_llm:
+    _check_robust(given)
+    if llm is not None and llm is not given.llm:
         named["llm"] = llm
-    if extra := sorted(set(named) - {"callback_manager"}):
-        raise TypeError(
-            f"{', '.join(extra)}: pass these to the RobustRAGSynthesizer, or leave out response_synthesizer"
-        )
+    if named:
+        raise TypeError(f"{', '.join(named)}: pass it to the RobustRAGSynthesizer, or leave out response_synthesizer")
     return given if streaming in (None, given.streams) else given.with_changes(streaming=streaming)
+
+
+class ToolFailedError(RobustRAGError):
+    """A tool could not answer. An agent's model reads the message, so it quotes nothing that was retrieved.
+
+    Attributes:
+        robustness: the failure as a `RobustAnswer`, an abstention that names every group; None if none was asked.
+    """
+
+    def __init__(self, message: str, robustness: Any = None) -> None:
+        self.robustness = robustness
+        super().__init__(message)
+
+
+class RobustQueryEngineTool(QueryEngineTool):
+    """A `QueryEngineTool` for agents, routers and sub-questions, whose models read the answers.
+
+    What one source alone says, or sources that disagree, may be an attacker's words. Its engine answers with an
+    abstention in that place (`reader="model"`), and where an answer was withheld the tool with an error that says how
+    to go on; the report in `raw_output.metadata["robustrag"]` has the reason.
+
+    Args:
+        query_engine: a `RobustRAGQueryEngine`, or what `as_query_engine(response_synthesizer=RobustRAGSynthesizer())`
+            gives. The tool has a copy of it, `tool.query_engine`, which does not stream.
+        metadata: name and description, for the agent.
+        resolve_input_errors: see `QueryEngineTool`.
+
+    Raises:
+        TypeError: another engine.
+
+    Examples:
+        >>> facts = RobustQueryEngineTool.from_defaults(engine, name="facts", description="Answers about ...")
+        >>> agent = FunctionAgent(tools=[facts], llm=llm)
+    """
+
+    def __init__(
+        self, query_engine: BaseQueryEngine, metadata: ToolMetadata, resolve_input_errors: bool = True
+    ) -> None:
+        super().__init__(_for_prompts(query_engine), metadata, resolve_input_errors)
+
+    def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
+        """Answer a question.
+
+        Raises:
+            ToolFailedError: the documents could not be searched or read; `__cause__` is the error.
+            TooFewVotesError: as `VoteRules(below="raise")` says.
+        """
+        with _failures_told():
+            return _marked(super().call(*args, **kwargs))
+
+    async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
+        """`call` without blocking the event loop."""
+        with _failures_told():
+            return _marked(await super().acall(*args, **kwargs))
+
+
+def _marked(output: ToolOutput) -> ToolOutput:
+    """Return a tool's output as an error if the answer was withheld."""
+    answer = output.raw_output.metadata.robust_answer
+    if answer.abstained and "radius" in answer.evidence:
+        output.content, output.is_error = _WITHHELD, True
+    return output
+
+
+def _for_prompts(engine: BaseQueryEngine) -> BaseQueryEngine:
+    own = isinstance(engine, RetrieverQueryEngine) and (type(engine)._query, type(engine)._aquery) == (
+        RetrieverQueryEngine._query,
+        RetrieverQueryEngine._aquery,
+    )
+    synthesizer = getattr(engine, "_response_synthesizer", None)
+    if not own or not isinstance(synthesizer, RobustRAGSynthesizer):
+        raise TypeError(
+            f"query_engine must be a RobustRAGQueryEngine, or as_query_engine(response_synthesizer=RobustRAGSynthesizer"
+            f"(...)), got {type(engine).__name__}; an engine that asks others is a QueryEngineTool over "
+            "RobustQueryEngineTools, or over engines with reader='model'"
+        )
+    told: Any = copy.copy(engine)
+    told._response_synthesizer = synthesizer.with_changes(streaming=False, reader="model")
+    return told  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _failures_told() -> Iterator[None]:
+    """Turn failures in the block into errors that quote nothing."""
+    try:
+        yield
+    except Exception as error:
+        if steers(error) or isinstance(error, TooFewVotesError):
+            raise
+        said = f"the documents could not be searched or read ({type(error).__name__})"
+        raise ToolFailedError(said, getattr(error, "robustness", None)) from error

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, TextBlock
+from llama_index.core.base.llms.types import ChatResponse, CompletionResponse, TextBlock
 
 from robustrag_integrations.answers.usage import Usage
 from robustrag_integrations.models.base import Response
@@ -37,10 +37,12 @@ def ending_of(said: ChatResponse | CompletionResponse) -> Ending:
     """Return the ending of a response, or of the last part of a stream."""
     if isinstance(said.raw, Ending):
         return said.raw
-    message = said.message if isinstance(said, ChatResponse) else None
-    extra = {**said.additional_kwargs, **(message.additional_kwargs if message is not None else {})}
+    extra, blocks = dict(said.additional_kwargs), []
+    if isinstance(said, ChatResponse):
+        extra |= said.message.additional_kwargs
+        blocks = [b for b in said.message.blocks if getattr(b, "block_type", "") == "thinking"]
     traces = (len(trace) for name in _TRACES if isinstance(trace := extra.get(name), str))
-    reasoning_chars = _thinking(message) or next(traces, 0)
+    reasoning_chars = sum(len(getattr(b, "content", None) or "") for b in blocks) or next(traces, 0)
     return Ending(
         finish=_finish(said.raw, extra),
         refusal=_refusal(said.raw, extra),
@@ -56,43 +58,33 @@ class Streamed:
 
     _text: str = ""
     _ending: Ending = field(default_factory=Ending)
-    _deltas: int = 0
+    _thought: int = 0
 
     def piece_of(self, part: ChatResponse | CompletionResponse) -> str:
         """Return the text that this part adds.
 
         Its `delta` alone would not do: some integrations put thinking there too.
         """
-        self._note(ending_of(part), part)
-        whole = text_of(part)
-        if whole.startswith(self._text):
-            piece = whole[len(self._text) :]
-        else:  # an integration whose parts hold only the new text
-            piece = part.delta if part.delta is not None and part.delta in whole else whole
-        self._text = whole if whole.startswith(self._text) else self._text + piece
-        return piece
-
-    @property
-    def ending(self) -> Ending:
-        """The ending of the response, known once the last part is there."""
-        return replace(self._ending, reasoning_chars=max(self._ending.reasoning_chars, self._deltas))
-
-    def _note(self, found: Ending, part: ChatResponse | CompletionResponse) -> None:
-        known = self._ending
-        delta = part.additional_kwargs.get("thinking_delta")
-        self._deltas += len(delta) if isinstance(delta, str) else 0
+        found, known = ending_of(part), self._ending
+        self._thought += len(part.additional_kwargs.get("thinking_delta") or "")
         self._ending = Ending(
             finish=found.finish if found.finish != "unknown" else known.finish,
             refusal=known.refusal if found.refusal is None else (known.refusal or "") + found.refusal,
             reasoning_chars=max(known.reasoning_chars, found.reasoning_chars),
             usage=found.usage if found.usage != Usage() else known.usage,
         )
+        whole = text_of(part)
+        if whole.startswith(self._text):
+            piece, self._text = whole[len(self._text) :], whole
+        else:  # an integration whose parts hold only the new text
+            piece = part.delta if part.delta is not None and part.delta in whole else whole
+            self._text += piece
+        return piece
 
-
-def _thinking(message: ChatMessage | None) -> int:
-    """Count the characters in the thinking blocks of a message."""
-    blocks = message.blocks if message is not None else []
-    return sum(len(getattr(b, "content", None) or "") for b in blocks if getattr(b, "block_type", "") == "thinking")
+    @property
+    def ending(self) -> Ending:
+        """The ending of the response, known once the last part is there."""
+        return replace(self._ending, reasoning_chars=max(self._ending.reasoning_chars, self._thought))
 
 
 def _finish(raw: Any, extra: Mapping[str, Any]) -> FinishReason:
@@ -104,13 +96,10 @@ def _finish(raw: Any, extra: Mapping[str, Any]) -> FinishReason:
 
 def _refusal(raw: Any, extra: Mapping[str, Any]) -> str | None:
     choice = _first(raw, "choices")
-    for holder in (extra, entry(choice, "message"), entry(choice, "delta")):
+    of_responses_api = [block for item in _list(entry(raw, "output")) for block in _list(entry(item, "content"))]
+    for holder in (extra, entry(choice, "message"), entry(choice, "delta"), *of_responses_api):
         if isinstance(found := entry(holder, "refusal"), str):
             return found
-    for item in _list(entry(raw, "output")):
-        for block in _list(entry(item, "content")):
-            if isinstance(found := entry(block, "refusal"), str):
-                return found
     return None
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, SupportsIndex
 
 from llama_index.core import instrumentation
@@ -16,41 +17,25 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.answers.answer import SCHEMA, RobustAnswer
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.plans.drivers import AnswerStream, AsyncAnswerStream
 
 _dispatcher = instrumentation.get_dispatcher(__name__)  # type: ignore[attr-defined]
 REPORT = "robustrag"
 _DEEPEST = 12  # responses within responses
-OnAnswer = Callable[[RobustAnswer], object]
 _CARRIERS = (
-    "metadata",
-    "response",
-    "response_gen",
-    "raw_output",
-    "tool_output",
-    "tool_calls",
-    "sources",
-    "source_nodes",
+    *("metadata", "response", "response_gen", "raw_output", "tool_output", "tool_calls", "sources", "source_nodes"),
     "robustness",
 )
 
 
+@dataclass
 class Report:
-    """The answer of one response; for a streamed one, set after its last piece.
+    """The answer of one response; None until a streamed one is complete."""
 
-    Attributes:
-        answer: the answer; None while it is streamed.
-    """
-
-    def __init__(self, answer: RobustAnswer | None = None) -> None:
-        self.answer = answer
+    answer: RobustAnswer | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return the answer's `to_dict()`, or a note that it is pending while it is streamed."""
         return {"schema": SCHEMA, "pending": True} if self.answer is None else self.answer.to_dict()
-
-    def __repr__(self) -> str:
-        return "pending" if self.answer is None else repr(self.answer)
 
 
 class ResponseMetadata(dict[str, Any]):
@@ -59,11 +44,10 @@ class ResponseMetadata(dict[str, Any]):
     The report is beside it, so that loops over the nodes stay what they were: `metadata["robustrag"]` and
     `metadata.get("robustrag")` give it as a JSON-safe dictionary, `metadata.robust_answer` as an object. Copies
     and pickles have it, too; plain dictionaries and JSON that are made from it have the nodes alone, and
-    never what a node of that name says. It is true even without nodes, since engines replace what is not.
+    never what a node of that name says. Truthy even when empty: engines replace falsy metadata.
     """
 
-    report: Report | None = None
-    """None in what `dataclasses.asdict` makes of it: a dictionary of the nodes alone."""
+    report: Report | None = None  # as in what `dataclasses.asdict` makes of it: a dictionary of the nodes alone
 
     @classmethod
     def of(cls, nodes: Mapping[str, Any], report: Report | None) -> ResponseMetadata:
@@ -76,9 +60,6 @@ class ResponseMetadata(dict[str, Any]):
     def robust_answer(self) -> RobustAnswer | None:
         """The answer; None while it is streamed."""
         return None if self.report is None else self.report.answer
-
-    def __repr__(self) -> str:
-        return repr({**self} if self.report is None else {**self, REPORT: self.report})
 
     def __getitem__(self, key: str) -> Any:
         return self.report.as_dict() if key == REPORT and self.report is not None else super().__getitem__(key)
@@ -93,16 +74,12 @@ class ResponseMetadata(dict[str, Any]):
         """Return the value of a key, `"robustrag"` among them."""
         return self.report.as_dict() if key == REPORT and self.report is not None else super().get(key, default)
 
-    def copy(self) -> ResponseMetadata:
-        """Return a copy with the same nodes and the same report."""
-        return ResponseMetadata.of(self, self.report)
-
     def __reduce_ex__(self, protocol: SupportsIndex) -> Any:
         return ResponseMetadata.of, (dict(self), self.report)
 
 
 class ReportedNode(NodeWithScore):
-    """A source node of a robust answer: the retrieved node, with a reference to the answer.
+    """A source node of a robust answer: the retrieved node itself, with a reference to the answer.
 
     Engines that ask others (sub-questions, routers, steps) keep the source nodes and drop the rest of the responses.
     """
@@ -111,7 +88,7 @@ class ReportedNode(NodeWithScore):
 
     @classmethod
     def of(cls, found: NodeWithScore, report: Report) -> ReportedNode:
-        """Wrap a node of an answer. The wrapped node is the same object."""
+        """Wrap a node of an answer."""
         made = cls(node=found.node, score=found.score)
         made._report = report
         return made
@@ -169,39 +146,6 @@ class StructuredResponse(PydanticResponse):
         return StructuredResponse, (self.response, self.source_nodes, self.metadata)
 
 
-def started(stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:
-    """Start a stream; return a generator of its pieces that then calls `done` with the answer.
-
-    Everything before the first piece is done on return, so that failures are raised here.
-    """
-    first = next(stream, None)
-    return _pieces(first, stream, done)
-
-
-async def astarted(stream: AsyncAnswerStream, done: OnAnswer) -> AsyncGenerator[str, None]:
-    """`started` without blocking the event loop."""
-    first = await anext(stream, None)
-    return _apieces(first, stream, done)
-
-
-def _pieces(first: str | None, stream: AnswerStream, done: OnAnswer) -> Generator[str, None, None]:
-    with failures_sent(), stream:
-        if first is not None:
-            yield first
-        yield from stream
-        done(stream.answer)
-
-
-async def _apieces(first: str | None, stream: AsyncAnswerStream, done: OnAnswer) -> AsyncGenerator[str, None]:
-    async with stream:
-        with failures_sent():
-            if first is not None:
-                yield first
-            async for piece in stream:
-                yield piece
-            done(stream.answer)
-
-
 def structured(answer: RobustAnswer, output_cls: type[BaseModel] | None) -> BaseModel | None:
     """Return the object of a structured answer, `Abstained` for an abstention; None for an answer in words."""
     if output_cls is None:
@@ -224,8 +168,7 @@ def robust_answers(response: object) -> list[RobustAnswer]:
     Args:
         response: the response of an engine or agent, or an error that it raised.
     """
-    found = {id(answer): answer for answer in _answers(response, set(), 0)}
-    return list(found.values())
+    return list({id(answer): answer for answer in _answers(response, set(), 0)}.values())
 
 
 def robust_answer(response: object) -> RobustAnswer | None:
@@ -234,24 +177,20 @@ def robust_answer(response: object) -> RobustAnswer | None:
 
 
 def _answers(thing: Any, seen: set[int], depth: int) -> Iterator[RobustAnswer]:
-    if thing is None or depth > _DEEPEST or id(thing) in seen:
+    if thing is None or isinstance(thing, str) or depth > _DEEPEST or id(thing) in seen:
         return
     seen.add(id(thing))
+    parts: list[Any] = []
     if isinstance(thing, RobustAnswer):
         yield thing
-        return
-    report = getattr(thing, "report", None) if isinstance(thing, (ResponseMetadata, ReportedNode)) else None
-    if report is not None and report.answer is not None:
-        yield report.answer
-    if isinstance(thing, str):
-        return
-    if isinstance(thing, Mapping):
-        parts: list[Any] = list(dict(thing).values())
+    elif isinstance(thing, (ResponseMetadata, ReportedNode)):
+        if thing.report is not None and thing.report.answer is not None:
+            yield thing.report.answer
+    elif isinstance(thing, Mapping):
+        parts = list(thing.values())
     elif isinstance(thing, (list, tuple)):
         parts = list(thing)
-    elif isinstance(thing, NodeWithScore):
-        parts = []
-    else:
+    elif not isinstance(thing, NodeWithScore):
         parts = [getattr(thing, name, None) for name in _CARRIERS]
     for part in parts:
         yield from _answers(part, seen, depth + 1)

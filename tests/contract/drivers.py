@@ -13,7 +13,7 @@ from robustrag_integrations import Passage, RobustAnswer
 from tests.contract.script import QUESTION, Script
 
 STYLES = ["ask", "aask", "stream", "astream"]
-Template = Sequence[tuple[str, str]]  # roles and texts, with {context} and {question}, and with {keywords} or {choices}
+Template = Sequence[tuple[str, str]]  # roles and texts, with {context} and {question}, and with {choices}
 
 
 @dataclass(frozen=True)
@@ -76,8 +76,8 @@ class Driver:
     def engine(self, model: Any, found: Sequence[Passage], template: Template | None = None, **settings: Any) -> Engine:
         """Make what answers from these passages.
 
-        `second` is the prompt of the final call, `schema` the class of the answer, `retriever` a framework's in place
-        of the passages; a script is a model, and options of calls may be a dictionary.
+        `schema` is the class of the answer, `retriever` a framework's in place of the passages; a script is a model,
+        and options of calls may be a dictionary.
         """
         raise NotImplementedError
 
@@ -86,11 +86,8 @@ class Driver:
 
     def _settings(self, settings: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
         made = {names.get(name, name): value for name, value in settings.items()}
-        for name in ("final_llm",):
-            if name in made:
-                made[name] = self._model_of(made[name])
-        if "keyword_prompt" in made:
-            made["keyword_prompt"] = self.template(made["keyword_prompt"])
+        if "final_llm" in made:
+            made["final_llm"] = self._model_of(made["final_llm"])
         if isinstance(made.get("calls"), dict):
             made["calls"] = self.calls(**made["calls"])
         return made

@@ -175,7 +175,7 @@ class LangChain(Driver):
 
     def engine(self, model: Any, found: Sequence[Passage], template: Template | None = None, **settings: Any) -> Engine:
         retriever = settings.pop("retriever", None) or Found(documents=[document_of(p) for p in found])
-        given = self._settings(settings, {"second": "keyword_prompt", "schema": "output_schema"})
+        given = self._settings(settings, {"schema": "output_schema"})
         prompt = None if template is None else self.template(template)
         return Chain(create_robust_retrieval_chain(retriever, self._model_of(model), prompt, **given))
 

@@ -18,12 +18,7 @@ from robustrag_integrations import Passage
 from tests.contract.drivers import Driver, Engine, Said, Template
 from tests.contract.script import QUESTION, Script, Words, pieces_of
 
-NAMES = {
-    "{context}": "{context_str}",
-    "{question}": "{query_str}",
-    "{keywords}": "{keywords_str}",
-    "{choices}": "{choices_str}",
-}
+NAMES = {"{context}": "{context_str}", "{question}": "{query_str}", "{choices}": "{choices_str}"}
 
 
 def told(said: Words) -> dict[str, Any]:
@@ -185,7 +180,7 @@ class LlamaIndex(Driver):
 
     def engine(self, model: Any, found: Sequence[Passage], template: Template | None = None, **settings: Any) -> Engine:
         retriever = settings.pop("retriever", None) or Found([node_of(p) for p in found])
-        given = self._settings(settings, {"second": "keyword_prompt", "schema": "output_cls"})
+        given = self._settings(settings, {"schema": "output_cls"})
         if template is not None:
             given["text_qa_template"] = self.template(template)
         model = self._model_of(model)

@@ -141,24 +141,18 @@ def test_wording_by_the_source_saves_the_call(kind: Driver) -> None:
     assert len(script.prompts) == 4
 
 
-def test_keywords_stand_where_the_passages_stood_or_in_a_prompt_of_their_own(kind: Driver) -> None:
+def test_keywords_stand_where_the_passages_stood(kind: Driver) -> None:
     script = Script()
     kind.engine(script, truthful(), OWN, aggregation="keyword", final="always").ask()
     told = (
         "You are a helper of Halden. Several sources were asked. These are the keywords on which their answers agree."
     )
     assert lines(script.prompts[5])[:2] == [told, "Keywords: paris"]
-    script = Script()
-    second = [("human", "Sing of it: {keywords}. {question}")]
-    kind.engine(script, truthful(), OWN, second=second, aggregation="keyword", final="always").ask("Where {context}?")
-    assert lines(script.prompts[5]) == ["Sing of it: paris. Where {context}?"]
 
 
 def test_a_prompt_that_does_not_show_the_passages_is_refused(framework: Driver) -> None:
     with pytest.raises(ValueError, match=r"must (accept|show)"):
         framework.engine(Script(), [], [("human", "{question}")])
-    with pytest.raises(ValueError, match="must not show"):
-        framework.engine(Script(), [], OWN, second=[("human", "{keywords} {context}")], aggregation="keyword")
 
 
 # --- objects

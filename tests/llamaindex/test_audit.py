@@ -9,13 +9,11 @@ from typing import Any
 import pytest
 from llama_index.core import VectorStoreIndex
 from llama_index.core.base.llms.types import ChatMessage
-from llama_index.core.callbacks import CallbackManager
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.retrievers import BaseRetriever
 from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from llamaindex_robustrag import (
-    IsolationAudit,
     RobustCondensePlusContextChatEngine,
     RobustContextChatEngine,
     RobustRAGQueryEngine,
@@ -134,20 +132,25 @@ def test_the_path_leads_to_the_prompt() -> None:
     assert finding.path.endswith("FactReader.complete")
     assert finding.component == "FactReader"
     assert "RobustRAGQueryEngine" in finding.fix
-    handlers = list(CHAT.callback_manager.handlers)
     with audit_isolation("raise"), pytest.raises(UndefendedError, match="besides what was isolated"):
         STOCK["documents in the conversation"]()
-    assert CHAT.callback_manager.handlers == handlers
 
 
-def test_an_audit_is_a_callback_handler_too(clean: VectorStoreIndex) -> None:
-    audit = IsolationAudit(on="raise")
-    manager = CallbackManager([audit])
-    llm = FactReader(callback_manager=manager)
-    audit.learn(n.node for n in clean.as_retriever(similarity_top_k=6).retrieve(QUESTION))
-    with pytest.raises(UndefendedError):
-        llm.complete(" ".join(truthful()))
-    assert llm.seen == []
+def test_an_llm_whose_class_is_made_later_is_seen_and_stopped(clean: VectorStoreIndex) -> None:
+    init = FactReader.__init__
+    with audit_isolation("raise") as audit:
+
+        class Later(FactReader):
+            def complete(self, prompt: str, formatted: bool = False, **kwargs: Any) -> Any:
+                return super().complete(prompt)
+
+        llm = Later()
+        audit.learn(n.node for n in clean.as_retriever(similarity_top_k=6).retrieve(QUESTION))
+        with pytest.raises(UndefendedError):
+            llm.complete(" ".join(truthful()))
+        assert llm.seen == []
+    llm.complete(" ".join(truthful()))
+    assert FactReader.__init__ is init
 
 
 def test_nothing_is_kept_of_calls_that_ended() -> None:
@@ -155,4 +158,4 @@ def test_nothing_is_kept_of_calls_that_ended() -> None:
         ROBUST.query(QUESTION)
         with pytest.raises(ConnectionError):
             INDEX.as_query_engine(llm=FactReader(fails_on="France"), **K).query(QUESTION)
-    assert not audit._spans
+    assert not audit._listener._spans

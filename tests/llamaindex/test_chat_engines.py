@@ -57,16 +57,6 @@ async def test_every_method_answers_robustly_and_reports(
     assert [m.content for m in engine.chat_history] == [QUESTION, "Paris"]
 
 
-@pytest.mark.parametrize("mode", ["context", "condense_plus_context"])
-def test_trap_the_stock_engine_never_calls_the_synthesizer_and_believes_the_planted_document(
-    poisoned: VectorStoreIndex, llm: FactReader, mode: str
-) -> None:
-    synthesizer = RobustRAGSynthesizer(llm=FactReader())
-    engine = poisoned.as_chat_engine(chat_mode=mode, llm=llm, response_synthesizer=synthesizer, similarity_top_k=7)
-    assert str(engine.chat(QUESTION)) == "Berlin"
-    assert synthesizer.plain_llm.seen == []
-
-
 @pytest.mark.parametrize("method", METHODS)
 async def test_the_conversation_stands_in_front_of_each_prompt_of_a_context_engine(
     poisoned: VectorStoreIndex, llm: FactReader, method: str
@@ -113,17 +103,6 @@ async def test_a_condensed_question_is_what_every_group_is_asked(
     assert "In Europe" in llm.seen[0]
     assert not any("In Europe" in prompt or "main city" in prompt for prompt in llm.seen[1:])
     assert [m.content for m in engine.chat_history] == ["Where is France?", "In Europe", "And its main city?", "Paris"]
-
-
-async def test_condensing_can_be_skipped_and_the_conversation_goes_in_front(
-    poisoned: VectorStoreIndex, llm: FactReader
-) -> None:
-    history = [ChatMessage(role="user", content="Where is France?"), ChatMessage(role="assistant", content="In Europe")]
-    engine = engine_of(
-        RobustCondensePlusContextChatEngine, poisoned, llm, skip_condense=True, system_prompt="Be brief."
-    )
-    assert str(engine.chat(QUESTION, chat_history=history)) == "Paris"
-    assert all("Be brief." in prompt and "In Europe" in prompt for prompt in llm.seen)
 
 
 @pytest.mark.parametrize("engine_class", ENGINES)
@@ -182,14 +161,6 @@ async def test_too_many_failures_raise_at_once_and_leave_no_half_turn(
     engine = engine_of(engine_class, poisoned, FactReader(fails_on="Text:"), calls=CallOptions(attempts=1))
     with pytest.raises(QuorumError):
         await say(engine, method, QUESTION)
-    assert engine.chat_history == []
-
-
-@pytest.mark.parametrize("engine_class", ENGINES)
-def test_a_reset_forgets_the_conversation(poisoned: VectorStoreIndex, engine_class: type) -> None:
-    engine = engine_of(engine_class, poisoned, FactReader())
-    engine.chat(QUESTION)
-    engine.reset()
     assert engine.chat_history == []
 
 

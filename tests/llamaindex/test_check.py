@@ -83,7 +83,6 @@ async def test_robust_chat_engines_pass_each_way(kind: Any, way: str) -> None:
         await aassert_defended(getattr(chat, way), QUESTION)
     else:
         await asyncio.to_thread(assert_defended, getattr(chat, way), QUESTION)
-    assert len(chat.chat_history) == 2
 
 
 def test_text_of_a_tool_is_found_unless_it_is_trusted() -> None:
@@ -100,8 +99,6 @@ def test_text_of_a_tool_is_found_unless_it_is_trusted() -> None:
 def test_where_nothing_was_retrieved_nothing_is_vouched_for(program: Any) -> None:
     with pytest.raises(UndefendedError, match="no retriever or tool returned a text"):
         assert_defended(program(), QUESTION)
-    with pytest.raises(TypeError, match="cannot run a type"):
-        assert_defended(str, QUESTION)
 
 
 class Own(Obeying):
@@ -129,16 +126,6 @@ async def test_prompts_of_llms_without_events_are_seen(on: Any) -> None:
     assert any(truthful()[0] in prompt for prompt in reader.seen) is (on == "log")
 
 
-class Asked(StartEvent):
-    topic: str
-
-
-class Typed(Workflow):
-    @step
-    async def answer(self, event: Asked) -> StopEvent:
-        return StopEvent(result=str(await engine().aquery(event.topic)))
-
-
 class Raw(Workflow):
     @step
     async def answer(self, event: StartEvent) -> StopEvent:
@@ -146,13 +133,11 @@ class Raw(Workflow):
         return StopEvent(result=(await Obeying().acomplete(found[0].text)).text)
 
 
-async def test_workflows_are_asked_by_their_start_event_or_a_mapping() -> None:
-    await aassert_defended(Typed(), QUESTION)
-    assert_defended(Typed(), QUESTION)  # within a running loop
-    with pytest.raises(TypeError, match=r"give its arguments as a mapping, such as assert_defended\(flow"):
-        await aassert_defended(Raw(), QUESTION)
+async def test_workflows_are_asked_by_a_mapping() -> None:
     with pytest.raises(UndefendedError, match="retrieved text"):
         await aassert_defended(Raw(), {"query": QUESTION})
+    with pytest.raises(UndefendedError, match="retrieved text"):
+        assert_defended(Raw(), {"query": QUESTION})  # within a running loop
 
 
 # What constructors refuse at once.
@@ -168,9 +153,8 @@ async def test_workflows_are_asked_by_their_start_event_or_a_mapping() -> None:
         ({"node_postprocessors": [LLMRerank(llm=Obeying(), top_n=2)]}, "a reranker that reads each by itself"),
         ({"node_postprocessors": LongContextReorder()}, "must be a list"),
         ({"retriever": INDEX}, r"must have retrieve\(\), got VectorStoreIndex; give index.as_retriever\(\)"),
-        ({"retriever": None}, "got NoneType; give a retriever of LlamaIndex"),
     ],
-    ids=["retriever", "reranker", "no list", "index", "nothing"],
+    ids=["retriever", "reranker", "no list", "index"],
 )
 @pytest.mark.parametrize(
     "make", [RobustRAGQueryEngine.from_args, RobustContextChatEngine.from_defaults], ids=["engine", "chat"]

@@ -101,12 +101,6 @@ def test_its_radius_is_that_of_the_abstention() -> None:
 
 
 @pytest.mark.parametrize("engine_class", ENGINES)
-def test_it_can_be_turned_off_and_leaves_structures_alone(engine_class: type) -> None:
-    engine = engine_of(engine_class, index_of(["Rain falls."]), Sociable(), small_talk=False)
-    assert str(engine.chat("Hello there")) == ABSTENTION
-
-
-@pytest.mark.parametrize("engine_class", ENGINES)
 def test_a_withheld_answer_stays_withheld(engine_class: type) -> None:
     llm = Sociable()
     engine = engine_of(engine_class, index_of(truthful(2)), llm, votes=VoteRules(min_radius=5))

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from llama_index.core import Document, VectorStoreIndex
+from llama_index.core import VectorStoreIndex
 from llama_index.core.base.base_retriever import BaseRetriever
-from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.indices.keyword_table import KeywordTableIndex
-from llama_index.core.node_parser import TokenTextSplitter
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.retrievers import (
     QueryFusionRetriever,
@@ -87,27 +85,11 @@ def test_wrappers_take_diverse_retrievers_inside() -> None:
         DiverseRetriever(fused(index().as_retriever()))
 
 
-def test_events_of_both_retrievers_are_seen() -> None:
-    handler = LlamaDebugHandler(print_trace_on_end=False)
-    manager = CallbackManager([handler])
-    inner = index().as_retriever()
-    inner.callback_manager = manager
-    DiverseRetriever(inner, callback_manager=manager).retrieve(QUERY)
-    assert len(handler.get_event_pairs(CBEventType.RETRIEVE)) >= 2
-
-
 def test_an_engine_with_postprocessors_behind_it_has_ten_groups_and_is_defended() -> None:
     engine = RobustRAGQueryEngine.from_args(
         DiverseRetriever(index().as_retriever()),
         llm=FactReader(),
         node_postprocessors=[SimilarityPostprocessor(similarity_cutoff=0.0)],
     )
-    assert assert_defended(engine, QUERY).planted == ("DiverseRetriever",)
+    assert_defended(engine, QUERY)
     assert len(engine.query(QUERY).metadata["robustrag"]["groups"]) == 10
-
-
-def test_documents_cut_into_nodes_are_one_source() -> None:
-    documents = [Document(text=f"The mill {i} is Anna Lind's. " * 60, doc_id=f"d{i}") for i in range(6)]
-    nodes = TokenTextSplitter(chunk_size=40, chunk_overlap=0).get_nodes_from_documents(documents)
-    found = DiverseRetriever(index(nodes).as_retriever(), sources=6, per_origin=1).retrieve(QUERY)
-    assert sorted(sources(found)) == [f"d{i}" for i in range(6)]

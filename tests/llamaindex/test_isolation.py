@@ -12,22 +12,12 @@ from llama_index.core.node_parser import HierarchicalNodeParser, SentenceWindowN
 from llama_index.core.query_engine import CitationQueryEngine
 from llama_index.core.response_synthesizers import get_response_synthesizer
 from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNodeInfo, TextNode
-from pydantic import BaseModel
 
 from llamaindex_robustrag import (
     CallOptions,
-    RobustCondensePlusContextChatEngine,
-    RobustContextChatEngine,
     RobustRAGSynthesizer,
-    VoteRules,
 )
-from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, FactReader, WordEmbedding, index_of, nodes_of, truthful
-
-
-@pytest.mark.parametrize("mode", ["compact", "tree_summarize", "simple_summarize"])
-def test_trap_stock_synthesizers_show_the_model_planted_and_honest_texts_together(mode: str, llm: FactReader) -> None:
-    get_response_synthesizer(llm=llm, response_mode=mode).synthesize(QUESTION, nodes_of([*truthful(), EVIL]))
-    assert any(EVIL in prompt and "number 0" in prompt for prompt in llm.seen)
+from tests.llamaindex.fakes import EVIL, QUESTION, TRUE, FactReader, WordEmbedding, nodes_of, truthful
 
 
 def test_trap_accumulate_gives_one_long_document_many_votes_and_we_give_it_one(llm: FactReader) -> None:
@@ -139,11 +129,6 @@ def honest(count: int) -> list[NodeWithScore]:
     return [node(f"{TRUE} {i}", f"d{i}", file_path=f"/data/{i}.txt") for i in range(count)]
 
 
-def test_the_page_number_that_a_reader_calls_source_is_no_origin() -> None:
-    pages = [node(f"{EVIL} {i}", f"page-{i}", file_path="/planted.pdf", source=str(i)) for i in range(8)]
-    assert report([*pages, *honest(4)])["text"] == "Paris"
-
-
 def test_files_that_the_directory_reader_cuts_into_pages_have_one_vote(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / f"{name}.txt").write_text(f"{TRUE} {name}")
@@ -161,50 +146,3 @@ def test_files_that_the_directory_reader_cuts_into_pages_have_one_vote(tmp_path:
 def test_pages_that_document_ids_alone_tell_apart_are_warned_of() -> None:
     found = report([node(f"{EVIL} {i}", f"page-{i}") for i in range(8)])
     assert any("8 groups are told apart by document ids alone" in w for w in found["warnings"])
-
-
-def test_files_with_the_same_content_are_copies_whatever_their_names() -> None:
-    copies = [NodeWithScore(node=TextNode(text=EVIL, metadata={"file_name": f"c{n}.txt"})) for n in range(4)]
-    found = report([*copies, *honest(2)], votes=VoteRules(copies="one_vote"))
-    assert [g["status"] for g in found["groups"]].count("copy") == 3
-
-
-def poisoned_nodes() -> list[NodeWithScore]:
-    return nodes_of(["The capital of France is Rome.", *truthful()])
-
-
-def test_a_stream_shows_no_node_before_its_answer_is_complete(llm: FactReader) -> None:
-    engine = RobustRAGSynthesizer(llm=llm, streaming=True, supporting_only=True)
-    response = engine.synthesize(QUESTION, poisoned_nodes())
-    assert response.source_nodes == []
-    assert list(response.metadata) == []
-    assert "".join(response.response_gen) == "Paris"
-    assert len(response.source_nodes) == len(poisoned_nodes()) - 1
-
-
-@pytest.mark.parametrize("engine_class", [RobustContextChatEngine, RobustCondensePlusContextChatEngine])
-async def test_chat_engines_show_supporting_nodes_alone(engine_class: Any, llm: FactReader) -> None:
-    retriever = index_of(["The capital of France is Rome.", *truthful()]).as_retriever(similarity_top_k=7)
-
-    def engine() -> Any:  # one each: LlamaIndex's memory has locks that belong to one event loop
-        return engine_class.from_defaults(retriever, llm=llm, supporting_only=True)
-
-    replies = [engine().chat(QUESTION), await engine().achat(QUESTION)]
-    streamed = [engine().stream_chat(QUESTION)]
-    list(streamed[0].response_gen)
-    streamed.append(await engine().astream_chat(QUESTION))
-    [piece async for piece in streamed[1].async_response_gen()]
-    for reply in (*replies, *streamed):
-        assert len(reply.source_nodes) == 6
-        assert not any("Rome" in node.text for node in reply.source_nodes)
-        [retrieved, _] = reply.sources
-        assert retrieved.raw_output == reply.source_nodes
-        assert "Rome" not in retrieved.content
-
-
-def test_markers_and_structure_exclude_each_other(llm: FactReader) -> None:
-    class City(BaseModel):
-        name: str
-
-    with pytest.raises(ValueError, match="citation_markers"):
-        RobustRAGSynthesizer(llm=llm, citation_markers=True, output_cls=City)

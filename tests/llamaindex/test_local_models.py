@@ -56,11 +56,11 @@ def test_decoding_asks_for_a_local_model() -> None:
 def test_decoding_cannot_be_structured_and_leaves_the_system_prompt_out_with_a_warning(loaded: tuple[Any, Any]) -> None:
     from llama_index.core.bridge.pydantic import BaseModel
 
-    with pytest.raises(ValueError, match="leave out output_cls"):
+    with pytest.raises(ValueError, match="output_cls and final_llm are for a final call"):
         RobustRAGSynthesizer(llm=huggingface(*loaded), aggregation="decoding", output_cls=BaseModel)
     talkative = huggingface(*loaded, system_prompt="Be brief.")
     response = RobustRAGSynthesizer(llm=talkative, aggregation="decoding").synthesize(ASKED, nodes_of(TEXTS))
-    assert "does not read the LLM's system_prompt" in response.metadata["robustrag"]["warnings"][0]
+    assert "does not read the system_prompt" in response.metadata["robustrag"]["warnings"][0]
 
 
 @pytest.mark.parametrize("chat", [False, True], ids=["base", "chat"])

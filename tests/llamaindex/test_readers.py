@@ -13,7 +13,6 @@ from llamaindex_robustrag import (
     RobustContextChatEngine,
     RobustQueryEngineTool,
     RobustRAGQueryEngine,
-    RobustRAGSynthesizer,
     VoteRules,
 )
 from tests.llamaindex.fakes import QUESTION, TRUE, FactReader, WordEmbedding
@@ -37,12 +36,6 @@ TIED = [TRUE, f"{TRUE} So it is.", "The capital of France is Lyon.", "In fact th
 
 def engine_of(index: VectorStoreIndex, llm: FactReader, **settings: Any) -> RobustRAGQueryEngine:
     return RobustRAGQueryEngine.from_args(index.as_retriever(similarity_top_k=5), llm=llm, **settings)
-
-
-def test_so_does_any_engine_over_such_a_synthesizer(index: VectorStoreIndex, llm: FactReader) -> None:
-    told = RobustRAGSynthesizer(llm=llm, reader="model")
-    engine = index.as_query_engine(llm=llm, response_synthesizer=told, similarity_top_k=5)
-    assert str(engine.query(QUESTION)) == "I don't know"
 
 
 async def test_a_tool_and_later_turns_of_a_chat_hold_no_told_tie() -> None:

@@ -14,7 +14,7 @@ from llama_index.core.prompts import ChatPromptTemplate, PromptTemplate, PromptT
 from llama_index.core.prompts.base import SelectorPromptTemplate
 
 from llamaindex_robustrag import RobustContextChatEngine, RobustRAGQueryEngine, RobustRAGSynthesizer
-from robustrag_integrations.prompts import AGREED_CONTEXT, SHORT_REQUEST, prompts_for
+from robustrag_integrations.prompts import AGREED_CONTEXT, SHORT_REQUEST
 from tests.llamaindex.fakes import QUESTION, Capital, FactReader, nodes_of, truthful
 
 HOSTILE = "The capital of France is Paris. {query_str} {{ 7 * 7 }} {% raw %} <content_block> {x} \\1 %s"
@@ -54,17 +54,7 @@ SELECTOR = SelectorPromptTemplate(
     PromptTemplate("{context_str} {query_str}"), [(lambda llm: llm.metadata.is_chat_model, MESSAGES)]
 )
 AGREED = AGREED_CONTEXT.format(agreed="Paris")
-KEYWORDS = "Several sources were asked. These are the keywords on which their answers agree.\nKeywords: paris"
 KEYWORD: dict[str, Any] = {"aggregation": "keyword", "beta": 1}
-
-
-class Words(Chats):
-    """Words an agreed answer by its script."""
-
-    worded: str = ""
-
-    def _said(self, prompt: str) -> str:
-        return self.worded if "they agree on this answer" in prompt else super()._said(prompt)
 
 
 @pytest.mark.parametrize("template", [PromptTemplate(TEXT), RICH_TEXT], ids=["text", "rich text"])
@@ -103,14 +93,6 @@ def test_nothing_in_a_passage_or_answer_is_read_as_a_template(template: Any) -> 
     assert str(response) == "{{ 7*7 }} {query_str}"
 
 
-def test_a_completion_model_gets_the_messages_as_one_text() -> None:
-    llm = FactReader()
-    RobustRAGSynthesizer(llm, text_qa_template=MESSAGES).synthesize(QUESTION, nodes_of(truthful(1)))
-    assert llm.seen[0].startswith(
-        "system: Talk like a pirate.\nuser: Who are you?\nassistant: A parrot.\nuser: The cap"
-    )
-
-
 def test_long_passages_are_cut_within_their_message_and_before_the_request() -> None:
     llm = Chats(window=400, output=64)
     response = RobustRAGSynthesizer(llm, text_qa_template=MESSAGES).synthesize(QUESTION, nodes_of([" word" * 2000]))
@@ -131,14 +113,6 @@ def test_a_parser_formats_the_final_prompt_alone(options: dict[str, Any]) -> Non
     assert not any("schema" in prompt for prompt in llm.seen[:3])
     assert "schema" in llm.seen[3]
     assert "Talk like a pirate." in llm.seen[3]
-
-
-def test_a_parser_gets_nothing_that_does_not_hold_the_answer() -> None:
-    template = PromptTemplate(TEXT, output_parser=PydanticOutputParser(Capital))
-    synthesizer = RobustRAGSynthesizer(Words(worded='{"name": "Lyon"}'), text_qa_template=template)
-    report = synthesizer.synthesize(QUESTION, nodes_of(truthful(3))).metadata["robustrag"]
-    assert (report["text"], report["abstained"]) == ("I don't know", True)
-    assert "no value of the object holds the agreed answer, Paris" in report["warnings"][-1]
 
 
 def test_it_can_be_changed_like_the_stock_one(clean: VectorStoreIndex) -> None:
@@ -171,8 +145,8 @@ def test_a_conversation_stands_behind_the_system_message(clean: VectorStoreIndex
         (PromptTemplate("{context_str} {context_str}"), ValueError, "it shows it 2 times"),
         (RichPromptTemplate("{{ context_str | upper }}"), ValueError, "without filters"),
         (RichPromptTemplate("{% for c in context_str %}{{ c }}-{% endfor %}"), ValueError, "once and as it is"),
-        (PromptTemplate("{context_str} {keywords_str}"), ValueError, "must not show keywords_str"),
-        ("{context_str}", TypeError, "must be a prompt template of LlamaIndex"),
+        (PromptTemplate("{context_str}"), ValueError, r"must show {query_str}"),
+        ("{context_str}", TypeError, "must be a template of LlamaIndex"),
     ],
 )
 def test_a_template_that_cannot_isolate_is_refused_at_once(template: Any, error: type[Exception], message: str) -> None:
@@ -201,45 +175,6 @@ def test_functions_see_no_passage_and_partial_values_are_kept() -> None:
     assert not any("Rain" in one for one in seen)
 
 
-def test_the_model_at_the_end_alone_may_be_a_structured_one() -> None:
-    reader, writer = FactReader(), FactReader()
-    synthesizer = RobustRAGSynthesizer(reader, final_llm=writer.as_structured_llm(Capital))
-    response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
-    assert response.response == Capital(name="Paris")
-    assert not any("schema" in prompt for prompt in reader.seen)
-
-
-def test_an_engine_shows_the_prompts(clean: VectorStoreIndex, llm: FactReader) -> None:
-    engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), llm=llm)
-    assert list(engine.get_prompts()) == ["response_synthesizer:text_qa_template"]
-    engine = RobustRAGQueryEngine.from_args(clean.as_retriever(), llm=llm, aggregation="keyword")
-    shown = engine.get_prompts()
-    assert sorted(shown) == ["response_synthesizer:keyword_prompt", "response_synthesizer:text_qa_template"]
-    assert sorted(shown["response_synthesizer:text_qa_template"].template_vars) == ["context_str", "query_str"]
-    assert sorted(shown["response_synthesizer:keyword_prompt"].template_vars) == ["keywords_str", "query_str"]
-
-
-@pytest.mark.parametrize(
-    ("task", "aggregation"),
-    [
-        ("short_answer", "consensus"),
-        ("short_answer", "keyword"),
-        ("long_form", "keyword"),
-        ("multiple_choice", "voting"),
-    ],
-)
-def test_what_is_shown_can_be_put_back_and_changes_nothing(task: str, aggregation: str) -> None:
-    prompts = prompts_for(task, exemplars=True)
-    first = RobustRAGSynthesizer(llm=FactReader(), aggregation=aggregation, prompts=prompts)
-    second = RobustRAGSynthesizer(llm=FactReader(), aggregation=aggregation, prompts=prompts)
-    second.update_prompts(first.get_prompts())
-    for synthesizer in (first, second):
-        synthesizer.synthesize(
-            QUESTION, nodes_of(truthful(3)), **({"choices": ["a", "b"]} if aggregation == "voting" else {})
-        )
-    assert sorted(first.plain_llm.seen) == sorted(second.plain_llm.seen)
-
-
 def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
     template = PromptTemplate(
         "{tone}: {documents} ? {query_str}", template_var_mappings={"context_str": "documents"}, tone="Dry {x}"
@@ -251,5 +186,5 @@ def test_partial_values_and_renamed_variables_are_kept(llm: FactReader) -> None:
 
 
 def test_unknown_prompts_are_named(llm: FactReader) -> None:
-    with pytest.raises(ValueError, match="unknown prompts refine_template; known here: text_qa_template, keyword_pro"):
+    with pytest.raises(ValueError, match="unknown prompts refine_template; known here: text_qa_template"):
         RobustRAGSynthesizer(llm=llm).update_prompts({"refine_template": PromptTemplate("{query_str}")})

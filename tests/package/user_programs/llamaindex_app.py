@@ -40,9 +40,7 @@ if answer is not None:
     radius: int = answer.radius
     for citation in answer.citations:
         print([response.source_nodes[at].metadata["page"] for at in citation.positions])
-own = RobustRAGQueryEngine.from_args(
-    index.as_retriever(similarity_top_k=10), llm=llm, streaming=True, supporting_only=True
-)
+own = RobustRAGQueryEngine.from_args(index.as_retriever(similarity_top_k=10), llm=llm, streaming=True)
 own2 = own.with_retriever(DiverseRetriever(index.as_retriever(), sources=3))
 reply = own.query("x")
 nodes: list[NodeWithScore] = supporting_nodes(answer, response.source_nodes)

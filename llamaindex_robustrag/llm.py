@@ -8,27 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from concurrent import futures
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from llama_index.core.base.llms.generic_utils import messages_to_prompt as generic_messages_to_prompt
-from llama_index.core.base.llms.types import ChatMessage, ChatResponse, CompletionResponse, MessageRole
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.indices.prompt_helper import PromptHelper
-from llama_index.core.llms import LLM
+from llama_index.core.llms import LLM, CustomLLM
 from llama_index.core.prompts import ChatPromptTemplate
 
 from llamaindex_robustrag.audit import asked
-from llamaindex_robustrag.llm_traits import blocks_the_loop, llm_repeats
 from llamaindex_robustrag.local import TextModelLLM
-from llamaindex_robustrag.prompt_text import Fitter, MessageText, as_messages
+from llamaindex_robustrag.prompts import Fitter, MessageText, as_messages
 from llamaindex_robustrag.replies import Streamed, response_of
 from robustrag_integrations._util.checks import check_at_least, check_flag
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.models.base import Response, Role, Scores, Until
+from robustrag_integrations.models.base import Response, Role, Scores, Until, repeats_of
 from robustrag_integrations.models.callable import Call, CalledModel
 from robustrag_integrations.models.caller import TRANSIENT, CallLimits, ModelCaller, checked_timeout, is_busy
 from robustrag_integrations.prompts import Prompt
@@ -60,29 +59,8 @@ class CallOptions:
     def __post_init__(self) -> None:
         check_at_least(1, num_workers=self.num_workers, attempts=self.attempts)
         check_flag(accept_sampling=self.accept_sampling)
-        if not isinstance(self.llm_kwargs, Mapping):
-            raise TypeError(f"llm_kwargs must be a mapping such as {{'temperature': 0.0}}, got {self.llm_kwargs!r:.60}")
         object.__setattr__(self, "timeout", checked_timeout(self.timeout))
-        listed: Any = self.retry_on if isinstance(self.retry_on, Sequence) else (self.retry_on,)
-        if not all(isinstance(kind, type) and issubclass(kind, BaseException) for kind in listed):
-            raise TypeError(f"retry_on={self.retry_on!r:.60} must hold classes of exceptions, such as ConnectionError")
-        object.__setattr__(self, "retry_on", tuple(listed))
-        object.__setattr__(self, "limits", CallLimits(self.num_workers, self.timeout))
-
-    def __reduce__(self) -> Any:
-        """Reset the counts: a copy, also in another process, counts its own calls."""
-        return CallOptions, tuple(getattr(self, each.name) for each in fields(self) if each.init)
-
-    limits: CallLimits = field(init=False, repr=False, compare=False)
-
-    def caller_of(self, llm: LLM) -> ModelCaller:
-        """Return what makes an LLM's calls, with the core's threads, tasks, retries and time-outs."""
-        retries = getattr(llm, "max_retries", 0) != 0  # the LLM's client retries by itself
-        return ModelCaller(
-            self.limits,
-            self.attempts,
-            lambda error: isinstance(error, self.retry_on) or (not retries and is_busy(error)),
-        )
+        object.__setattr__(self, "retry_on", tuple(self.retry_on))
 
 
 class LLMModel(CalledModel):
@@ -90,7 +68,8 @@ class LLMModel(CalledModel):
 
     Args:
         llm: any LLM that is not a structured one.
-        options: limits, retries and arguments of its calls.
+        options: retries and arguments of its calls.
+        limits: those of the synthesizer's calls.
         helper: the window's size and tokenizer.
         conversation: messages in front of every prompt.
         output_cls: the class of its replies, which are its JSON then, in one piece; None for text.
@@ -100,31 +79,49 @@ class LLMModel(CalledModel):
         self,
         llm: LLM,
         options: CallOptions,
+        limits: CallLimits,
         helper: PromptHelper,
         conversation: Sequence[ChatMessage] = (),
         output_cls: type[BaseModel] | None = None,
     ) -> None:
         self._llm, self._conversation, self._output_cls = llm, tuple(conversation), output_cls
-        self._kwargs = dict(options.llm_kwargs)
-        self._chats = llm.metadata.is_chat_model
-        streams = output_cls is None
-        blocks = blocks_the_loop(llm, "achat" if self._chats else "acomplete")
-        stream_blocks = blocks_the_loop(llm, "astream_chat" if self._chats else "astream_complete")
+        self._kwargs, self._chats = dict(options.llm_kwargs), llm.metadata.is_chat_model
+        kind = "chat" if self._chats else "complete"
+        client_retries = getattr(llm, "max_retries", 0) != 0
         super().__init__(
-            options.caller_of(llm),
+            ModelCaller(
+                limits,
+                options.attempts,
+                lambda error: isinstance(error, options.retry_on) or (not client_retries and is_busy(error)),
+            ),
             llm.metadata.model_name,
             self._ask,
-            None if blocks else self._aask,
-            stream=self._streamed if streams else None,
-            astream=self._astreamed if streams and not stream_blocks else None,
+            None if blocks_the_loop(llm, f"a{kind}") else self._aask,
+            stream=self._streamed if output_cls is None else None,
+            astream=self._astreamed if output_cls is None and not blocks_the_loop(llm, f"astream_{kind}") else None,
             clients=(llm,),
         )
-        self._fitter = Fitter(helper, llm, self._frame())
+        around = "\n".join(f"{m.role.value}: {m.content}" for m in conversation)
+        if llm.query_wrapper_prompt is not None and not self._chats:
+            around += llm.query_wrapper_prompt.format(query_str="")
+        self._fitter = Fitter(helper, llm, around)
 
     @property
     def repeats(self) -> Repeats:
         """The model's reproducibility, by its settings."""
-        return llm_repeats(self._llm, self._kwargs)
+        if isinstance(self._llm, TextModelLLM):
+            return repeats_of(self._llm.model)
+        temperature = self._temperature()
+        if temperature is None:
+            return Repeats("samples", "no temperature is set, and most servers then sample")
+        if temperature:
+            advice = "" if temperature == 1 else "; set temperature=0"  # reasoning models are fixed to 1
+            return Repeats("samples", f"temperature {temperature:g}{advice}")
+        config = getattr(getattr(self._llm, "_model", None), "generation_config", None)  # of transformers
+        given = getattr(self._llm, "generate_kwargs", None) or {}
+        if given.get("do_sample", getattr(config, "do_sample", False)):
+            return Repeats("samples", 'do_sample; pass generate_kwargs={"do_sample": False}')
+        return Repeats()
 
     def generate(self, prompts: Sequence[Prompt], role: Role, until: Until | None = None) -> list[Response]:
         """Ask all prompts at once, each cut to the window by itself, in threads that keep spans and contexts."""
@@ -154,58 +151,47 @@ class LLMModel(CalledModel):
         return super()._failure(error)
 
     def _ask(self, call: Call) -> Response:
-        prompt = call.prompt.text
-        with asked(prompt):
-            if self._output_cls is not None:
-                template = self._template(prompt)
-                return _as_json(self._llm.structured_predict(self._output_cls, template, llm_kwargs=self._kwargs))
-            if self._chats:
-                return response_of(self._llm.chat(self._messages(prompt), **self._kwargs))
-            return response_of(self._llm.complete(self._text(prompt), formatted=True, **self._kwargs))
+        with asked(call.prompt.text):
+            return self._read(self._begin("", call.prompt.text))
 
     async def _aask(self, call: Call) -> Response:
-        prompt = call.prompt.text
-        with asked(prompt):
-            if self._output_cls is not None:
-                template = self._template(prompt)
-                made = self._llm.astructured_predict(self._output_cls, template, llm_kwargs=self._kwargs)
-                return _as_json(await made)
-            if self._chats:
-                return response_of(await self._llm.achat(self._messages(prompt), **self._kwargs))
-            return response_of(await self._llm.acomplete(self._text(prompt), formatted=True, **self._kwargs))
+        with asked(call.prompt.text):
+            return self._read(await self._begin("a", call.prompt.text))
 
     def _streamed(self, call: Call) -> Iterator[Piece]:
-        prompt, streamed = call.prompt.text, Streamed()
-        parts: Iterator[ChatResponse | CompletionResponse]
-        with asked(prompt):
-            if self._chats:
-                parts = self._llm.stream_chat(self._messages(prompt), **self._kwargs)
-            else:
-                parts = self._llm.stream_complete(self._text(prompt), formatted=True, **self._kwargs)
+        with asked(call.prompt.text):
+            parts = self._begin("stream_", call.prompt.text)
+        streamed = Streamed()
         for part in parts:
             yield streamed.piece_of(part)
         yield streamed.ending
 
     async def _astreamed(self, call: Call) -> AsyncIterator[Piece]:
-        prompt, streamed = call.prompt.text, Streamed()
-        parts: AsyncIterator[ChatResponse | CompletionResponse]
-        with asked(prompt):
-            if self._chats:
-                parts = await self._llm.astream_chat(self._messages(prompt), **self._kwargs)
-            else:
-                parts = await self._llm.astream_complete(self._text(prompt), formatted=True, **self._kwargs)
+        with asked(call.prompt.text):
+            parts = await self._begin("astream_", call.prompt.text)
+        streamed = Streamed()
         async for part in parts:
             yield streamed.piece_of(part)
         yield streamed.ending
 
+    def _begin(self, way: str, prompt: str) -> Any:
+        """Call one of the LLM's methods; `way` is the beginning of its name."""
+        if self._output_cls is not None:
+            predict = getattr(self._llm, f"{way}structured_predict")
+            return predict(self._output_cls, self._template(prompt), llm_kwargs=self._kwargs)
+        if self._chats:
+            return getattr(self._llm, f"{way}chat")(self._messages(prompt), **self._kwargs)
+        return getattr(self._llm, f"{way}complete")(self._text(prompt), formatted=True, **self._kwargs)
+
+    def _read(self, said: Any) -> Response:
+        if self._output_cls is None:
+            return response_of(said)
+        if not isinstance(said, BaseModel):
+            raise TypeError(f"the LLM gave no structured output but {type(said).__name__}: {said!r:.80}")
+        return Response(said.model_dump_json())
+
     def _fitted(self, prompts: Sequence[Prompt]) -> list[tuple[Prompt, bool]]:
         return [self._fitter.fit(prompt) for prompt in prompts]
-
-    def _frame(self) -> str:
-        """Return the text around every prompt, for counting its tokens; the LLM's `system_prompt` is not included."""
-        wrapper = self._llm.query_wrapper_prompt
-        wrapped = wrapper.format(query_str="") if wrapper is not None and not self._chats else ""
-        return "\n".join([*(f"{m.role.value}: {m.content}" for m in self._conversation), wrapped])
 
     def _messages(self, prompt: str) -> list[ChatMessage]:
         system = self._llm.system_prompt
@@ -214,21 +200,18 @@ class LLMModel(CalledModel):
 
     def _text(self, prompt: str) -> str:
         """Return the text that `predict` sends to completion models: conversation, template, system prompt, wrapper."""
+        text, llm = prompt, self._llm
         if self._conversation or isinstance(prompt, MessageText):
-            text = self._as_conversation(as_messages(prompt, self._conversation))
-        else:
-            text = self._llm.completion_to_prompt(prompt) if self._llm.completion_to_prompt else prompt
-        if self._llm.system_prompt:
-            text = f"{self._llm.system_prompt}\n\n{text}"
-        wrapper = self._llm.query_wrapper_prompt
-        return wrapper.format(query_str=text) if wrapper is not None else text
-
-    def _as_conversation(self, messages: Sequence[ChatMessage]) -> str:
-        format_messages: Callable[[Sequence[ChatMessage]], str] | None = self._llm.messages_to_prompt
-        try:
-            return format_messages(messages) if format_messages else generic_messages_to_prompt(messages)
-        except ValueError:  # a local tokenizer without a chat template
-            return generic_messages_to_prompt(messages)
+            messages = as_messages(prompt, self._conversation)
+            try:
+                text = llm.messages_to_prompt(messages)  # type: ignore[misc]
+            except ValueError:  # a local tokenizer without a chat template
+                text = generic_messages_to_prompt(messages)
+        elif llm.completion_to_prompt:
+            text = llm.completion_to_prompt(prompt)
+        if llm.system_prompt:
+            text = f"{llm.system_prompt}\n\n{text}"
+        return text if llm.query_wrapper_prompt is None else llm.query_wrapper_prompt.format(query_str=text)
 
     def _template(self, prompt: str) -> ChatPromptTemplate:
         """Return a template of nothing but values, so that nothing in prompt and conversation is read as a template."""
@@ -236,6 +219,23 @@ class LLMModel(CalledModel):
         values: dict[str, Any] = {f"message_{i}": str(m.content or "") for i, m in enumerate(said)}
         messages = [ChatMessage(role=m.role, content=f"{{message_{i}}}") for i, m in enumerate(said)]
         return ChatPromptTemplate(messages, **values)
+
+    def _temperature(self) -> float | None:
+        """Return the temperature of the next call; None if it has one that nobody set, 0 if it has none."""
+        llm = self._llm
+        if hasattr(llm, "generate_kwargs"):  # local transformers ignore a temperature unless they sample
+            return 0.0
+        extra = getattr(llm, "additional_kwargs", None) or {}
+        given = (self._kwargs.get("temperature"), extra.get("temperature"), getattr(llm, "temperature", None))
+        for value in given:
+            if isinstance(value, (int, float)):
+                return float(value)
+        return None if "temperature" in type(llm).model_fields else 0.0
+
+
+def blocks_the_loop(llm: LLM, method: str) -> bool:
+    """True if the LLM's asynchronous method is `CustomLLM`'s, which calls the synchronous one on the event loop."""
+    return next((c for c in type(llm).__mro__ if method in c.__dict__), None) is CustomLLM
 
 
 def steers(error: BaseException) -> bool:
@@ -249,9 +249,3 @@ def _marked(responses: Sequence[Response], fitted: Sequence[tuple[Prompt, bool]]
     return [
         replace(r, truncated=cut and r.skipped_reason is None) for r, (_, cut) in zip(responses, fitted, strict=True)
     ]
-
-
-def _as_json(found: object) -> Response:
-    if not isinstance(found, BaseModel):
-        raise TypeError(f"the LLM gave no structured output but {type(found).__name__}: {found!r:.80}")
-    return Response(found.model_dump_json())
