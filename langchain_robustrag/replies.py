@@ -18,9 +18,7 @@ from pydantic import BaseModel
 
 from robustrag_integrations.answers.usage import Usage, told
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.replies.blocks import Blocks, chars_of, usage_of
-from robustrag_integrations.replies.confidence import logprobs_in
-from robustrag_integrations.replies.reply import Ending, Piece, reason_in
+from robustrag_integrations.replies.reply import Blocks, Ending, Piece, chars_of, logprobs_in, reason_in, usage_of
 
 
 class Seen(BaseCallbackHandler):

@@ -6,6 +6,7 @@ in a passage, a query or a keyword is ever interpreted, whatever braces, percent
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -41,8 +42,7 @@ class Prompt:
         context: the place in `text` (start, end, in characters) of the passages: the one part that a passage controls,
             and the only part that may be cut to fit. None when there is none. Everything before it is the same for
             every group, so that models can compute it once.
-        fixed: the number of characters at its start that come from the template alone: the same for every question, so
-            that models can compute them once and keep them.
+        fixed: the number of characters at its start that come from the template alone, the same for every question.
         blank: True if its passages hold nothing to read: models that are asked prompt by prompt leave it out.
         hidden: True if nobody is shown the reply to it as it comes.
     """
@@ -106,14 +106,7 @@ class PromptTemplate:
         object.__setattr__(self, "_lead", "".join((self.instruction, *shown, first[0])))
 
     def render(self, **values: str) -> Prompt:
-        """Insert the values; each is inserted literally.
-
-        Args:
-            **values: one per field.
-
-        Raises:
-            KeyError: a field has no value.
-        """
+        """Insert the values, one per field, each literally."""
         text, span = self._lead, None
         for name, literal in self._rest:
             value = values[name]
@@ -156,7 +149,7 @@ class PromptSet:
         isolated: asked once per group; fields `context` and `query` (and `choices` for multiple choice).
         no_retrieval: the same question with no passage; fields `query` (and `choices`).
         keyword: the second prompt of keyword aggregation; fields `keywords` and `query`. None: `agreed_prompt` of the
-            isolated prompt, so that a prompt of your own is asked at the end as well.
+            isolated prompt.
         phrases: long form only: asks one group for a list of short phrases; fields `context` and `query`.
         choice: short answers only: asks one group a question of yes or no, with "it depends" as a third answer; fields
             `context` and `query`. None: the isolated prompt asks those, too.
@@ -193,11 +186,7 @@ _AGREED = {
 
 
 def agreed_context(task: Task) -> str:
-    """Return the text that replaces the passages in a final prompt: a template's body with the field `keywords`.
-
-    Raises:
-        ValueError: a task without a final prompt.
-    """
+    """Return the text that replaces the passages in a final prompt: a template's body with the field `keywords`."""
     if task not in _AGREED:
         raise ValueError(f"task={task!r} has no final prompt; use one of {', '.join(map(repr, _AGREED))}")
     return _AGREED[task]
@@ -208,22 +197,14 @@ def agreed_prompt(isolated: PromptTemplate, task: Task) -> PromptTemplate:
 
     It holds the query and the keywords, and nothing else that a passage can reach. Worked examples show passages, so
     they are left out.
-
-    Raises:
-        ValueError: the task has no final prompt, or the isolated prompt no `context`.
     """
     if "context" not in isolated.fields:
         raise ValueError(f"the prompt {isolated.body!r} has no {{context}} for the keywords to stand in")
-    pieces = ((_doubled(literal), name) for literal, name in _split(isolated.body))
+    pieces = ((literal.replace("{", "{{").replace("}", "}}"), name) for literal, name in _split(isolated.body))
     shown = {None: "", "context": agreed_context(task)}
     body = "".join(literal + shown.get(name, f"{{{name}}}") for literal, name in pieces)
     fields = tuple("keywords" if name == "context" else name for name in isolated.fields)
     return PromptTemplate(isolated.instruction, body, fields)
-
-
-def _doubled(text: str) -> str:
-    """Escape literal text for a template."""
-    return text.replace("{", "{{").replace("}", "}}")
 
 
 def _template(instruction: str, body: str) -> PromptTemplate:
@@ -263,11 +244,7 @@ def _query_first(template: PromptTemplate) -> PromptTemplate:
 
 
 def check_exemplars(exemplars: object) -> int:
-    """Return the number of worked examples: False is none, True two.
-
-    Raises:
-        ValueError: it is not such a number.
-    """
+    """Return the number of worked examples: False is none, True two."""
     if not isinstance(exemplars, int) or not 0 <= exemplars <= MOST_EXEMPLARS:
         raise ValueError(f"exemplars={exemplars!r} must be true, false or a number from 0 to {MOST_EXEMPLARS}")
     return 2 if exemplars is True else int(exemplars)
@@ -292,7 +269,7 @@ def prompts_for(
     count = check_exemplars(exemplars)
     if task not in _SETS:
         raise ValueError(f"task={task!r} is unknown; use one of {', '.join(map(repr, TASKS))}")
-    lettered = check_options(options) == "letters" and task == "multiple_choice"
+    lettered = _check_options(options) == "letters" and task == "multiple_choice"
     chosen = _LETTERED if lettered else _SETS[task]
     if query_first:
         moved: dict[str, Any] = {
@@ -304,41 +281,23 @@ def prompts_for(
     if not count:
         return chosen
     shown = (_LETTERED_EXEMPLARS if lettered else _EXEMPLARS[task])[:count]
-    phrases = chosen.phrases.with_exemplars(_PHRASE_EXEMPLARS[:count]) if chosen.phrases else None
+    phrases = chosen.phrases.with_exemplars(_EXEMPLARS["phrases"][:count]) if chosen.phrases else None
     return replace(chosen, isolated=chosen.isolated.with_exemplars(shown), phrases=phrases)
 
 
-def check_options(options: object) -> Options:
-    """Check how options are asked for, and return it.
-
-    Raises:
-        ValueError: it is neither "words" nor "letters".
-    """
+def _check_options(options: object) -> Options:
     if options not in get_args(Options):
         raise ValueError(f"options={options!r} must be {' or '.join(map(repr, get_args(Options)))}")
     return options  # type: ignore[return-value]
 
 
 def chosen_prompts(given: PromptSet | None, task: Task, options: Options | None = None) -> PromptSet:
-    """Return the prompts that a user gave, else the task's.
-
-    Args:
-        given: the user's.
-        task: the kind of answer.
-        options: the form in which the options of multiple choice are shown; None: as the prompts say.
-
-    Raises:
-        TypeError: they are no `PromptSet`.
-        ValueError: there is no such way to show options.
-    """
+    """Return the prompts that a user gave, else the task's; `options` as the prompts say, if None."""
     if given is None:
         return prompts_for(task, options=options or "words")
     if not isinstance(given, PromptSet):
-        raise TypeError(
-            f"prompts must be a PromptSet, got {type(given).__name__}; to change one, use "
-            "dataclasses.replace(prompts_for(task), isolated=...)"
-        )
-    return given if options is None else replace(given, options=check_options(options))
+        raise TypeError(f"prompts must be a PromptSet, got {type(given).__name__}")
+    return given if options is None else replace(given, options=_check_options(options))
 
 
 def format_choices(choices: Sequence[str], options: Options = "letters") -> str:
@@ -352,70 +311,19 @@ def option_label(index: int) -> str:
     return chr(65 + index) if index < 26 else "0"
 
 
-_TRAVEL = (
-    "The Halden Light was built in 1871 by the engineer Tomas Brevik. It stands on the island of Sorra and is open to "
-    "visitors in summer."
-)
-_MUSIC = (
-    "Ilse Quant composed the opera The Glass Harbour in Lund. It was first performed in 1934, with the tenor Aron Feld "
-    "in the part of the pilot."
-)
-_WEATHER = "Fog forms when air near the ground cools until it can hold no more water."
-_COOKING = "Saffron is the most expensive spice in the world by weight. It comes from the flower of a crocus."
-
-
-def _exemplars(of_travel: tuple[str, str], of_music: tuple[str, str]) -> tuple[Exemplar, ...]:
+def _exemplars(data: Mapping[str, Any], task: str, options: Options = "words") -> tuple[Exemplar, ...]:
     """Return two questions with their answers, each asked of the text that answers it and of one that does not."""
-    (first, built), (second, performed) = of_travel, of_music
-    asked = [(_TRAVEL, first, built), (_COOKING, first, ABSTENTION)]
-    asked += [(_MUSIC, second, performed), (_WEATHER, second, ABSTENTION)]
-    return tuple(Exemplar({"context": text, "query": query}, answer) for text, query, answer in asked)
+    travel, cooking, music, weather = data["texts"]
+    found = []
+    for (query, right, *choices), own, other in zip(data[task], (travel, music), (cooking, weather), strict=True):
+        choices += [NO_INFORMATION] if choices else []
+        for text, answer in ((own, right), (other, NO_INFORMATION if choices else ABSTENTION)):
+            shown = {"choices": format_choices(choices, options)} if choices else {}
+            said = option_label(choices.index(answer)) if options == "letters" else answer
+            found.append(Exemplar({"context": text, "query": query, **shown}, said))
+    return tuple(found)
 
 
-def _choice_exemplars(options: Options) -> tuple[Exemplar, ...]:
-    light, opera = ("1798", "1871", "1902", NO_INFORMATION), ("Ilse Quant", "Aron Feld", "Tomas Brevik", NO_INFORMATION)
-    when, who = "When was the Halden Light built?", "Who composed The Glass Harbour?"
-    cases = ((_TRAVEL, when, light, 1), (_COOKING, when, light, 3), (_MUSIC, who, opera, 0), (_WEATHER, who, opera, 3))
-    return tuple(
-        Exemplar(
-            {"context": text, "query": query, "choices": format_choices(choices, options)},
-            choices[right] if options == "words" else option_label(right),
-        )
-        for text, query, choices, right in cases
-    )
-
-
-_LETTERED_EXEMPLARS = _choice_exemplars("letters")
-_EXEMPLARS: dict[str, tuple[Exemplar, ...]] = {
-    "short_answer": _exemplars(
-        ("Who built the Halden Light?", "Tomas Brevik"),
-        ("In which year was The Glass Harbour first performed?", "1934"),
-    ),
-    "multiple_choice": _choice_exemplars("words"),
-    "long_form": _exemplars(
-        (
-            "Tell me about the Halden Light.",
-            "The Halden Light stands on the island of Sorra. It was built in 1871 by the engineer Tomas Brevik, and "
-            "visitors can see it in summer.",
-        ),
-        (
-            "What is The Glass Harbour?",
-            "The Glass Harbour is an opera that Ilse Quant composed in Lund. It was first performed in 1934; the tenor "
-            "Aron Feld sang the pilot.",
-        ),
-    ),
-    "list": _exemplars(
-        ("Who worked on the Halden Light?", "Tomas Brevik"),
-        ("Who is named with The Glass Harbour?", "Ilse Quant\nAron Feld"),
-    ),
-}
-_PHRASE_EXEMPLARS = _exemplars(
-    (
-        "Tell me about the Halden Light.",
-        "built in 1871, engineer Tomas Brevik, island of Sorra, open in summer",
-    ),
-    (
-        "What is The Glass Harbour?",
-        "opera by Ilse Quant, composed in Lund, first performed in 1934, tenor Aron Feld as the pilot",
-    ),
-)
+_EXEMPLAR_DATA = json.loads(Path(__file__).with_name("exemplars.json").read_text(encoding="utf-8"))
+_EXEMPLARS = {task: _exemplars(_EXEMPLAR_DATA, task) for task in (*TASKS, "phrases")}
+_LETTERED_EXEMPLARS = _exemplars(_EXEMPLAR_DATA, "multiple_choice", "letters")

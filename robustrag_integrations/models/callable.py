@@ -5,21 +5,22 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
-from robustrag_integrations._util.redaction import presentable, secrets_of, shown_in_one_line
+from robustrag_integrations._util.redaction import presentable, redacted, secrets_of, shown_in_one_line
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError
 from robustrag_integrations.models.base import BLANK, Response, Role, TextModel, Until
 from robustrag_integrations.models.caller import TRANSIENT, CallLimits, ModelCaller, is_busy
 from robustrag_integrations.models.threads import BACKGROUND
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.reply import Ending, Piece, without_secrets
+from robustrag_integrations.replies.reply import Ending, Piece
 
 Result = TypeVar("Result")
+AnyEnding = TypeVar("AnyEnding", bound=Ending)
 
 
 @dataclass(frozen=True)
@@ -130,7 +131,7 @@ class CalledModel(TextModel):
         if not isinstance(reply, Response):
             kind = type(reply).__name__
             raise ModelError(f"the model function must return a str or a Response, got {kind}: {reply!r:.60}")
-        return without_secrets(reply, *self._clients)
+        return self._without_secrets(reply)
 
     def _checked_piece(self, piece: Any) -> Piece:
         if isinstance(piece, str):
@@ -138,7 +139,13 @@ class CalledModel(TextModel):
         if not isinstance(piece, Ending):
             kind = type(piece).__name__
             raise ModelError(f"the model's stream must give texts, and an Ending last, got {kind}: {piece!r:.60}")
-        return without_secrets(piece, *self._clients)
+        return self._without_secrets(piece)
+
+    def _without_secrets(self, reply: AnyEnding) -> AnyEnding:
+        """Return the reply without the clients' keys in its refusal: servers echo what they were sent."""
+        if reply.refusal is None:
+            return reply
+        return replace(reply, refusal=redacted(reply.refusal, secrets_of(*self._clients)))
 
     def _failure(self, error: BaseException) -> Exception:
         """Return a failed call's exception without credentials; raise what is no failure."""

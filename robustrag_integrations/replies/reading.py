@@ -25,27 +25,23 @@ CutReplies = Literal["abstain", "count"]
 LONGEST_RESPONSE = 100_000  # characters of one answer that are looked at
 CUT_MARK = " […]"
 
-_WHY = {
+_CUT = {
     "length": "cut at its limit of tokens",
     "content_filter": "stopped by the server's content filter",
     "tool_calls": "it called a tool in place of answering",
 }
-_WITHOUT_TOOLS = "ask the model without tools"
-_FINAL_FIXES = {_WHY["content_filter"]: "ask something else", _WHY["tool_calls"]: _WITHOUT_TOOLS}
 _EMPTY = "the reply is empty"
 _NO_ANSWER = "there is reasoning and no answer after it"
 _MORE_TOKENS = "raise max_tokens, or turn reasoning off"
-_COUNT = "let cut replies count with cut_replies='count'"
 _FIXES = {
-    _WHY["length"]: f"raise max_tokens, turn reasoning off, or {_COUNT}",
-    _WHY["content_filter"]: _COUNT,
-    _WHY["tool_calls"]: _WITHOUT_TOOLS,
+    _CUT["content_filter"]: "ask something else",
+    _CUT["tool_calls"]: "ask the model without tools",
     _NO_ANSWER: "turn reasoning off",
+    _EMPTY: "look at what the model sends: its server or class may leave out that it thinks and never answers",
 }
 _WINDOW = re.compile(
     r"context.{0,3}(?:length|window)|maximum context|(?:prompt|input) is too long|too many (?:input )?tokens", re.I
 )
-_TOO_LONG = "of a file that is too long for the model, keep fewer passages (per_origin=)"
 _LINE = re.compile(r"\s*(\S[^\n]*)\n")
 
 
@@ -105,7 +101,7 @@ def final_answer(response: Response, cut_replies: CutReplies = "abstain") -> Res
     if cut_replies == "count" and text:
         return replace(answer, text=text + CUT_MARK, note=f"the answer is incomplete: {reason}")
     allowed = ", or take it as far as it goes with cut_replies='count'" if text else ""
-    fix = _FINAL_FIXES.get(reason, _MORE_TOKENS)
+    fix = _FIXES.get(reason, _MORE_TOKENS)
     raise ModelError(f"the final call gave no complete answer: {reason}; {fix}{allowed}")
 
 
@@ -116,25 +112,27 @@ def reply_warnings(responses: Sequence[Response]) -> list[str]:
         r.error or "no text" for r in responses if r.text is None and r.refusal is None and r.skipped_reason is None
     ]
     refused = sum(r.refusal is not None for r in responses)
-    noted = [r for r in responses if r.note is not None and r.refusal is None and r != BLANK]
-    empty = sum(r.note == _EMPTY for r in noted)
     found = []
     if failed:
+        fix = "; of a long file, keep fewer passages (per_origin=)" if any(map(_WINDOW.search, failed)) else ""
         why = printable(redacted(failed[0]), 200)
-        fix = f"; {_TOO_LONG}" if any(map(_WINDOW.search, failed)) else ""
         found.append(f"{len(failed)} of {total} groups failed ({why}); these count as abstentions{fix}")
     if refused:
         found.append(f"the model refused to answer {refused} of {total} groups; these abstain")
-    if empty:
-        found.append(
-            f"the replies of {empty} of {total} groups are empty; these abstain. Look at what the model "
-            "sends: it may think and never come to an answer, and its server or its class may leave that out"
-        )
-    reasons = Counter((r.abstains, r.note or "") for r in noted if r.note != _EMPTY)
-    for (abstains, reason), count in reasons.most_common():
-        fix = f"; these abstain. {_FIXES.get(reason, _MORE_TOKENS).capitalize()}" if abstains else ""
+    noted = [r for r in responses if r.note is not None and r.refusal is None and r != BLANK]
+    for (abstains, reason), count in Counter((r.abstains, r.note or "") for r in noted).most_common():
+        fix = f"; these abstain: {_FIXES.get(reason, _MORE_TOKENS)}" if abstains else ""
         found.append(f"the replies of {count} of {total} groups do not count in full ({reason}){fix}")
     return found
+
+
+def ending_warnings(final: Response, responses: Sequence[Response]) -> list[str]:
+    """Warn of a final reply without a finish reason where a group's reply had one: it may have broken off."""
+    if final.finish != "unknown" or not (final.text or "").strip() or final.refusal is not None:
+        return []
+    if all(response.finish == "unknown" for response in responses):
+        return []
+    return ["the final reply ended without a reason, where others gave one: it may have broken off, and may be cut"]
 
 
 def _read(response: Response) -> tuple[Response, str | None]:
@@ -146,18 +144,16 @@ def _read(response: Response) -> tuple[Response, str | None]:
     if parts.answer != response.text or chars != response.reasoning_chars or aloud != response.aloud:
         logprobs = None if parts.reasoning_chars else response.logprobs  # which of them are the answer's is not known
         answer = replace(response, text=parts.answer, reasoning_chars=chars, aloud=aloud, logprobs=logprobs)
+    cut = _CUT.get(response.finish)
     if response.refusal is not None:
         said = printable(redacted(response.refusal), 200).strip()
         return answer, f"refused{f': {said}' if said else ''}"
     if parts.unfinished:
-        ended = "its reasoning never ended"
-        return answer, f"{ended}: {_WHY[response.finish]}" if response.finish in _WHY else ended
-    if response.finish in _WHY:
-        return answer, _WHY[response.finish]
-    if chars and not parts.answer.strip():
-        return replace(answer, abstains=True, note=_NO_ANSWER), None
-    if not (response.abstains or parts.answer.strip()):
-        return replace(answer, abstains=True, note=_EMPTY), None
+        return answer, f"its reasoning never ended{f': {cut}' if cut else ''}"
+    if cut is not None:
+        return answer, cut
+    if not parts.answer.strip() and (chars or not response.abstains):
+        return replace(answer, abstains=True, note=_NO_ANSWER if chars else _EMPTY), None
     return answer, None
 
 
@@ -169,15 +165,3 @@ def _before_the_cut(response: Response, answer: str, by_line: bool, by_lines: bo
         return lines, "the lines before count"
     line = _LINE.match(answer) if by_line else None
     return line[1] if line else complete_form(answer), "its answer was complete and counts"
-
-
-def ending_warnings(final: Response, responses: Sequence[Response]) -> list[str]:
-    """Warn of a final reply without a finish reason where a group's reply had one: it may have broken off."""
-    if final.finish != "unknown" or not (final.text or "").strip() or final.refusal is not None:
-        return []
-    if all(response.finish == "unknown" for response in responses):
-        return []
-    return [
-        "the final reply ended without a reason, where those of the groups gave one: its stream may have broken off, "
-        "and the answer may be cut"
-    ]

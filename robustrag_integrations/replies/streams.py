@@ -24,8 +24,8 @@ class Shown:
             opened, or a refusal followed. No more is shown then, and `asking.ask_final` emits the answer.
 
     Args:
-        whole: True if everything waits for the end. That is for models that are seen to write reasoning into their
-            text: where the prompt opens it, the first mark of it is the one that ends it.
+        whole: True if everything waits for the end: the model is seen to write reasoning into its text, and where the
+            prompt opens it, the first mark of it is the one that ends it.
     """
 
     def __init__(self, *, whole: bool = False) -> None:

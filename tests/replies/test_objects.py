@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.replies.objects import object_holds
+from robustrag_integrations.replies.keys import object_holds
 
 HOW_LONG = "How many days does the warranty last?"
 

@@ -324,13 +324,13 @@ def test_empty_replies_are_told(way: str) -> None:
     assert {group.note for group in answer.groups} == {"the reply is empty"}
     [told] = [warning for warning in answer.warnings if "empty" in warning]
     count = len(answer.groups)
-    assert f"the replies of {count} of {count} groups are empty; these abstain" in told
+    assert f"the replies of {count} of {count} groups do not count in full (the reply is empty); these abstain" in told
 
 
 def test_of_tool_calls_nothing_is_advised_that_cannot_help() -> None:
     answer = KeywordAggregation(model(Response("", finish="tool_calls"))).answer("Who won?", ["one", "two", "three"])
     [told] = [warning for warning in answer.warnings if "in full" in warning]
-    assert told.endswith("these abstain. Ask the model without tools")
+    assert told.endswith("these abstain: ask the model without tools")
     with pytest.raises(ModelError, match=r"called a tool in place of answering; ask the model without tools$"):
         final_answer(Response("", finish="tool_calls"))
 

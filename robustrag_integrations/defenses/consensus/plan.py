@@ -28,8 +28,7 @@ from robustrag_integrations.plans.asking import Heard, PlanInput, ask_final, ask
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Score, Steps, scores_of
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.keys import scored_text
-from robustrag_integrations.replies.objects import object_holds
+from robustrag_integrations.replies.keys import object_holds, scored_text
 
 
 def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:

@@ -14,8 +14,8 @@ from robustrag_integrations.languages.questions import is_literal
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.replies.confidence import LEVELS, confidence
 from robustrag_integrations.replies.reading import CutReplies
+from robustrag_integrations.replies.reply import LEVELS, confidence
 
 
 @dataclass(frozen=True)

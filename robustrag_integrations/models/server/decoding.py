@@ -35,9 +35,7 @@ from robustrag_integrations.models.server.replies import choice_of, parsed
 from robustrag_integrations.models.threads import BACKGROUND
 from robustrag_integrations.models.tokenizer_codec import TokenizerCodec, load_tokenizer
 from robustrag_integrations.prompts import Prompt
-from robustrag_integrations.replies.blocks import usage_of
-from robustrag_integrations.replies.confidence import LOWEST
-from robustrag_integrations.replies.reply import Piece
+from robustrag_integrations.replies.reply import LOWEST, Piece, usage_of
 
 _BY_NUMBER = {"return_tokens_as_token_ids": True}  # vLLM names tokens by number; other servers ignore it
 _LONGER = 8  # the factor by which lists grow where they leave a choice open

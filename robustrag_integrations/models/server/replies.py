@@ -9,9 +9,7 @@ from typing import Any
 
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.replies.blocks import Blocks, chars_of, usage_of
-from robustrag_integrations.replies.confidence import logprobs_in
-from robustrag_integrations.replies.reply import Ending, finish_reason
+from robustrag_integrations.replies.reply import Blocks, Ending, chars_of, finish_reason, logprobs_in, usage_of
 
 _USUAL_END = "which ends in /v1 on most servers"
 
