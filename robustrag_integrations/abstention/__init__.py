@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from robustrag_integrations._util.normalise import compatible
-from robustrag_integrations.abstention.languages import (
+from robustrag_integrations.abstention.phrases import (
     LATIN,
     Language,
     empty_words,
@@ -59,13 +59,8 @@ _LATIN_LETTERS = str.maketrans({"ø": "o", "ł": "l", "đ": "d", "ı": "i", "æ"
 class Abstention:
     """A test for abstentions, with phrases of your own beside those that `is_abstention` recognises.
 
-    Args:
-        phrases: a reply of which one sentence or clause is such a phrase, and the rest says nothing, abstains. Case,
-            accents and punctuation make no difference.
-
-    Examples:
-        >>> Abstention(("computer says no",))("Computer says no.")
-        True
+    A reply of which one sentence or clause is such a phrase, and the rest says nothing, abstains. Case, accents and
+    punctuation make no difference.
     """
 
     phrases: tuple[str, ...] = ()
@@ -89,20 +84,15 @@ def is_abstention(response: str) -> bool:
 
     It is read as a whole: every clause that says something of its own makes the response an answer, so that "Karl
     Gross, although I don't know his title" answers, and so does what a thing lacks: "The file was not found". What is
-    empty abstains, as does a model's reasoning that never comes to an answer, and the JSON answer null. The words are
-    those of `languages`, in some forty languages; in another language a response answers. Case, accents, markup and
-    line breaks make no difference. A phrase inside quotation marks is somebody's title or words, unless the whole
-    response is that quotation. A function of this one response, linear in its length.
+    empty abstains, as does a model's reasoning that never comes to an answer, and the JSON answer null. In a language
+    without a list of words a response answers. A phrase inside quotation marks is somebody's title or words, unless the
+    whole response is that quotation. A function of this one response, linear in its length.
     """
     return _abstains(response, frozenset())
 
 
 def abstention_of(given: Abstains | Sequence[str] | None) -> Abstains:
-    """Return a function as it is; phrases abstain besides what `is_abstention` recognises.
-
-    Raises:
-        TypeError: neither a function nor a list of phrases.
-    """
+    """Return a function as it is; phrases abstain besides what `is_abstention` recognises."""
     if given is None:
         return is_abstention
     if callable(given):

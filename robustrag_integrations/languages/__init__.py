@@ -1,4 +1,4 @@
-"""Identification of a reply's language, and each language's small words.
+"""Identification of a reply's language, each language's small words, and what a question asks for.
 
 Scripts decide where they can; languages that share a script are told apart by their small words, and a reply without
 any counts as in no known language. All words are data: `words.txt`, and in `stop_words` a file for each language.
@@ -11,25 +11,27 @@ from collections import Counter, defaultdict
 from functools import cache
 from pathlib import Path
 
+_HEADING = re.compile(r"\[([a-z_ ]+)\]")
+
+
+def sections_of(file: Path) -> dict[str, list[str]]:
+    """Return the lines under each `[heading]` of a data file, without comments and empty ones."""
+    found: dict[str, list[str]] = {}
+    lines: list[str] = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if heading := _HEADING.fullmatch(line):
+            lines = found[heading[1]] = []
+        elif line and not line.startswith("#"):
+            lines.append(line)
+    return found
+
 
 def listed(words: str) -> list[str]:
     """Return the words of a space-separated list."""
     return words.split()
 
 
-def _sections() -> dict[str, list[str]]:
-    """Read `words.txt`."""
-    found: dict[str, list[str]] = {}
-    words: list[str] = []
-    for line in Path(__file__).with_name("words.txt").read_text(encoding="utf-8").splitlines():
-        if line.startswith("["):
-            words = found[line[1:-1]] = []
-        elif not line.startswith("#"):
-            words += line.split()
-    return found
-
-
-WORDS = _sections()
+WORDS = {name: " ".join(lines).split() for name, lines in sections_of(Path(__file__).with_name("words.txt")).items()}
 """Lists of words, by the headings of `words.txt`."""
 
 ABOUT_THE_TEXT, NEGATIONS, VERDICTS = (frozenset(WORDS[name]) for name in ("about the text", "negations", "verdicts"))
@@ -45,15 +47,11 @@ _OF_SCRIPT = {
 }  # fmt: skip
 _WORD = re.compile(r"[^\W\d_]+")
 _ONE_LETTER = 0.4  # of a word: "e-mail" is no Portuguese
-_PROFILES = {name[len("profile ") :]: words for name, words in WORDS.items() if name.startswith("profile ")}
-_LANGUAGES_OF: dict[str, list[str]] = {}
-for _language, _words in _PROFILES.items():
-    for _word in dict.fromkeys(_words):
-        _LANGUAGES_OF.setdefault(_word, []).append(_language)
-_PROFILE_OF = {  # what a word counts for each of its languages
-    word: [(language, (1 if len(word) > 1 else _ONE_LETTER) / len(languages)) for language in languages]
-    for word, languages in _LANGUAGES_OF.items()
-}
+_PROFILES = {name.removeprefix("profile "): words for name, words in WORDS.items() if name.startswith("profile ")}
+_SHARES: dict[str, list[tuple[str, float]]] = {}  # what a word counts for each of its languages
+for _word in dict.fromkeys(word for words in _PROFILES.values() for word in words):
+    _languages = [language for language, words in _PROFILES.items() if _word in words]
+    _SHARES[_word] = [(each, (1 if len(_word) > 1 else _ONE_LETTER) / len(_languages)) for each in _languages]
 _LETTERS = {
     "de": "äöüß", "fr": "àâçèêëîïôùûœ", "es": "ñ¿¡", "pt": "ãõ", "pl": "ąćęłńóśźż", "tr": "ğışİ", "vi": "ăđơư",
     "sv": "å",
@@ -62,14 +60,8 @@ _VIETNAMESE = re.compile("[\u1ea0-\u1ef9\u0103\u0111\u01a1\u01b0]")
 
 
 def language_of(text: str) -> str | None:
-    """Return a reply's language ("en", "de", "ja", ...), None where its words do not tell.
-
-    Args:
-        text: plain lines of one reply.
-    """
-    if text.isascii():
-        return _of_latin(text)
-    if not (scripts := scripts_of(text)):
+    """Return the language of a reply's plain lines ("en", "de", "ja", ...), None where its words do not tell."""
+    if text.isascii() or not (scripts := scripts_of(text)):
         return _of_latin(text)
     main, size = scripts.most_common(1)[0]
     if scripts["kana"] and scripts["kana"] + scripts["han"] >= size:
@@ -95,7 +87,7 @@ def _script(code: int) -> str | None:
 def _of_latin(text: str) -> str | None:
     lowered = text.casefold()
     scores: defaultdict[str, float] = defaultdict(float)
-    for profile in filter(None, map(_PROFILE_OF.get, _WORD.findall(lowered))):
+    for profile in filter(None, map(_SHARES.get, _WORD.findall(lowered))):
         for language, share in profile:
             scores[language] += share
     if not text.isascii():
@@ -112,3 +104,62 @@ def stop_words(language: str) -> frozenset[str]:
     file = _STOP_WORDS / f"{language}.txt"
     words = file.read_text(encoding="utf-8").splitlines() if language.isalpha() and file.is_file() else ()
     return ABOUT_THE_TEXT.union(words)
+
+
+# Questions
+
+_LONGEST = 2000  # characters
+
+
+def _any(name: str) -> str:
+    return "|".join(dict.fromkeys(map(re.escape, WORDS[name])))
+
+
+_QUESTION_WORD = re.compile(
+    rf"(?<!\w)(?:{_any('question words')}|(?:{_any('question stems')})\w*)(?!\w)|{_any('question words unspaced')}",
+    re.I,
+)
+_ALTERNATIVES = re.compile(rf"(?<!\w)(?:{_any('either')})(?!\w)|{_any('either unspaced')}|,[^?]*\s(?:o|u|ou)\s", re.I)
+
+
+def asks_for_something_else(question: str) -> bool:
+    """True if a question holds a question word and offers no alternatives.
+
+    A yes-or-no question ("Is it effective?") and one that lists its answers ("Which is larger, Rome or Oslo?") hold
+    words that an answer may be made of.
+    """
+    asked = question[:_LONGEST]
+    return _QUESTION_WORD.search(asked) is not None and _ALTERNATIVES.search(asked) is None
+
+
+_LITERAL = re.compile(r"\s*['\"`]*(?:null|nil|nan)['\"`.]*\s*\Z", re.I)
+_ASKS_FOR_CODE = re.compile(
+    r"\b(?:literal|keyword|operator|expression|function|method|returns?|variable|default|value|syntax|code|json|yaml|sql"
+    r"|python|javascript|typescript|java|ruby|lua|golang|swift|kotlin|haskell|lisp|clojure)\b",
+    re.I,
+)
+
+
+def is_literal(reply: str, question: str) -> bool:
+    """True if a reply is a literal such as null, and the question asks for code."""
+    return _LITERAL.match(reply) is not None and _ASKS_FOR_CODE.search(question[:_LONGEST]) is not None
+
+
+_BEGINS = re.compile(
+    rf"\W*(?:(?:{_any('verbs that ask for yes or no')})(?![\w'’-])|est-ce qu|y a-t-il|[\w-]+-t-(?:il|elle|on)\b"
+    r"|[\w]+-(?:je|tu|il|elle|on|nous|vous|ils|elles)\b)",
+    re.I,
+)
+_ENDS = re.compile(r"(?:吗|嗎|么|か|까|니까|나요|ไหม|หรือไม่|không|\s(?:mi|mı|mu|mü)\w{0,6})\s*[?？]|\sли\s", re.I)
+
+
+def asks_yes_or_no(question: str) -> bool:
+    """True if a question surely asks for yes or no: it begins, or ends, as such questions do in its language.
+
+    One with a question word, with alternatives or without a question mark is none.
+    """
+    asked = question[:_LONGEST].strip()
+    is_question = any(mark in asked for mark in "?？؟")
+    if not is_question or _QUESTION_WORD.search(asked) is not None or _ALTERNATIVES.search(asked) is not None:
+        return False
+    return _BEGINS.match(asked) is not None or _ENDS.search(asked) is not None

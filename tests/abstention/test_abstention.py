@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.abstention import Abstention, _plain, is_abstention
-from robustrag_integrations.abstention.languages import LANGUAGES, LATIN, hints_of, language
+from robustrag_integrations.abstention.phrases import LANGUAGES, LATIN, hints_of, language
 from robustrag_integrations.reply_text import answer_text, unboxed
 
 

@@ -10,7 +10,7 @@ from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.core import Vote, vote
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.keywords.words import extractor_fingerprint
-from robustrag_integrations.languages.questions import is_literal
+from robustrag_integrations.languages import is_literal
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import ABSTENTION

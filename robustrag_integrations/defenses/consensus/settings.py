@@ -14,7 +14,7 @@ from robustrag_integrations.defenses.consensus.reading import AnswerReader
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.languages.questions import asks_yes_or_no
+from robustrag_integrations.languages import asks_yes_or_no
 from robustrag_integrations.models.base import SCORE_NOISE
 from robustrag_integrations.prompts import AGREED_CONTEXT, Prompt, PromptTemplate
 

@@ -16,7 +16,7 @@ from robustrag_integrations.keywords import (
     WordExtractor,
     extractor_fingerprint,
 )
-from robustrag_integrations.languages.questions import asks_for_something_else
+from robustrag_integrations.languages import asks_for_something_else
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import ABSTENTION

@@ -22,10 +22,9 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 
-from robustrag_integrations.languages import scripts_of
+from robustrag_integrations.languages import scripts_of, sections_of
 
 _WORDS = Path(__file__).with_name("words")
-_HEADING = re.compile(r"\[([a-z_]+)\]")
 _NAMED = re.compile(r"\{([a-z_]+)\}")
 _NEVER = "(?!)"
 _TOP_LEVEL = re.compile(r"\|(?![^()]*\))")  # between alternatives outside brackets
@@ -49,14 +48,8 @@ class Language:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.sections: dict[str, list[str]] = {}
+        self.sections = sections_of(_WORDS / f"{name}.txt")
         self._compiled: dict[str, re.Pattern[str]] = {}
-        lines: list[str] = []
-        for line in (_WORDS / f"{name}.txt").read_text(encoding="utf-8").splitlines()[1:]:
-            if heading := _HEADING.fullmatch(line):
-                lines = self.sections[heading[1]] = []
-            elif line:
-                lines.append(line)
 
     def written(self, section: str) -> str:
         """Return a section as one pattern; a missing section matches nowhere."""
@@ -67,15 +60,11 @@ class Language:
         """True if a clause matches one of the patterns of a section."""
         pattern = self._compiled.get(section)
         if pattern is None:
-            pattern = self._compiled[section] = re.compile(_FRAMES.get(section, "{}").format(self._framed(section)))
+            written = unicodedata.normalize("NFC", self.written(section))  # as the letters of replies are
+            if section == "asks" and self.name not in _UNSPACED:
+                written = f"(?:{written})(?!{_IN_WORD})"
+            pattern = self._compiled[section] = re.compile(_FRAMES.get(section, "{}").format(written))
         return pattern.search(clause) is not None
-
-    def _framed(self, section: str) -> str:
-        """Return a section's pattern, normalised as the letters of replies are."""
-        written = unicodedata.normalize("NFC", self.written(section))
-        if section == "asks" and self.name not in _UNSPACED:
-            return f"(?:{written})(?!{_IN_WORD})"
-        return written
 
 
 _FRAMES = {
