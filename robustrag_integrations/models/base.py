@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 from robustrag_integrations.answers.determinism import Repeats
@@ -28,8 +28,7 @@ SAFETY = 32  # the bound is this multiple of the measurement
 SCORE_NOISE = 0.5
 """How far apart two scores of `TextModel.score` must be for their order to say anything, in nats: a ratio of 1.6.
 
-Of the same replies read in other shapes, no difference of two scores moved by more than 0.1 in bfloat16 (0.3 of a score
-below -10), and by more than 2e-5 in float32 (Qwen 2.5, 0.5 billion parameters, replies of two to six tokens).
+Read in other shapes, no difference of two moved by more than 0.1 in bfloat16, 0.3 below -10 (Qwen 2.5 of 0.5 billion).
 """
 
 
@@ -42,11 +41,12 @@ class Response(Ending):
         error: the failure in one line, for reports; None when it succeeded.
         truncated: True if the prompt's passages were cut to fit the model's context window.
         abstains: True if it counts as an abstention whatever its text says.
-        note: the reason why it does not count, or not in full, in one line, for reports.
-        aloud: True if its text held reasoning. Models leave these last three to `replies.reading`.
+        note: why it does not count, or not in full, in one line. Models leave this, `abstains` and `aloud` to
+            `replies.reading`.
+        aloud: True if its text held reasoning.
         skipped_reason: why there is neither text nor failure: the other replies were enough, so that the call was not
             made (`not_asked`), or was given up under way (`cancelled`).
-        cause: the exception that the call failed with, where it is known, without credentials.
+        cause: the exception that the call failed with, without credentials.
 
     Raises:
         TypeError: the text is neither a str nor None; otherwise as for `Ending`.
@@ -74,16 +74,7 @@ class Response(Ending):
     @classmethod
     def of(cls, text: str | None, ending: Ending, *, error: str | None = None, truncated: bool = False) -> Response:
         """Build a response from a text and its ending."""
-        return cls(
-            text,
-            error,
-            truncated,
-            finish=ending.finish,
-            refusal=ending.refusal,
-            reasoning_chars=ending.reasoning_chars,
-            usage=ending.usage,
-            logprobs=ending.logprobs,
-        )
+        return cls(text, error, truncated, **{each.name: getattr(ending, each.name) for each in fields(Ending)})
 
 
 BLANK = Response("", abstains=True, note="there is nothing to read, and the model was not asked")
@@ -119,17 +110,10 @@ class Model:
     """The base class of all language models.
 
     Attributes:
-        in_process: True if it computes in this process, so that asking it a made-up question costs nothing but time.
         probe: the summary of a repeat probe of it (`RepeatFindings.summary()`), where one was made; answers carry it.
     """
 
-    in_process: bool = False
     probe: Mapping[str, Any] | None = None
-
-    @property
-    def state(self) -> object:
-        """A value that changes when the model does, as far as can be seen; None where nothing can."""
-        return None
 
     @property
     def numerics(self) -> Mapping[str, Any]:
@@ -169,13 +153,9 @@ class TextModel(Model, ABC):
     def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
         """Tell how likely each text is as the whole reply to each isolated prompt; nothing is generated.
 
-        Args:
-            prompts: independent ones; no prompt's numbers depend on another.
-            texts: candidates; each is a reply's own text and nothing in it is a prompt.
-
         Returns:
-            Per prompt, one natural logarithm of a probability per text, that of the token that ends it included; None
-            for a prompt that could not be scored.
+            Per prompt, independently of the others, one natural logarithm of a probability per text, that of the token
+            that ends it included; None for a prompt that could not be scored.
         """
         return [None] * len(prompts)
 
@@ -184,13 +164,7 @@ class TextModel(Model, ABC):
         return await asyncio.to_thread(self.score, prompts, texts)
 
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """`generate` that may end as soon as the replies so far are enough.
-
-        Models that answer prompts as a batch, as here, wait for a whole wave.
-
-        Returns:
-            One reply per prompt, `not_asked()` among them.
-        """
+        """`generate` until the replies are enough, `not_asked()` for the rest; a batch, as here, is a whole wave."""
         replies = [not_asked()] * len(prompts)
         for wave in until.waves(len(prompts)):
             replies[wave] = self.generate(prompts[wave], role)
@@ -209,10 +183,7 @@ class TextModel(Model, ABC):
 
     @abstractmethod
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
-        """Yield the final prompt's answer in pieces, then how it ended, where that is known.
-
-        Raises ModelError when the call fails.
-        """
+        """Yield the final prompt's answer in pieces, then how it ended, where known; raises ModelError on failure."""
 
     @abstractmethod
     def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
@@ -230,10 +201,7 @@ class TextModel(Model, ABC):
 
     @property
     def shares_batches(self) -> bool:
-        """True if the prompts of one `generate` run as one batch, whose shape can move the numbers by float noise.
-
-        Certification then keeps to the batch shapes of inference.
-        """
+        """True if the prompts of one `generate` are one batch: certification then keeps to the shapes of inference."""
         return False
 
     def finals(self) -> FinalAnswers:
@@ -247,10 +215,7 @@ def repeats_of(model: Model) -> Repeats:
 
 
 class FinalAnswers:
-    """Answers the final prompts of one question, each with the response that inference gives to it alone.
-
-    It asks a model, prompt by prompt where the prompts of one call would share a batch.
-    """
+    """Answers the final prompts of one question, each with the response that inference gives to it alone."""
 
     def __init__(self, model: TextModel) -> None:
         self._model = model
@@ -276,11 +241,9 @@ class TokenCodec(Protocol):
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of generated tokens, special tokens left out."""
-        ...
 
     def is_end(self, token: int) -> bool:
         """True if the token ends a text."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -328,12 +291,9 @@ class Distributions:
 def noise_bound(measured: float) -> float | None:
     """Return a bound on a model's float noise throughout a question, from a measurement at one place.
 
-    Passes over many continuations at once differ from plain inference, as kernels sum in another order. In float32 on
-    one CPU thread, with models of up to 125 million parameters, no probability moved by more than 5e-6, and no logit
-    by more than 6e-6 of the largest one. A model whose output rows all but cancel has far more.
-
-    None where the measurement exceeds what float32 explains: something other than noise is at work, and other shapes
-    cannot stand in for those of inference.
+    Passes over many continuations at once differ from plain inference, as kernels sum in another order: by up to 5e-6
+    in float32, with models of up to 125 million parameters. None where the measurement exceeds what float32 explains:
+    something else is at work, and other shapes cannot stand in for those of inference.
     """
     return max(LEAST_NOISE, SAFETY * measured) if measured <= LEAST_NOISE else None
 
@@ -367,17 +327,11 @@ class DecodingSession(ABC):
         return None
 
     def fork(self) -> DecodingSession | None:
-        """Return an independent copy with bit-identical numbers; None where unsupported.
-
-        Certification explores several continuations. Without a copy, it opens the session anew and appends again.
-        """
+        """Return an independent copy with bit-identical numbers; None where unsupported: it is then opened anew."""
         return None
 
     def tree(self) -> DecodingTree | None:
-        """Return a tree of continuations of the tokens so far; None where unsupported.
-
-        The session must not be advanced while the tree is in use.
-        """
+        """Return a tree of continuations, during whose use the session must not be advanced; None: unsupported."""
         return None
 
 
@@ -386,10 +340,7 @@ class DecodingTree(ABC):
 
     @abstractmethod
     def grow(self, prefixes: Sequence[tuple[int, ...]]) -> list[Distributions]:
-        """Return the distributions after each of these continuations, in order.
-
-        Each must be new, and its parent (without the last token) must be empty or already grown.
-        """
+        """Return the distributions after each continuation: new ones, whose parents are empty or already grown."""
 
 
 class DecodingModel(Model, ABC):

@@ -6,17 +6,13 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from typing import Any
 
 from robustrag_integrations.answers.determinism import Repeats
-from robustrag_integrations.models.base import (
-    FinalAnswers,
-    Response,
-    Role,
-    Scores,
-    TextModel,
-    Until,
-    repeats_of,
-)
+from robustrag_integrations.models.base import FinalAnswers, Response, Role, TextModel, Until, repeats_of
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.reply import Piece
+
+
+def _wrapped(name: str) -> Any:
+    return property(lambda self: getattr(self._model, name), doc="The wrapped model's.")
 
 
 class AroundModel(TextModel):
@@ -26,51 +22,21 @@ class AroundModel(TextModel):
         model: the wrapped model.
     """
 
+    can_score = _wrapped("can_score")
+    score = _wrapped("score")
+    ascore = _wrapped("ascore")
+    numerics = _wrapped("numerics")
+    warnings = _wrapped("warnings")
+    description = _wrapped("description")
+    shares_batches = _wrapped("shares_batches")
+
     def __init__(self, model: TextModel) -> None:
         self._model = model
-
-    @property
-    def can_score(self) -> bool:
-        """The wrapped model's."""
-        return self._model.can_score
-
-    def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """The wrapped model's."""
-        return self._model.score(prompts, texts)
-
-    async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
-        """The wrapped model's."""
-        return await self._model.ascore(prompts, texts)
-
-    @property
-    def state(self) -> object:
-        """The wrapped model's."""
-        return self._model.state
-
-    @property
-    def numerics(self) -> Mapping[str, Any]:
-        """The wrapped model's."""
-        return self._model.numerics
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """The wrapped model's."""
-        return self._model.warnings
-
-    @property
-    def description(self) -> str:
-        """The wrapped model's."""
-        return self._model.description
 
     @property
     def repeats(self) -> Repeats:
         """The wrapped model's."""
         return repeats_of(self._model)
-
-    @property
-    def shares_batches(self) -> bool:
-        """The wrapped model's."""
-        return self._model.shares_batches
 
 
 class TwoModels(AroundModel):
@@ -86,8 +52,7 @@ class TwoModels(AroundModel):
             if not isinstance(model, TextModel):
                 raise TypeError(f"{name} must be a TextModel, got {type(model).__name__}; wrap it as CallableModel(fn)")
         super().__init__(reader)
-        self._reader, self._writer = reader, writer
-        self.in_process = reader.in_process and writer.in_process
+        self._writer = writer
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer independent prompts with the model of their role."""
@@ -98,7 +63,7 @@ class TwoModels(AroundModel):
         return await self._for(role).agenerate(prompts, role)
 
     def generate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
-        """Answer independent prompts with the model of their role, until their replies are enough."""
+        """`generate` until the replies are enough."""
         return self._for(role).generate_until(prompts, role, until)
 
     async def agenerate_until(self, prompts: Sequence[Prompt], role: Role, until: Until) -> list[Response]:
@@ -114,34 +79,29 @@ class TwoModels(AroundModel):
         return self._writer.astream(prompt)
 
     @property
-    def state(self) -> object:
-        """The states of both models."""
-        return (self._reader.state, self._writer.state)
-
-    @property
     def numerics(self) -> Mapping[str, Any]:
         """The reader's, with the writer's under `final_model`; empty if neither has any."""
         writer = dict(self._writer.numerics)
-        return {**self._reader.numerics, **({"final_model": writer} if writer else {})}
+        return {**self._model.numerics, **({"final_model": writer} if writer else {})}
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings of both models, each once."""
-        return tuple(dict.fromkeys((*self._reader.warnings, *self._writer.warnings)))
+        return tuple(dict.fromkeys((*self._model.warnings, *self._writer.warnings)))
 
     @property
     def description(self) -> str:
         """Both names, the reader's first."""
-        return f"{self._reader.description}, final answer by {self._writer.description}"
+        return f"{self._model.description}, final answer by {self._writer.description}"
 
     @property
     def repeats(self) -> Repeats:
         """The reproducibility of both models together."""
-        return repeats_of(self._reader).with_other(repeats_of(self._writer))
+        return repeats_of(self._model).with_other(repeats_of(self._writer))
 
     def finals(self) -> FinalAnswers:
         """The writer's."""
         return self._writer.finals()
 
     def _for(self, role: Role) -> TextModel:
-        return self._writer if role == "final" else self._reader
+        return self._writer if role == "final" else self._model

@@ -43,4 +43,4 @@ def test_what_a_chat_server_lacks_is_said(command, docs: Path, tmp_path: Path) -
     assert "openai-completions:NAME" in told.err
     told = command("ask", "q", "--docs", docs, "--model", "openai-completions: ")
     assert told.code == 2
-    assert "needs a model's name" in told.err
+    assert "must be openai-completions:NAME" in told.err

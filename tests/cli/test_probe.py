@@ -37,7 +37,7 @@ def test_data_is_data_alone_and_a_server_is_probed_like_a_function(command, serv
     [
         (("--repeats", 1), "not a whole number from 2"),
         (("--load", 0), "not a whole number from 1"),
-        (("--model", "openai:"), "needs a model's name"),
+        (("--model", "openai:"), "must be openai:NAME"),
         (("--model", STEADY, "--base-url", "http://x"), "--base-url goes with openai:NAME"),
     ],
 )

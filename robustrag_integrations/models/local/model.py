@@ -83,8 +83,6 @@ class LocalModel(TextModel, DecodingModel):
         ValueError: the model is in training mode or adapts as it runs, or a number is out of range.
     """
 
-    in_process = True
-
     def __init__(
         self,
         model: Any,
@@ -191,11 +189,6 @@ class LocalModel(TextModel, DecodingModel):
 
         defaults = {"name": "bundled reader", "max_context_tokens": 256, "max_new_tokens": 24}
         return cls.from_pretrained(str(reader_path()), **{**defaults, **settings})
-
-    @property
-    def state(self) -> tuple[object, ...]:
-        """Changes with the weights, as torch's counters or a sample of each show it, and on `forget_prefixes`."""
-        return (*self._lm.fingerprint(), self._lm.sample_of_weights())
 
     @property
     def description(self) -> str:
