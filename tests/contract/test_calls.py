@@ -66,14 +66,13 @@ async def test_a_final_call_that_fails_is_an_error(kind: Driver, style: str) -> 
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit()], ids=repr)
-async def test_a_model_that_exits_costs_its_group_alone(kind: Driver, error: BaseException, style: str) -> None:
-    if isinstance(error, SystemExit) and style in ("aask", "astream") and kind.name == "langchain":
+async def test_a_model_that_exits_costs_its_group_alone(kind: Driver, style: str) -> None:
+    if style in ("aask", "astream") and kind.name == "langchain":
         pytest.skip("SystemExit in a task of LangChain's own stops the event loop before anybody can catch it")
-    said = await kind.engine(failing(error), truthful()).asked(style)
+    said = await kind.engine(failing(SystemExit(3)), truthful()).asked(style)
     assert said.text == "Paris"
     assert [g.status for g in said.answer.groups] == ["supports", "supports", "failed", "supports", "supports"]
-    assert type(error).__name__ in (said.answer.groups[2].error or "")
+    assert "SystemExit" in (said.answer.groups[2].error or "")
 
 
 @pytest.mark.parametrize("style", ["ask", "stream"])
@@ -253,16 +252,6 @@ async def test_a_stream_that_is_left_asks_nothing_more(framework: Driver, style:
             assert (await anext(pieces_of_it)).strip() == "It"
             await pieces_of_it.aclose()  # type: ignore[attr-defined]
     assert len(script.prompts) == 18
-
-
-def test_questions_do_not_start_a_thread_per_call(kind: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[None] = []
-    start = threading.Thread.start
-    monkeypatch.setattr(threading.Thread, "start", lambda thread: (started.append(None), start(thread))[1])
-    engine = kind.engine(Script(), truthful())
-    for _ in range(20):
-        engine.ask()
-    assert len(started) <= 12  # of 100 calls
 
 
 # --- sampling
