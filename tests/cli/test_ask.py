@@ -114,7 +114,7 @@ def test_braces_templates_and_special_tokens_reach_the_model_as_written(ask, tmp
         (["", "--docs", "."], "QUESTION: the text is empty"),
         (["q"], "--docs"),
         (["q", "--docs", ".", "--model", "gpt-4o"], "unknown model 'gpt-4o'"),
-        (["q", "--docs", ".", "--model", "openai:"], "needs a model's name"),
+        (["q", "--docs", ".", "--model", "openai:"], "must be openai:NAME"),
         (["q", "--docs", ".", "--base-url", "http://x/v1"], "--base-url goes with openai:NAME"),
         (["q", "--docs", ".", "--model", "openai:m", "--base-url", "localhost:8000"], "must start with http"),
         (["q", "--docs", ".", "--defense", "magic"], "invalid choice: 'magic'"),
