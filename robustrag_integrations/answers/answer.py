@@ -426,43 +426,50 @@ class RobustAnswer:
         """All groups, or all votes, in the unit of the radius."""
         return sum(g.votes for g in self.groups) if self.radius_unit == "votes" else len(self.groups)
 
-    def explain(self) -> str:
-        """A readable account for a terminal; hostile characters in responses are neutralised."""
-        lines = [
-            f"Question: {printable(self.query, 200)}",
-            f"Answer:   {printable(self.text, 400)}",
-            f"Radius:   {self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)})",
+    def account(self) -> list[tuple[str, str]]:
+        """What terminals and pages tell of the answer besides its groups: names and values, not yet made printable."""
+        told = [
+            ("Question", self.query),
+            ("Answer", self.text),
+            ("Radius", f"{self.radius}  ({radius_in_words(self.radius, self.whole, self.radius_unit)})"),
         ]
         if sizes := self.tier_sizes:
             radii = self.radius_by_tier
             said = f"how many of each can be replaced is not given for {self.defense}"
             if radii is not None:
                 said = f"can be replaced, all others untouched: {tiers_in_words(radii, sizes)}"
-            lines.append(f"Tiers:    {said}")
+            told.append(("Tiers", said))
         counted = f"{count_of(len(self.groups), 'group')}, {count_of(self.model_calls, 'model call')}"
-        lines.append(f"Defence:  {self.defense}, {counted}")
-        lines.append(f"Model:    {printable(repeats_in_words(self.determinism.model, self.determinism.why), 400)}")
+        told.append(("Defence", f"{self.defense}, {counted}"))
+        told.append(("Model", repeats_in_words(self.determinism.model, self.determinism.why)))
         if self.determinism.scope != "every_run":
-            lines.append(f"Holds:    {printable(self.determinism.promise, 600)}")
+            told.append(("Holds", self.determinism.promise))
         unit = "vote" if self.radius_unit == "votes" else "group"
-        lines += [f"Claim:    {claim.in_words(unit)}" for claim in self.claims]
+        told += [("Claim", claim.in_words(unit)) for claim in self.claims]
         left_out = self.evidence.get("left_out") or ()
-        lines += [f"Left out: {restored(Claim, claim).in_words(unit)}" for claim in left_out[:_MOST_SHOWN]]
-        lines += [f"Differs:  {_dissent(d)}" for d in self.dissent[:_MOST_SHOWN]]
-        lines += [f"Variant:  {_dissent(d)}, counted apart" for d in self.variants[:_MOST_SHOWN]]
-        lines += [f"Warning:  {printable(w)}" for w in self.warnings]
-        lines += [f"Source:   [{c.number}] {_names(c)}: {printable(', '.join(c.words), 60)}" for c in self.citations]
-        rows = [_row(g, self.margin_unit) for g in self.groups]
-        if rows:
+        told += [("Left out", restored(Claim, claim).in_words(unit)) for claim in left_out[:_MOST_SHOWN]]
+        told += [("Differs", _dissent(d)) for d in self.dissent[:_MOST_SHOWN]]
+        told += [("Variant", f"{_dissent(d)}, counted apart") for d in self.variants[:_MOST_SHOWN]]
+        told += [("Warning", warning) for warning in self.warnings]
+        return told + [("Source", f"[{c.number}] {_names(c)}: {', '.join(c.words)[:60]}") for c in self.citations]
+
+    def group_rows(self) -> list[tuple[str, ...]]:
+        """Each group as a row: number, passages, verdict, response, note."""
+        return [_row(group, self.margin_unit) for group in self.groups]
+
+    def explain(self) -> str:
+        """A readable account for a terminal; hostile characters in responses are neutralised."""
+        lines = [f"{name + ':':9} {printable(text, 600)}" for name, text in self.account()]
+        if self.groups:
             header = ("group", "passages", "verdict", "response", "note")
-            lines += ["", table(header, rows, limits=(5, 28, 9, 60, 48))]
+            lines += ["", table(header, self.group_rows(), limits=(5, 28, 9, 60, 48))]
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """The same account for a notebook; no script, and whatever passages and models said stays text."""
         from robustrag_integrations.drawing.notebook import answer_html
 
-        return answer_html(self.to_dict())
+        return answer_html(self)
 
 
 def as_answer(report: object) -> RobustAnswer:

@@ -104,24 +104,26 @@ class Certification:
         """A JSON-safe dictionary; `schema` names its version."""
         return {"schema": SCHEMA, **plain(self)}
 
-    def explain(self) -> str:
-        """A readable account for a terminal; hostile characters in responses are neutralised."""
+    def account(self) -> list[tuple[str, str]]:
+        """What terminals and pages tell besides the possible responses: names and values, not yet made printable."""
         size = self.corruption_size
-        passages = f"up to {size} passage{'s' * (size != 1)} among the retrieved"
-        attacker = f"{self.attack} of {passages if size else 'nothing'}"
-        lines = [
-            f"Question:  {printable(self.query, 200)}",
-            f"Reference: {printable(' | '.join(self.references), 200)}",
-            f"Attacker:  {attacker}, {self.cases} case{'s' * (self.cases != 1)}",
-            f"Defence:   {self.defense}, {count_of(self.model_calls, 'model call')}",
-            f"tau:       {self.tau:g} ({printable(self.metric, 60)}; {standing_in_words(self.tau, self.certified)})",
+        passages = f"up to {count_of(size, 'passage')} among the retrieved" if size else "nothing"
+        told = [
+            ("Question", self.query),
+            ("Reference", " | ".join(self.references)),
+            ("Attacker", f"{self.attack} of {passages}, {count_of(self.cases, 'case')}"),
+            ("Defence", f"{self.defense}, {count_of(self.model_calls, 'model call')}"),
+            ("tau", f"{self.tau:g} ({self.metric}; {standing_in_words(self.tau, self.certified)})"),
         ]
         if self.stopped:
-            lines.append(f"Stopped:   {printable(self.stopped, 300)}")
-        if self.estimate:
-            e = self.estimate
-            lines.append(f"Estimate:  {e.value:g} from {e.sample_size} samples (seed {e.seed}); not a guarantee")
-        lines += [f"Warning:   {printable(w)}" for w in self.warnings]
+            told.append(("Stopped", self.stopped))
+        if e := self.estimate:
+            told.append(("Estimate", f"{e.value:g} from {e.sample_size} samples (seed {e.seed}); not a guarantee"))
+        return told + [("Warning", warning) for warning in self.warnings]
+
+    def explain(self) -> str:
+        """A readable account for a terminal; hostile characters in responses are neutralised."""
+        lines = [f"{name + ':':10} {printable(text, 600)}" for name, text in self.account()]
         if self.responses:
             rows: list[tuple[str, ...]] = [
                 (f"{r.score:g}", "(no answer)" if r.text is None else r.text, r.cause) for r in self.responses[:20]
@@ -135,4 +137,4 @@ class Certification:
         """The same account for a notebook; no script, and whatever models said stays text."""
         from robustrag_integrations.drawing.notebook import certificate_html
 
-        return certificate_html(self.to_dict())
+        return certificate_html(self)

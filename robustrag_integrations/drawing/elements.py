@@ -12,17 +12,13 @@ from typing import Any, TypeAlias
 
 from robustrag_integrations.drawing.text import visible
 
-DRAWN = frozenset({"svg", "rect", "line"})
-TAGS = DRAWN | {
-    *("section", "div", "details", "summary", "h1", "h3", "h4", "p", "span", "b", "i", "pre"),
-    *("ul", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td"),
-}
-ATTRIBUTES = frozenset(
+TAGS = frozenset(
     {
-        *("role", "dir", "title", "scope", "colspan", "tabindex", "aria-label", "aria-hidden"),
-        *("viewBox", "preserveAspectRatio", "x", "y", "width", "height", "x1", "x2", "y1", "y2"),
+        *("section", "div", "details", "summary", "h1", "h3", "h4", "p", "span", "b", "i", "pre"),
+        *("ul", "ol", "li", "dl", "dt", "dd", "table", "caption", "thead", "tbody", "tr", "th", "td"),
     }
 )
+ATTRIBUTES = frozenset({"role", "dir", "title", "scope", "colspan", "tabindex", "aria-label", "aria-hidden"})
 # Nothing here loads, links, submits or runs: no a, img, form, script, style, iframe; no href, src, style, on*, id.
 
 Child: TypeAlias = "Element | str"
@@ -49,9 +45,9 @@ class Element:
             raise ValueError(f"<{self.tag} {' '.join(self.attributes)}> is not among the elements that may be drawn")
 
 
-def h(tag: str, *children: Child | None, cls: str = "", **attributes: str | float) -> Element:
+def h(tag: str, *children: Child | None, cls: str = "", **attributes: str) -> Element:
     """Create an element. Children that are None are left out; `aria_label` becomes `aria-label`."""
-    named = {name.replace("_", "-"): _number(value) for name, value in attributes.items()}
+    named = {name.replace("_", "-"): value for name, value in attributes.items()}
     return Element(tag, cls, named, tuple(c for c in children if c is not None))
 
 
@@ -81,7 +77,3 @@ def to_data(node: Child) -> Any:
         return visible(node)
     attributes = {name: visible(value) for name, value in node.attributes.items()}
     return [node.tag, node.cls or 0, attributes or 0, *map(to_data, node.children)]
-
-
-def _number(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}"

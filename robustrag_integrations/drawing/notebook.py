@@ -6,12 +6,12 @@ alone and in the middle of the scale, so that both a light and a dark page can c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from robustrag_integrations.drawing.answer import answer_parts
 from robustrag_integrations.drawing.certificate import certificate_parts
-from robustrag_integrations.drawing.elements import h, to_html
+from robustrag_integrations.drawing.elements import Element, h, to_html
 from robustrag_integrations.drawing.text import visible
 
 _RULE = "1px solid rgba(128,128,128,.35);"
@@ -36,16 +36,11 @@ INLINE: Mapping[str, str] = {
     "<td>": f"{_CELL}padding:4px 10px 4px 0;{_SAFE}",
     "<tr>": f"background:none;border-top:{_RULE}",
     "<p>": "margin:0 0 4px;",
-    "bar": "width:55%;padding:0 10px 0 0;vertical-align:middle;",
-    "bar-drawing": "display:block;",
-    "mark": "fill:#8a8f98;",
-    "kept": "fill:#1f9d74;font-weight:600;",
-    "lost": "fill:#8a8f98;",
-    "added": "fill:none;stroke:#d8553f;stroke-width:1;stroke-dasharray:2 2;vector-effect:non-scaling-stroke;",
-    "threshold": "stroke:#d8553f;stroke-width:1.5;vector-effect:non-scaling-stroke;",
+    "bar": "width:45%;letter-spacing:1px;",
+    "kept": "font-weight:600;",
+    "lost": "opacity:.7;",
     "steps": "width:auto;",
     "rival": f"{_CODE}{_SAFE}",
-    "number": "white-space:nowrap;",
     "rank": "width:3.5em;",
     "verdict": "width:11em;",
     "sources": "width:24%;",
@@ -58,13 +53,11 @@ INLINE: Mapping[str, str] = {
     "copy": "border-color:rgba(128,128,128,.6);border-style:dotted;",
     "not_asked": "border-color:rgba(128,128,128,.3);border-style:dotted;",
     "failed": "border-color:#d8553f;",
-    "note": "display:block;opacity:.7;font-size:.92em;list-style:none;",
+    "note": "opacity:.7;font-size:.92em;",
     "cut": "opacity:.7;font-size:.92em;margin:2px 0;",
     "response": f"{_CODE}font-size:.95em;white-space:pre-wrap;max-height:12em;overflow:auto;margin:0 0 4px;{_SAFE}",
     "passage": f"{_CODE}font-size:.92em;white-space:pre-wrap;max-height:16em;overflow:auto;margin:4px 0;"
     f"padding:6px 8px;background:rgba(128,128,128,.12);color:inherit;{_SAFE}",
-    "words": "margin:0;padding:0;list-style:none;display:flex;flex-wrap:wrap;gap:3px 6px;",
-    "word": f"{_CODE}font-size:.9em;margin:0;padding:0 5px;background:rgba(128,128,128,.14);{_SAFE}",
     "tag": f"border:{_RULE}border-radius:3px;padding:0 5px;font-size:.82em;font-weight:600;margin:0 4px 0 0;",
     "planted": "border-color:#d8553f;",
     "good": "border-color:#1f9d74;",
@@ -78,15 +71,16 @@ def style_sheet(scope: str = "") -> str:
     return "".join(f"{scope}{name} {{ {style} }}\n" for name, style in named)
 
 
-def answer_html(answer: Mapping[str, Any]) -> str:
-    """Return a notebook cell for `RobustAnswer.to_dict()`."""
-    return to_html(h("div", _question(answer), *answer_parts(answer), cls="card"), INLINE)
+def answer_html(answer: Any) -> str:
+    """Return a notebook cell for a `RobustAnswer`."""
+    return _cell(answer, answer_parts(answer))
 
 
-def certificate_html(found: Mapping[str, Any]) -> str:
-    """Return a notebook cell for `Certification.to_dict()`."""
-    return to_html(h("div", _question(found), *certificate_parts(found), cls="card"), INLINE)
+def certificate_html(found: Any) -> str:
+    """Return a notebook cell for a `Certification`."""
+    return _cell(found, certificate_parts(found))
 
 
-def _question(subject: Mapping[str, Any]) -> Any:
-    return h("p", visible(subject["query"], 400), cls="question", dir="auto")
+def _cell(subject: Any, parts: Sequence[Element]) -> str:
+    question = h("p", visible(subject.query, 400), cls="question", dir="auto")
+    return to_html(h("div", question, *parts, cls="card"), INLINE)

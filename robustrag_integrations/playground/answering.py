@@ -103,15 +103,14 @@ class Buttons:
         undefended: Defense = VANILLA.build(model, task=task)
         for name, defense in (("vanilla", undefended), ("defended", _defense_of(state, model))):
             found = await defense.aanswer(state.question, passages, choices=_choices_of(state, task))
-            report = found.to_dict()
-            groups = h("div", groups_strip(report, shown), groups_legend(STATUSES), cls="strip-line")
+            groups = h("div", groups_strip(found, shown), groups_legend(STATUSES), cls="strip-line")
             yield {
                 "part": name,
                 "text": found.text,
                 "radius": found.radius,
                 "groups": len(found.groups),
                 "verdict": _verdict(state, found),
-                "evidence": to_data(h("div", groups, *answer_parts(report, shown))),
+                "evidence": to_data(h("div", groups, *answer_parts(found, shown))),
                 "report": ask_report(model.description, found, passages) if name == "defended" else None,
             }
 
@@ -164,7 +163,7 @@ class Buttons:
             )
         except (ValueError, TypeError) as error:  # such as a model that samples
             raise StateError(str(error)) from error
-        yield {"evidence": to_data(h("div", *certificate_parts(found.to_dict())))}
+        yield {"evidence": to_data(h("div", *certificate_parts(found)))}
 
 
 def attacks() -> Sequence[Attack]:

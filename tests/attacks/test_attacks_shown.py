@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
@@ -47,14 +48,14 @@ def test_what_an_attack_writes_is_harmless_where_it_is_shown(name: str) -> None:
         False,
         QUESTION.question,
         "vanilla",
-        (group, group.changed(status="differs")),  # its words are named as a dissent, too
+        (group, replace(group, status="differs")),  # its words are named as a dissent, too
         warnings=(link_warning([said]),),
     )
     passages = [
         {"text": p.text, "source": p.source, "planted": f}
         for p, f in zip(attacked.passages, attacked.planted, strict=True)
     ]
-    page = "".join(map(to_html, answer_parts(answer.to_dict(), passages[:1])))
+    page = "".join(map(to_html, answer_parts(answer, passages[:1])))
     assert not {"script", "img", "comment", "onerror", "src"} & set(Tags(page).found)
     for shown in (page, answer.explain()):
         odd = {c for c in shown if unicodedata.category(c) in _INVISIBLE} - {"\n"}

@@ -52,7 +52,7 @@ def hostile_row(name: str, text: str) -> dict[str, Any]:
         group.update(response=text, keywords=[text], origins=[text], error=text, margin=1.0, status="differs")
     row["answer"]["groups"][0]["response"] = row["answer"]["text"] = whole
     for found in row["certificates"]:
-        found.update(query=text, references=[text], metric=text, attack=text, stopped=text, warnings=[text])
+        found.update(query=text, references=[text], metric=text, stopped=text, warnings=[text])
         found["responses"] = [{"text": text, "score": 0.0, "cause": text, "case": 0}]
         found["evidence"] = {"counts": {text: 1}, "threshold": 1.0, "corrupted_groups": 1, "untouched_groups": 5}
     return row

@@ -15,8 +15,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from robustrag_integrations._util.json_values import restored
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.answers.answer import STATUSES
+from robustrag_integrations.answers.answer import STATUSES, RobustAnswer, as_answer
+from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.drawing.answer import (
     GROUPS,
     PASSAGE,
@@ -27,7 +29,7 @@ from robustrag_integrations.drawing.answer import (
     groups_strip,
     warnings,
 )
-from robustrag_integrations.drawing.certificate import attacker_in_words, certificate_parts
+from robustrag_integrations.drawing.certificate import certificate_parts
 from robustrag_integrations.drawing.elements import Child, Element, h, table, to_html
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.drawing.text import one_line, visible
@@ -207,7 +209,9 @@ def _questions(rows: Sequence[Row]) -> Iterator[Element]:
 def _drawn(row: Row) -> Element:
     """A row with its details; of a bad file, `evidence` may hold what cannot be drawn."""
     try:
-        return _line(row, _details(row), groups_strip(row["answer"], row["passages"]) if row.get("answer") else None)
+        answer = as_answer(row["answer"]) if row.get("error") is None else None
+        strip = None if answer is None else groups_strip(answer, row["passages"])
+        return _line(row, _details(row, answer), strip)
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         return _line(row, h("p", f"This row cannot be drawn: {one_line(repr(error), 200)}", cls="cut"))
 
@@ -224,24 +228,25 @@ def _line(row: Row, details: Element, strip: Child | None = None) -> Element:
         said += [" ", h("b", one_line(answer["text"], 160), dir="auto"), " ", strip, f" radius {answer['radius']}"]
     for found in row.get("certificates") or ():
         tau = f"{found['tau']:.2g}" if found["certified"] else "not decided"
-        said.append(f", \u03c4 {tau} ({attacker_in_words(found)})")
+        said.append(f", \u03c4 {tau} ({one_line(found['attack'], 20)}, k'={found['corruption_size']})")
     return h("details", h("summary", *said), details, cls="line")
 
 
-def _details(row: Row) -> Element:
+def _details(row: Row, answer: RobustAnswer | None) -> Element:
     error = row.get("error")
     parts: list[Child | None] = [facts(_about(row))]
-    if error:
+    if answer is None:
         passages = [
             h("li", h("b", "planted ", cls="tag planted") if p.get("planted") else None, visible(p["text"], PASSAGE))
             for p in row["passages"][:GROUPS]
         ]
-        parts += [warnings([visible(f"{error['type']}: {error['message']}", 800)]), h("h4", "Passages")]
+        said = f"{error['type']}: {error['message']}" if error else ""
+        parts += [*warnings([visible(said, 800)]), h("h4", "Passages")]
         parts.append(h("ol", *passages))
     else:
-        parts += [h("h4", "Answer"), *answer_parts(row["answer"], row["passages"])]
+        parts += [h("h4", "Answer"), *answer_parts(answer, row["passages"])]
     for found in row.get("certificates") or ():
-        parts += [h("h4", f"Certificate: {attacker_in_words(found)}"), *certificate_parts(found)]
+        parts += [h("h4", "Certificate"), *certificate_parts(restored(Certification, found))]
     return h("div", *parts, cls="drill")
 
 
