@@ -19,12 +19,7 @@ class CancelledWork(Exception):
 
 
 async def in_cancellable_thread(call: Callable[..., Result], *args: Any) -> Result:
-    """Run a blocking call in a thread; it is given up when the caller is cancelled.
-
-    Args:
-        call: a function that calls `stop_if_cancelled` now and then.
-        args: its arguments.
-    """
+    """Run a blocking call in a thread; when the caller is cancelled, the call's next `stop_if_cancelled` ends it."""
     abandoned = threading.Event()
 
     def work() -> Result:
@@ -40,11 +35,7 @@ async def in_cancellable_thread(call: Callable[..., Result], *args: Any) -> Resu
 
 
 def stop_if_cancelled() -> None:
-    """Stop abandoned work; called between two prompts that are read, and between two tokens.
-
-    Raises:
-        CancelledWork: this thread's work was abandoned.
-    """
+    """Stop abandoned work; called between two prompts that are read, and between two tokens."""
     abandoned = _ABANDONED.get()
     if abandoned is not None and abandoned.is_set():
         raise CancelledWork

@@ -5,7 +5,6 @@ The function takes tokens and gives float32 logits; keys and values go into a ca
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ from robustrag_integrations.errors import ModelError
 NOWHERE = 2**30  # the position of padding: beyond every token, so that none sees it
 
 _NO_LIMIT = 1_000_000
-_SAMPLED = 1024  # numbers per weight
 _OUT_OF_MEMORY = ("can't allocate memory", "not enough memory")  # on a CPU
 _FIXED_FREQUENCIES = ("default", "linear", "yarn", "llama3", "proportional")  # whatever the longest row's length
 _KINDS = ("full_attention", "sliding_attention")
@@ -45,15 +43,20 @@ class CausalLM:
         return config.get_text_config() if hasattr(config, "get_text_config") else config
 
     @property
+    def _embeddings(self) -> torch.Tensor:
+        weight: torch.Tensor = self.model.get_input_embeddings().weight
+        return weight
+
+    @property
     def device(self) -> torch.device:
         """The device for token ids."""
-        device: torch.device = self.model.get_input_embeddings().weight.device
+        device: torch.device = self._embeddings.device
         return device
 
     @property
     def dtype(self) -> torch.dtype:
         """The precision of the weights."""
-        dtype: torch.dtype = self.model.get_input_embeddings().weight.dtype
+        dtype: torch.dtype = self._embeddings.dtype
         return dtype
 
     @property
@@ -76,16 +79,6 @@ class CausalLM:
         """Return a value that changes when weights are replaced, moved, cast or written in place, and on `forget`."""
         written = ((w.data_ptr(), -1 if w.is_inference() else w._version) for w in self.model.parameters())
         return (self._forgotten, *written)
-
-    @torch.inference_mode()
-    def sample_of_weights(self) -> str:
-        """Hash some numbers of every weight: this shows changes that torch does not count, such as a merged adapter."""
-        digest = hashlib.blake2b(digest_size=16)
-        for weight in self.model.parameters():
-            flat = weight.reshape(-1)
-            some = flat[:: max(1, len(flat) // _SAMPLED)][:_SAMPLED]
-            digest.update(some.float().cpu().numpy().tobytes())
-        return digest.hexdigest()
 
     def forget(self) -> None:
         """Change the fingerprint, so that earlier results count as another model's."""
@@ -177,9 +170,8 @@ class MaskRules:
             raise NoExplicitMasks(f"attention implementation {implementation!r} takes no explicit mask")
         if missing := {"position_ids", lm.cache_argument, "attention_mask"} - lm.accepts:
             raise NoExplicitMasks(f"its forward pass takes no {' and no '.join(sorted(missing))}")
-        if getattr(config, "is_encoder_decoder", False):
-            raise NoExplicitMasks("it is an encoder-decoder")
-        return cls({kind: _window(config, kind) for kind in _kinds(config)}, lm.dtype)
+        windows = {kind: config.sliding_window if kind == "sliding_attention" else None for kind in _kinds(config)}
+        return cls(windows, lm.dtype)
 
     def mask(self, queries: torch.Tensor, keys: torch.Tensor, visible: torch.Tensor | None = None) -> Any:
         """Build an attention mask as the model takes it; always explicit, whatever the rows hold.
@@ -217,33 +209,15 @@ def _kinds(config: Any) -> tuple[str, ...]:
     return ("sliding_attention",)
 
 
-def _window(config: Any, kind: str) -> int | None:
-    return int(config.sliding_window) if kind == "sliding_attention" else None
-
-
 def why_coupled(lm: CausalLM) -> str | None:
     """Return the reason why a model's rows depend on each other's content by design; None if none is known.
 
     The isolation probe may miss such coupling: its neighbours need not hold the largest activation of a batch, nor send
     their tokens to the target's experts.
     """
-    for module in lm.model.modules():
-        kind = type(module)
-        if kind.__module__.startswith(_DYNAMIC_QUANTISATION):
-            return f"{_name_of(module, lm.model)} quantises activations with a scale taken over all rows"
-        if kind.__name__ == "Linear8bitLt":
-            return f"{_name_of(module, lm.model)} picks the columns that it does not quantise by looking at all rows"
+    kinds = {type(module) for module in lm.model.modules()}
+    if any(kind.__module__.startswith(_DYNAMIC_QUANTISATION) or kind.__name__ == "Linear8bitLt" for kind in kinds):
+        return "it quantises activations by looking at all rows"
     if any((getattr(lm.config, field, None) or 0) > 1 for field in _EXPERTS):
         return "it is a mixture of experts: which tokens an expert reads together depends on all rows"
     return None
-
-
-def _name_of(module: torch.nn.Module, model: torch.nn.Module) -> str:
-    """Return a module's name in a model, and its class."""
-    return f"{next(name for name, one in model.named_modules() if one is module)} ({type(module).__name__})"
-
-
-def adapts_as_it_runs(model: torch.nn.Module) -> str | None:
-    """Return the name of a module that changes with its input, as observing fake quantisation does; None if none."""
-    watching = ((name, getattr(module, "observer_enabled", None)) for name, module in model.named_modules())
-    return next((name for name, on in watching if isinstance(on, torch.Tensor) and bool(on.any())), None)

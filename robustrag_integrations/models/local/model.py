@@ -41,7 +41,7 @@ try:
     from robustrag_integrations.models.local.decoding import GreedyWriter, LocalSession, Watch, reply_scores
     from robustrag_integrations.models.local.final_answers import BatchedFinals
     from robustrag_integrations.models.local.isolation import in_words
-    from robustrag_integrations.models.local.language_model import CausalLM, adapts_as_it_runs
+    from robustrag_integrations.models.local.language_model import CausalLM
     from robustrag_integrations.models.local.reading import PromptReader
     from robustrag_integrations.models.local.token_trees import known_noise
 except ImportError as error:
@@ -49,12 +49,9 @@ except ImportError as error:
 
 Result = TypeVar("Result")
 _SMALLEST_BUDGET = 16  # tokens of context below which a prompt is useless
-_PRECISIONS = ("auto", "float32", "bfloat16", "float16", "float64")
-
-# While it loads, transformers has functions of torch replaced; two loads at once would leave them so.
-_LOADING = threading.RLock()
-if hasattr(os, "register_at_fork"):  # not on Windows, which does not fork
-    os.register_at_fork(before=_LOADING.acquire, after_in_parent=_LOADING.release, after_in_child=_LOADING.release)
+_LOADING = (
+    threading.RLock()
+)  # transformers replaces functions of torch while it loads; two loads at once would leave them so
 
 
 class LocalModel(TextModel, DecodingModel):
@@ -79,8 +76,7 @@ class LocalModel(TextModel, DecodingModel):
             memory that activations take.
 
     Raises:
-        TypeError: not a torch model, or a flag is not True or False.
-        ValueError: the model is in training mode or adapts as it runs, or a number is out of range.
+        TypeError, ValueError: this is no torch model, it is in training mode, or a setting is out of range.
     """
 
     def __init__(
@@ -102,29 +98,19 @@ class LocalModel(TextModel, DecodingModel):
             raise TypeError(f"model must be a transformers causal language model, got {type(model).__name__}")
         if model.training:
             raise ValueError("the model is in training mode, where dropout makes answers random; call model.eval()")
-        if (name_of := adapts_as_it_runs(model)) is not None:
-            raise ValueError(
-                f"{name_of} observes what it quantises, so that one passage changes what others are answered; call "
-                "model.apply(torch.ao.quantization.disable_observer)"
-            )
         sizes = {"max_context_tokens": max_context_tokens, "max_new_tokens": max_new_tokens}
         check_at_least(1, **sizes, prefill_tokens=prefill_tokens)
         check_at_least(0, prefix_cache_bytes=prefix_cache_bytes)
-        check_flag(share_prefixes=share_prefixes, chat=bool(chat) if chat is None else chat)
-        self._model = model
-        self._tokenizer = tokenizer
-        self._max_new_tokens = max_new_tokens
         chat = bool(getattr(tokenizer, "chat_template", None)) if chat is None else chat
+        check_flag(share_prefixes=share_prefixes, chat=chat)
+        self._model, self._tokenizer = model, tokenizer
+        self._max_context_tokens, self._max_new_tokens = max_context_tokens, max_new_tokens
         self._encoder = PromptEncoder(tokenizer, chat=chat, template_options=template_options)
+        self._abstentions = self._encoder.abstentions()
         self._lm = CausalLM(model)
         self._reader = PromptReader(
-            self._lm,
-            share=share_prefixes,
-            keep_bytes=prefix_cache_bytes,
-            at_once=prefill_tokens,
+            self._lm, share=share_prefixes, keep_bytes=prefix_cache_bytes, at_once=prefill_tokens
         )
-        self._abstentions = self._encoder.abstentions()
-        self._max_context_tokens = max_context_tokens
         configs = (model.config, getattr(model, "generation_config", None))
         self._codec = TokenizerCodec(tokenizer, frozenset().union(*map(ends_in, configs)))
         ends = tuple(stop) if stop is not None else (() if chat else ("\n\n",))
@@ -142,8 +128,6 @@ class LocalModel(TextModel, DecodingModel):
     ) -> LocalModel:
         """Load a model and its tokenizer; remote code is never run and pickled weights are refused.
 
-        Of several threads that load models, one does so at a time.
-
         Args:
             name_or_path: a folder, or a name on the model hub.
             device: default `cuda` if available, otherwise `cpu`.
@@ -154,12 +138,11 @@ class LocalModel(TextModel, DecodingModel):
         Raises:
             ModelError: the model cannot be loaded.
             ValueError: there is no such precision.
-            TypeError: `name_or_path` is not a name.
         """
-        if not isinstance(name_or_path, (str, os.PathLike)):
-            raise TypeError(f"name_or_path must be a folder or a name on the model hub, got {name_or_path!r:.60}")
         place = torch.device(device if device is not None else "cuda" if torch.cuda.is_available() else "cpu")
-        precision = _precision(("float32" if place.type == "cpu" else "auto") if dtype is None else dtype)
+        precision = str(dtype or ("float32" if place.type == "cpu" else "auto")).removeprefix("torch.")
+        if precision not in ("auto", "float32", "bfloat16", "float16", "float64"):
+            raise ValueError(f"dtype={dtype!r:.60} must be one of auto, float32, bfloat16, float16, float64")
         try:
             with _LOADING:
                 tokenizer = AutoTokenizer.from_pretrained(name_or_path, trust_remote_code=False)
@@ -198,7 +181,7 @@ class LocalModel(TextModel, DecodingModel):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Warnings about reasoning that cannot be turned off."""
-        return self._encoder.frame.warnings if self._encoder.frame is not None else ()
+        return self._encoder.warnings
 
     @property
     def codec(self) -> TokenCodec:
@@ -220,22 +203,16 @@ class LocalModel(TextModel, DecodingModel):
     @property
     def numerics(self) -> dict[str, str]:
         """Precision and device of the weights, how prompts are read, and the isolation probe's results so far."""
-        weight = next(self._model.parameters())
+        weight, why = next(self._model.parameters()), self.why_not_shared
+        options = ", ".join(f"{k}={v!r}" for k, v in sorted(self._encoder.frame.options.items()))
         return {
             "dtype": str(weight.dtype).removeprefix("torch."),
             "device": str(weight.device),
-            **self._template_options,
+            **({"chat_template": options} if options else {}),
             "attention": str(getattr(self._model.config, "_attn_implementation", None)),
-            "prefixes": f"not shared: {self.why_not_shared}" if self.why_not_shared else "shared",
-            "isolation": "every prompt in a batch of its own"
-            if self.why_not_shared
-            else in_words(self._reader.probe.results),
+            "prefixes": f"not shared: {why}" if why else "shared",
+            "isolation": "every prompt in a batch of its own" if why else in_words(self._reader.probe.results),
         }
-
-    @property
-    def _template_options(self) -> dict[str, str]:
-        options = self._encoder.frame.options if self._encoder.frame else {}
-        return {"chat_template": ", ".join(f"{k}={v!r}" for k, v in sorted(options.items()))} if options else {}
 
     @property
     def why_not_shared(self) -> str | None:
@@ -251,24 +228,23 @@ class LocalModel(TextModel, DecodingModel):
 
     def generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """Answer all prompts in one batch, greedily."""
-        return self._generate(prompts, role)
+        if not prompts:
+            return []
+        encoded, longest = self._encode(prompts, role, self._max_new_tokens)
+        return self._complete(encoded, self._writer.together(encoded, longest))
 
     async def agenerate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
         """`generate` in a thread; cancelling it stops it at the next prompt that is read, or the next token."""
-        return await self.in_thread(self._generate, prompts, role)
+        return await self.in_thread(self.generate, prompts, role)
 
     async def in_thread(self, call: Callable[..., Result], *args: Any) -> Result:
-        """Run a blocking call off the event loop.
-
-        When the caller is cancelled, the call stops at the next prompt that is read, or the next token.
-        """
+        """Run a blocking call in a thread; when the caller is cancelled, it stops at the next prompt or token."""
         return await in_cancellable_thread(call, *args)
 
     @property
     def can_score(self) -> bool:
         """True unless the chat template begins replies with reasoning, or nothing ends one."""
-        frame = self._encoder.frame
-        return (frame is None or frame.reasons is None) and bool(self._codec.ends or self._writer.stop)
+        return self._encoder.frame.reasons is None and bool(self._codec.ends or self._writer.stop)
 
     def score(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
         """Read each text behind each prompt, in batches of one prompt.
@@ -287,12 +263,11 @@ class LocalModel(TextModel, DecodingModel):
         spelled = [self._encoder.spellings(text) for text in texts]
         readable = [[s for s in ways if len(s) < self._max_new_tokens] for ways in spelled]
         ends = (*sorted(self._codec.ends), *self._encoder.first_tokens(self._writer.stop))
-        found: dict[tuple[int, ...], Scores | None] = {}
-        for prompt in encoded:
-            if prompt.ids not in found:
-                stop_if_cancelled()
-                found[prompt.ids] = reply_scores(self._reader.behind(prompt), readable, ends)
-        return [found[prompt.ids] for prompt in encoded]
+        found: dict[Encoded, Scores | None] = {}
+        for prompt in dict.fromkeys(encoded):
+            stop_if_cancelled()
+            found[prompt] = reply_scores(self._reader.behind(prompt), readable, ends)
+        return [found[prompt] for prompt in encoded]
 
     async def ascore(self, prompts: Sequence[Prompt], texts: Sequence[str]) -> list[Scores | None]:
         """`score` in a thread; cancelling it stops it at the next prompt."""
@@ -300,16 +275,15 @@ class LocalModel(TextModel, DecodingModel):
 
     def stream(self, prompt: Prompt) -> Iterator[Piece]:
         """Yield the greedy answer to one prompt, token by token, then its usage and whether it was cut."""
-        encoded = self._encode_final(prompt)
-        said: list[str] = []
-        if self._encoder.opened:
-            yield self._encoder.opened
+        encoded, said = self._encode_final(prompt), ""
+        if self._encoder.frame.opened:
+            yield self._encoder.frame.opened
         for piece in self._writer.pieces(encoded):
             if isinstance(piece, Ending):
-                [usage] = self._usage([encoded], ["".join(said)])
+                [usage] = self._usage([encoded], [said])
                 yield Response.of("", replace(piece, usage=usage), truncated=encoded.truncated)
             else:
-                said.append(piece)
+                said += piece
                 yield piece
 
     async def astream(self, prompt: Prompt) -> AsyncIterator[Piece]:
@@ -328,15 +302,24 @@ class LocalModel(TextModel, DecodingModel):
         encoded, longest = self._encode([*prompts, no_retrieval], "isolated", max_new_tokens)
         room = max(max_new_tokens, sum(len(tokens) - 1 for tokens in self._abstentions))
         batch, isolation = self._reader.together(encoded, longest, room)
-        noise = 0.0 if isolation.repeatable else 1.0
         truncated = tuple(e.truncated for e in encoded[:-1])
+        noise = 0.0 if isolation.repeatable else 1.0
         return LocalSession(batch, self._abstentions, truncated, noise, [len(e.ids) for e in encoded])
 
     def finals(self) -> FinalAnswers:
-        """Return the answerer of a certification's final prompts, packed where float noise cannot change an answer."""
-        if self._reader.why_not_shared or not known_noise(self._lm) or self._encoder.opened:
+        """Return the answerer of a certification's final prompts, in batches where noise cannot change an answer."""
+        if self.why_not_shared or not known_noise(self._lm) or self._encoder.frame.opened:
             return super().finals()
         return BatchedFinals(self._encode_final, self._ask_alone, self._writer, self._complete)
+
+    def _encode_final(self, prompt: Prompt) -> Encoded:
+        [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
+        return encoded
+
+    def _ask_alone(self, prompt: Prompt, watch: Watch | None = None) -> Response:
+        encoded = self._encode_final(prompt)
+        [response] = self._complete([encoded], [self._writer.alone(encoded, watch)])
+        return response
 
     def _encode(self, prompts: Sequence[Prompt], role: Role, max_new_tokens: int) -> tuple[list[Encoded], list[int]]:
         """Encode prompts; return their tokens, and the most tokens that each could have had with any other passage.
@@ -347,8 +330,7 @@ class LocalModel(TextModel, DecodingModel):
         Raises:
             ValueError: the query leaves no room for passages in the context window.
         """
-        frame = max(map(self._encoder.frame_length, prompts))
-        window = self._lm.window
+        frame, window = max(map(self._encoder.frame_length, prompts)), self._lm.window
         room = window - 1 - frame - max_new_tokens - max(map(len, self._abstentions))
         if room < (_SMALLEST_BUDGET if any(p.context is not None for p in prompts) else 0):
             raise ValueError(
@@ -363,48 +345,17 @@ class LocalModel(TextModel, DecodingModel):
         ]
         return encoded, longest
 
-    def _encode_final(self, prompt: Prompt) -> Encoded:
-        [encoded], _ = self._encode([prompt], "final", self._max_new_tokens)
-        return encoded
-
-    def _ask_alone(self, prompt: Prompt, watch: Watch | None = None) -> Response:
-        encoded = self._encode_final(prompt)
-        [response] = self._complete([encoded], [self._writer.alone(encoded, watch)])
-        return response
-
-    def _generate(self, prompts: Sequence[Prompt], role: Role) -> list[Response]:
-        if not prompts:
-            return []
-        encoded, longest = self._encode(prompts, role, self._max_new_tokens)
-        return self._complete(encoded, self._writer.together(encoded, longest))
-
     def _complete(self, encoded: Sequence[Encoded], replies: Sequence[Response]) -> list[Response]:
         """Add the usage, whether passages were cut, and the mark of reasoning that the prompt ends in."""
         used = self._usage(encoded, [reply.text or "" for reply in replies])
         return [
-            replace(reply, text=self._encoder.opened + (reply.text or ""), truncated=e.truncated, usage=usage)
+            replace(reply, text=self._encoder.frame.opened + (reply.text or ""), truncated=e.truncated, usage=usage)
             for reply, e, usage in zip(replies, encoded, used, strict=True)
         ]
 
     def _usage(self, prompts: Sequence[Encoded], texts: Sequence[str]) -> list[Usage]:
         """Count the tokens of prompts and of their answers as the tokenizer reads them, without the end tokens."""
         different = list(dict.fromkeys(texts))
-        counted = dict(zip(different, self._counts(different), strict=True))
-        return [Usage(len(p.ids), completion=counted[text]) for p, text in zip(prompts, texts, strict=True)]
-
-    def _counts(self, texts: Sequence[str]) -> list[int]:
-        """Return the number of each text's tokens, special ones apart."""
-        readable = [text.encode("utf-8", "replace").decode("utf-8") for text in texts]
-        return list(map(len, self._tokenizer(readable, add_special_tokens=False)["input_ids"]))
-
-
-def _precision(given: object) -> str:
-    """Return the name of a precision as transformers' `from_pretrained` takes it.
-
-    Raises:
-        ValueError: the precision is not supported.
-    """
-    name = str(given).removeprefix("torch.")
-    if name not in _PRECISIONS:
-        raise ValueError(f"dtype={given!r:.60} must be one of {', '.join(_PRECISIONS)}")
-    return name
+        readable = [text.encode("utf-8", "replace").decode("utf-8") for text in different]
+        counted = dict(zip(different, self._tokenizer(readable, add_special_tokens=False)["input_ids"], strict=True))
+        return [Usage(len(p.ids), completion=len(counted[text])) for p, text in zip(prompts, texts, strict=True)]

@@ -121,7 +121,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
     @property
     def warnings(self) -> tuple[str, ...]:
         """The server's warnings, and those about reasoning that cannot be turned off."""
-        return (*super().warnings, *(self._encoder.frame.warnings if self._encoder.frame else ()))
+        return (*super().warnings, *self._encoder.warnings)
 
     @property
     def numerics(self) -> dict[str, str]:
@@ -172,12 +172,12 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     async def _areply(self, prompt: str) -> Response:
         response = await super()._areply(prompt)
-        return replace(response, text=self._encoder.opened + (response.text or ""))
+        return replace(response, text=self._encoder.frame.opened + (response.text or ""))
 
     async def _astreamed(self, prompt: str) -> AsyncGenerator[Piece, None]:
         async with aclosing(super()._astreamed(prompt)) as pieces:
-            if self._encoder.opened:
-                yield self._encoder.opened
+            if self._encoder.frame.opened:
+                yield self._encoder.frame.opened
             async for piece in pieces:
                 yield piece
 

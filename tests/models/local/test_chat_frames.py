@@ -54,7 +54,7 @@ def test_reasoning_is_turned_off_where_the_template_has_a_switch(name: str, netw
     frame = chat_frame(tokenizer(template))
     assert list(frame.options) == [name]
     assert not frame.options[name]
-    assert (frame.opened, frame.warnings) == ("", ())
+    assert (frame.opened, frame.reasons) == ("", None)
     model = local(network, template)
     assert model.warnings == ()
     assert name in model.numerics["chat_template"]
@@ -76,7 +76,7 @@ def test_a_variable_without_effect_is_no_switch() -> None:
 def test_harmony_is_asked_for_the_least_effort_and_said() -> None:
     frame = chat_frame(tokenizer(HARMONY))
     assert frame.options == {"reasoning_effort": "low"}
-    assert "Harmony" in frame.warnings[0]
+    assert "Harmony" in (frame.reasons or "")
 
 
 @pytest.mark.parametrize("template", [OPENS, HARMONY])

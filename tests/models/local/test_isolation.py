@@ -199,15 +199,6 @@ def test_a_model_that_shares_nothing_and_gives_other_numbers_each_time_counts_as
     assert not model.deterministic
 
 
-def test_a_model_that_observes_what_it_reads_is_refused() -> None:
-    network = tiny_model("llama")
-    network.lm_head.fake = torch.ao.quantization.FakeQuantize()
-    with pytest.raises(ValueError, match="disable_observer"):
-        local(network)
-    network.apply(torch.ao.quantization.disable_observer)
-    assert local(network)
-
-
 def test_a_near_tie_that_other_rows_would_decide_is_read_apart() -> None:
     """Every token has a twin; which of both is best is up to the other rows, by a millionth."""
     signs = torch.tensor([1.0, -1.0]).repeat(200)

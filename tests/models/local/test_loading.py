@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.needs import needing
-
 pytest.importorskip("torch", reason="the extra local is not installed")
 
 # In a process of its own: what goes wrong stays wrong for all later loads.
@@ -43,27 +41,6 @@ print(len(done))
 @pytest.mark.parametrize(("pause", "names"), [("0", ["bundled"] * 3), ("0.05", ["named", "bundled", "low"])])
 def test_every_thread_and_every_later_load_gets_a_whole_model(pause: str, names: list[str]) -> None:
     assert run(LOADS, pause, *names) == str(len(names) + 1)
-
-
-FORKS = """
-import os, threading, time
-from robustrag_integrations.models.local.model import LocalModel
-
-thread = threading.Thread(target=LocalModel.bundled)
-thread.start()
-time.sleep(0.05)
-child = os.fork()
-if child == 0:
-    LocalModel.bundled()
-    os._exit(0)
-thread.join()
-print(os.waitpid(child, 0)[1])
-"""
-
-
-@needing("POSIX")
-def test_a_child_that_is_forked_while_a_thread_loads_can_load() -> None:
-    assert run(FORKS) == "0"
 
 
 def run(program: str, *arguments: str) -> str:
