@@ -11,7 +11,7 @@ from langchain_core.prompts import BasePromptTemplate
 
 from langchain_robustrag.callbacks import Heard
 from langchain_robustrag.prompts import as_text
-from robustrag_integrations._util.words import shown_warnings
+from robustrag_integrations._util.words import conversation_warnings
 
 QUESTION_KEYS = ("input", "question", "query")
 STANDALONE = "standalone_question"
@@ -149,7 +149,7 @@ def shown_conversation(inputs: Mapping[str, Any]) -> tuple[str, ...]:
     shown = [v for v in inputs.values() if isinstance(v, BaseMessage) or _is_conversation(v)]
     said = [message for value in shown for message in messages_of(value)]
     answers = sum(isinstance(message, AIMessage) and bool(message.text) for message in said)
-    return shown_warnings(answers, sum(isinstance(message, (ToolMessage, FunctionMessage)) for message in said))
+    return conversation_warnings(answers, sum(isinstance(message, (ToolMessage, FunctionMessage)) for message in said))
 
 
 def standing_alone(inputs: Mapping[str, Any], heard: Heard) -> str | None:

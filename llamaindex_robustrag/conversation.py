@@ -8,7 +8,7 @@ from dataclasses import replace
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
 
 from llamaindex_robustrag.prompts import MessageText
-from robustrag_integrations._util.words import condensed_warnings, shown_warnings
+from robustrag_integrations._util.words import conversation_warnings
 from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
@@ -70,8 +70,8 @@ def with_aside(plan: Plan, prompt: Prompt) -> Plan:
     return replace(answer, abstained=False, evidence=evidence, warnings=(*answer.warnings, _WITHOUT_DOCUMENTS))
 
 
-def conversation_caveats(conversation: Sequence[ChatMessage], *, condensed: bool = False) -> tuple[str, ...]:
+def conversation_caveats(conversation: Sequence[ChatMessage]) -> tuple[str, ...]:
     """Return warnings for a conversation before every prompt, or one that the question was condensed from."""
     roles = [message.role for message in conversation]
     tools = sum(map(roles.count, (MessageRole.TOOL, MessageRole.FUNCTION)))
-    return (condensed_warnings if condensed else shown_warnings)(roles.count(MessageRole.ASSISTANT), tools)
+    return conversation_warnings(roles.count(MessageRole.ASSISTANT), tools)

@@ -419,7 +419,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _caveats(self) -> tuple[str, ...]:
         """Return the known weaknesses of every answer, from the model and the conversation."""
-        condensed = conversation_caveats(self._condensed, condensed=True)
+        condensed = conversation_caveats(self._condensed)
         if self._local is None:
             return (*conversation_caveats(self._conversation), *condensed)
         unread = {"system_prompt": self._llm.system_prompt, "conversation so far": self._conversation}

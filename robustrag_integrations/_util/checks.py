@@ -15,22 +15,14 @@ def is_whole_number(value: object, least: int, most: int = MOST) -> TypeGuard[in
 
 
 def check_flag(**flags: object) -> None:
-    """Check that arguments, given by name, are True or False.
-
-    Raises:
-        TypeError: one of them is something else; the message names it.
-    """
+    """Check that arguments, given by name, are True or False; raise TypeError."""
     for name, flag in flags.items():
         if not isinstance(flag, bool):
             raise TypeError(f"{name}={flag!r:.60} must be True or False")
 
 
 def check_at_least(least: int, **numbers: object) -> None:
-    """Check that arguments, given by name, are whole numbers of at least a minimum.
-
-    Raises:
-        ValueError: one of them is something else, below `least` or above 2**53; the message names it.
-    """
+    """Check that arguments, given by name, are whole numbers from a minimum to `MOST`; raise ValueError."""
     for name, number in numbers.items():
         if not is_whole_number(number, least):
             up_to = " and at most 2**53" if isinstance(number, int) and number > MOST else ""
@@ -52,17 +44,14 @@ def refuse_unknown(
     others: Collection[str] = (),
     instead: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Raise for unknown arguments.
+    """Raise TypeError for unknown arguments, with the fix.
 
     Args:
         names: those that were given.
         known: those that there are.
-        taker: the function or class that takes them, for the message.
+        taker: the function or class that takes them.
         others: names that may have been meant, too.
         instead: names to use in place of arguments that other libraries have.
-
-    Raises:
-        TypeError: there are some; the message names them and the fix.
     """
     if unknown := sorted(set(names) - set(known)):
         near = nearest_of(unknown[0], sorted({*known, *others}))

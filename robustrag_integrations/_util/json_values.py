@@ -15,12 +15,7 @@ T = TypeVar("T")
 
 
 def parsed(text: str) -> Any:
-    """Return the value of a JSON text.
-
-    Raises:
-        ValueError: it is not JSON; NaN and Infinity, which Python's parser takes, are not.
-        RecursionError: it nests too deep.
-    """
+    """Return the value of a JSON text; NaN and Infinity, which Python's parser takes, are a ValueError."""
     return json.loads(text, parse_constant=_refuse_constant)
 
 

@@ -30,8 +30,6 @@ _PIECE = 8  # characters of a longer secret that give it away
 _LONG = 2 * _PIECE  # from this length on, pieces of a secret are hidden too
 _DEPTH = 6  # of models inside wrappers inside wrappers
 _MOST_OBJECTS = 500  # that are searched for settings
-_UNREADABLE = "Authorization: unreadable"  # counts as a credential
-_HEADER = " header"  # marks a name as one of a header
 _PLACEHOLDERS = frozenset({  # placeholders for servers that need no key
     "anything", "dummy", "empty", "fake", "ignored", "lm-studio", "local", "no-key", "no-key-needed", "none",
     "not-needed", "not-used", "null", "ollama", "placeholder", "secret", "test", "token", "unused",
@@ -82,16 +80,14 @@ _PATTERNS = tuple(
 def redacted(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text with `***` in place of everything that is a credential, or looks like one.
 
-    That is: the given secrets, and those of this process's environment (`..._API_KEY`, `..._TOKEN` and the like), in
-    any spelling (quoted, escaped, Base64) and in pieces; keys of well-known forms (`sk-...`); what follows `Bearer`,
-    `Authorization:`, `X-Api-Key:` and the like; passwords and keys in addresses.
-
-    Args:
-        text: anything; only its first 20,000 characters are looked at, and given back.
-        secrets: values that are secret, such as a client's key. Common placeholders are not.
+    That is: the given secrets (such as a client's key; common placeholders are none), and those of this process's
+    environment (`..._API_KEY`, `..._TOKEN` and the like), in any spelling (quoted, escaped, Base64) and in pieces; keys
+    of well-known forms (`sk-...`); what follows `Bearer`, `Authorization:`, `X-Api-Key:` and the like; passwords and
+    keys in addresses. Only the first 20,000 characters are looked at, and given back.
     """
     shown = text[:_LONGEST]
-    known = [s for s in (*secrets, *_of_environment()) if _is_secret(s)]
+    ours = (value for name, value in os.environ.items() if len(value) >= _PIECE and _ENVIRONMENT.search(name))
+    known = [s for s in (*secrets, *ours) if len(s) >= _SHORTEST and s.casefold() not in _PLACEHOLDERS]
     for secret in sorted({form for s in known for form in _forms(s)}, key=len, reverse=True):
         exact = re.escape(secret)
         shown = re.sub(exact if len(secret) >= _PIECE else rf"(?<!\w){exact}(?!\w)", HIDDEN, shown, flags=re.IGNORECASE)
@@ -116,11 +112,9 @@ def presentable(error: BaseException, secrets: Iterable[str] = ()) -> Exception:
     """
     known = tuple(secrets)
     said = "".join(_said(error))
-    return (
-        error
-        if isinstance(error, Exception) and redacted(said, known) == said
-        else ModelError(in_one_line(error, known))
-    )
+    if isinstance(error, Exception) and redacted(said, known) == said:
+        return error
+    return ModelError(in_one_line(error, known))
 
 
 def shown_in_one_line(error: BaseException, shown: Exception) -> str:
@@ -130,17 +124,9 @@ def shown_in_one_line(error: BaseException, shown: Exception) -> str:
 
 def secrets_of(*clients: Any) -> tuple[str, ...]:
     """Return the keys, passwords and tokens in clients' settings: attributes, headers and addresses, also inside
-    wrappers. What a function refers to is not searched: a key of its own is hidden if the environment has it, too, or
-    if it looks like one."""
-    return tuple(dict.fromkeys(found for client in clients for found in _secrets("", client, _DEPTH, {})))
-
-
-def _is_secret(text: str) -> bool:
-    return len(text) >= _SHORTEST and text.casefold() not in _PLACEHOLDERS
-
-
-def _of_environment() -> Iterator[str]:
-    return (value for name, value in os.environ.items() if len(value) >= _PIECE and _ENVIRONMENT.search(name))
+    wrappers. What a function refers to is not searched."""
+    seen: dict[int, Any] = {}
+    return tuple(dict.fromkeys(found for client in clients for found in _secrets("", client, _DEPTH, seen)))
 
 
 def _forms(secret: str) -> Iterator[str]:
@@ -187,52 +173,48 @@ def _said(error: BaseException | None) -> Iterator[str]:
         try:
             yield repr((error.args, vars(error)))
         except Exception:  # so may an attribute's `__repr__`
-            yield _UNREADABLE
+            yield "Authorization: unreadable"  # counts as a credential
         error = error.__cause__ or error.__context__
 
 
 def _secrets(name: str, value: Any, depth: int, seen: dict[int, Any]) -> Iterator[str]:
-    deeper = depth and id(value) not in seen and len(seen) < _MOST_OBJECTS
+    """Yield the secrets in a value of that name."""
     try:
-        found, parts = _credentials(name, value), _parts(name, value) if deeper else []
+        if isinstance(value, (bytes, str)):
+            text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+            if _SECRET_NAME.search(name) or (name.endswith(" header") and not _HARMLESS_HEADER.match(name)):
+                yield from (text, text.partition(" ")[2])  # the token after Bearer or Basic
+            yield from _in_address(text)
+            return
+        if callable(getattr(type(value), "get_secret_value", None)):
+            yield str(value.get_secret_value())
+            return
+        if not depth or id(value) in seen or len(seen) >= _MOST_OBJECTS:
+            return
+        parts = _parts(name, value)
     except INTERRUPTS:
         raise
     except BaseException:  # settings refer to anybody's objects: proxies that answer at certain times only, for one
         return
-    yield from found
     if parts:
         seen[id(value)] = value  # kept alive: another object could get its number
-        for inner, held in parts:
-            yield from _secrets(inner, held, depth - 1, seen)
-
-
-def _credentials(name: str, value: Any) -> list[str]:
-    """Return the secrets in a single value of that name."""
-    if isinstance(value, (bytes, str)):
-        text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-        named = _SECRET_NAME.search(name) or (name.endswith(_HEADER) and not _HARMLESS_HEADER.match(name))
-        after = text.partition(" ")[2]  # the token after Bearer or Basic
-        return [*((text, after) if named else ()), *_in_address(text)]
-    if callable(getattr(type(value), "get_secret_value", None)):
-        return [str(value.get_secret_value())]
-    return []
+    for inner, held in parts:
+        yield from _secrets(inner, held, depth - 1, seen)
 
 
 def _parts(name: str, value: Any) -> list[tuple[str, Any]]:
     """Return the items inside a value, by name; computes nothing to get them."""
     if isinstance(value, Mapping):
-        suffix = _HEADER if "headers" in name else ""
+        suffix = " header" if "headers" in name else ""
         return [(f"{key}{suffix}", held) for key, held in value.items() if isinstance(key, str)]
     if isinstance(value, (list, tuple)):
         return [(name, held) for held in value[:_MOST_OBJECTS]]
-    if isinstance(value, functools.partial):
-        return [("", value.func), ("", value.args), ("", value.keywords)]
-    if inspect.ismethod(value):
-        return [("", value.__self__)]
     if isinstance(value, (type, FunctionType, ModuleType)):
         return []
-    own = getattr(value, "__dict__", None)
-    private = getattr(value, "__pydantic_private__", None)
+    if isinstance(value, functools.partial):
+        return [("", value.func), ("", value.args), ("", value.keywords)]
+    owner = value.__self__ if inspect.ismethod(value) else value
+    own, private = getattr(owner, "__dict__", None), getattr(owner, "__pydantic_private__", None)
     return [*(own or {}).items(), *(private or {}).items()]
 
 

@@ -13,7 +13,7 @@ def count_of(count: int, noun: str) -> str:
 
 
 def radius_in_words(radius: int, whole: int, unit: str = "groups") -> str:
-    """Put a radius into words, for an answer from this many groups or passages, or from groups with this many votes."""
+    """Put a radius into words, of an answer from this many groups, passages or votes."""
     if unit == "votes":
         if radius == 0:
             return "no guarantee: replacing one group might change the answer"
@@ -61,33 +61,13 @@ def standing_in_words(tau: float, certified: bool) -> str:
     return "no guarantee against this attacker"
 
 
-def shown_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
-    """Return warnings where every prompt shows a conversation.
-
-    Args:
-        answers: number of earlier answers that are in it.
-        tool_results: number of messages that are what a tool returned.
-    """
-    found = []
-    if answers:
-        found.append(
-            f"every prompt shows {count_of(answers, 'earlier answer')}: the radius is about the passages of this "
-            "question, given what was answered before"
-        )
-    if tool_results:
-        found.append(
-            f"every prompt shows {count_of(tool_results, 'tool result')}, not isolated: the radius does not count what "
-            "tools say; leave them out of the conversation"
-        )
-    return tuple(found)
-
-
-def condensed_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
-    """Return warnings where the question was condensed from a conversation; arguments as in `shown_warnings`."""
-    shown = [count_of(n, what) for n, what in ((answers, "earlier answer"), (tool_results, "tool result")) if n]
-    if not shown:
+def conversation_warnings(answers: int, tool_results: int) -> tuple[str, ...]:
+    """Return the warning where prompts show, or the question comes from, a conversation with earlier answers or tool
+    results."""
+    held = [count_of(n, what) for n, what in ((answers, "earlier answer"), (tool_results, "tool result")) if n]
+    if not held:
         return ()
     return (
-        f"the question was condensed from a conversation with {' and '.join(shown)}: the radius is about the "
-        "passages of this question, given what was said there",
+        f"the conversation before the question holds {' and '.join(held)}: the radius is about the passages of this "
+        "question, and does not count what was said there",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from robustrag_integrations._util.display import decimals, significant
+from robustrag_integrations._util.display import decimals
 
 
 @pytest.mark.parametrize(
@@ -27,20 +27,3 @@ from robustrag_integrations._util.display import decimals, significant
 )
 def test_halves_go_up(value: float, digits: int, scale: int, shown: str) -> None:
     assert decimals(value, digits, scale) == shown
-
-
-@pytest.mark.parametrize(
-    ("value", "figures", "shown"),
-    [
-        (0.0125, 2, "0.013"),
-        (0.30000000000000004, 3, "0.3"),
-        (9.995, 3, "10"),
-        (12345.6, 3, "12346"),
-        (0.00000125, 2, "0.0000013"),
-        (0, 3, "0"),
-        (-2.675, 3, "-2.68"),
-        (100, 1, "100"),
-    ],
-)
-def test_significant_digits_are_rounded_up_and_have_no_exponent(value: float, figures: int, shown: str) -> None:
-    assert significant(value, figures) == shown

@@ -157,8 +157,7 @@ def test_earlier_answers_and_results_of_tools_in_what_the_prompt_shows_are_warne
     ):
         result = chain.invoke({**INPUT, "said": [("human", "Hi"), ("ai", "Hello"), *tools]})
         assert result["answer"] == "Berlin"
-        assert any("every prompt shows 1 earlier answer" in w for w in result["robustness"].warnings)
-        assert any("every prompt shows 1 tool result, not isolated" in w for w in result["robustness"].warnings)
+        assert any("holds 1 earlier answer and 1 tool result" in w for w in result["robustness"].warnings)
     for said in ([], [("human", "Hi"), called], "a text"):
         unmoved = chain.invoke({**INPUT, "said": said if isinstance(said, list) else [], "unshown": said})
         assert not any("part of every prompt" in w for w in unmoved["robustness"].warnings)

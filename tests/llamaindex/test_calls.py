@@ -134,4 +134,4 @@ def test_a_conversation_stands_in_front_of_every_prompt_and_is_named_in_the_repo
     synthesizer = RobustRAGSynthesizer(llm=llm).with_changes(conversation=history)
     response = synthesizer.synthesize(QUESTION, nodes_of(truthful(3)))
     assert all("Hello {text}" in prompt and prompt.index("Hi") < prompt.index(QUESTION) for prompt in llm.seen)
-    assert "every prompt shows 1 earlier answer:" in response.metadata["robustrag"]["warnings"][0]
+    assert "holds 1 earlier answer:" in response.metadata["robustrag"]["warnings"][0]

@@ -77,7 +77,6 @@ def test_a_group_has_its_own_tokens_and_a_silent_one_makes_the_total_unknown() -
         assert answer.spending.total == Usage()
         assert answer.spending.told.completion == 8
         assert answer.spending.silent == 1
-        assert "at least, as 1 of 5 calls did not tell" in answer.explain()
 
 
 def test_equal_replies_count_each() -> None:
