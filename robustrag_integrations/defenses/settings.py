@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from robustrag_integrations._util.settings import check_settings, setting
 from robustrag_integrations.abstention import Abstains, abstention_of
-from robustrag_integrations.defenses.agreement.rules import Disagreement
 from robustrag_integrations.defenses.registry import Method
+from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.plans.asking import Quorum
-from robustrag_integrations.prompts import Options, PromptSet, Task, chosen_prompts
+from robustrag_integrations.prompts import ABSTENTION, Options, PromptSet, Task, chosen_prompts
 from robustrag_integrations.replies.reading import CutReplies
 
 
@@ -79,7 +79,7 @@ class ChoiceSettings(ReplySettings):
 class GroupSettings(ReplySettings):
     """Settings of methods that answer although some calls failed, and may find no answer although sources give some."""
 
-    disagreement: Disagreement = setting(
+    disagreement: Literal["tell", "abstain"] = setting(
         "tell",
         "the text where sources agree on nothing: tell people who says what, or abstain; other prompts get the "
         "abstention either way",
@@ -107,3 +107,12 @@ class AbstainingSettings(GroupSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._set(abstention=abstention_of(self.abstention))
+
+    def abstains(self, text: str) -> bool:
+        """True if a final answer abstains; a function that raises over it counts as a no."""
+        try:
+            return text == ABSTENTION or bool(self.abstention(text))
+        except INTERRUPTS:
+            raise
+        except BaseException:
+            return False

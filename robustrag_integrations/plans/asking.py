@@ -10,28 +10,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from operator import attrgetter
 from typing import Any, Generic, Protocol, TypeVar, cast
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import in_one_line, redacted
-from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
+from robustrag_integrations.answers.answer import Dissent, GroupReport, RobustAnswer
 from robustrag_integrations.answers.determinism import Repeats
 from robustrag_integrations.errors import INTERRUPTS, ModelError, QuorumError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import BLANK, Response, TokenCodec, Until
-from robustrag_integrations.plans.requests import Ask, Emit, Steps, responses_of
+from robustrag_integrations.plans.requests import Ask, Emit, Steps
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
 from robustrag_integrations.replies.streams import RETRACTED
 from robustrag_integrations.reply_text.reasoning import parts_of
 
 Found = TypeVar("Found")
-
-_COMPARED = attrgetter(*(f.name for f in fields(Response) if f.compare))  # the fields that make two replies equal
+_MOST_NAMED = 3  # dissenting answers in a warning
 
 
 @dataclass(frozen=True)
@@ -89,10 +87,6 @@ class Quorum:
 
     share: float = 0.5
 
-    def __post_init__(self) -> None:
-        if isinstance(self.share, bool) or not isinstance(self.share, (int, float)) or not 0 <= self.share <= 1:
-            raise ValueError(f"quorum={self.share!r} must be a share of the groups in [0, 1]")
-
     def needed(self, votes: int) -> int:
         """Return the smallest sufficient number of votes whose groups succeed; at least one."""
         return max(1, math.ceil(self.share * votes - 1e-9)) if votes else 0
@@ -126,28 +120,13 @@ class Reading(Generic[Found]):
 
 
 class Outcome(Protocol):
-    """What a method counted, as far as `decided` and `finish` need it (`defenses.agreement.linear_forms.Counted`)."""
+    """What a method counted, as far as `decided` and `finish` need it: a `Counted` of `agreement/linear_forms.py`."""
 
-    def radii(self, pending: int) -> tuple[int, int]:
-        """How many votes can be replaced while the answer, and while its letters stay; -1: pending ones may change it.
+    def radii(self, pending: int) -> tuple[int, int]: ...  # noqa: D102
 
-        Args:
-            pending: the number of votes that are not counted yet and may be for anything.
-        """
-        ...
-
-    def tier_budgets(
+    def tier_budgets(  # noqa: D102
         self, tiers: Sequence[str], pending: int, succeeded: Sequence[int], needed: int
-    ) -> tuple[dict[str, int], ...]:
-        """The largest numbers of groups of each tier that can be replaced together.
-
-        Args:
-            tiers: per group its tier.
-            pending: as for `radii`.
-            succeeded: per group its votes if its call succeeded, else 0.
-            needed: the sum of these that must be left.
-        """
-        ...
+    ) -> tuple[dict[str, int], ...]: ...
 
 
 Count = Callable[[Sequence[Any], Sequence[int]], Outcome]  # what is found in each group, and its votes, to their count
@@ -207,9 +186,7 @@ class Heard(Generic[Found]):
     def reports(self, said: Callable[[Any], Mapping[str, Any]]) -> tuple[GroupReport, ...]:
         """One report per group; `said` gives its fields for what a group said."""
         return tuple(
-            report(group, r.response, copy_of=r.copy_of)
-            if r.found is None
-            else report(group, r.response, **said(r.found))
+            report(group, r.response, **({"copy_of": r.copy_of} if r.found is None else said(r.found)))
             for group, r in zip(self.groups, self.readings, strict=True)
         )
 
@@ -228,11 +205,8 @@ def read_response(
     group alone. Interrupts and cancellations pass.
 
     Args:
-        response: as it came; `replies.reading.counted` says how it counts.
+        response: as it came; `replies.reading.counted` says how it counts, also by `cut_replies` and lines.
         read: from the answer's text to what is found in it; None for an abstention.
-        cut_replies: the treatment of a reply that was cut.
-        by_line: True if a first line is enough for `read`.
-        by_lines: True if each line counts by itself.
     """
     response = counted(response, cut_replies, by_line=by_line, by_lines=by_lines)
     if response.text is None or response.abstains:
@@ -249,19 +223,13 @@ def read_response(
 def read_replies(
     groups: Sequence[PassageGroup], replies: Sequence[Response], read: Callable[[Response], Reading[Found]]
 ) -> list[Reading[Found]]:
-    """Read each group's reply; equal ones once, whatever each of them cost. A group with nothing to read abstains."""
-    known: dict[Any, Reading[Found]] = {}
-    readings = []
-    for group, response in zip(groups, replies, strict=True):
-        if group.is_empty and not response.skipped_reason and response != BLANK:
-            response = Response("", abstains=True)
-        same = (_COMPARED(response), response.logprobs)
-        if (reading := known.get(same)) is None:
-            reading = known[same] = read(response)
-        if reading.response.usage is not response.usage:
-            reading = replace(reading, response=replace(reading.response, usage=response.usage))
-        readings.append(reading)
-    return readings
+    """Read each group's reply. A group with nothing to read abstains, whatever the reply."""
+    return [
+        Reading(Response("", abstains=True, usage=r.usage), None)
+        if group.is_empty and not r.skipped_reason and r != BLANK
+        else read(r)
+        for group, r in zip(groups, replies, strict=True)
+    ]
 
 
 def ask_groups(
@@ -304,16 +272,14 @@ def ask_groups(
         if _succeeded(replies, weights) < needed:
             return False
         heard = heard_in(replies)
-        if _succeeded(heard.responses, weights) < needed:
-            return False
         radius, verbatim = heard.radii(count(heard.found, heard.votes))
-        return verbatim >= 0 and radius >= least
+        return _succeeded(heard.responses, weights) >= needed and verbatim >= 0 and radius >= least
 
     replies: Sequence[Response] = ()
     if prompts:
         asked = tuple(replace(p, blank=True) if g.is_empty else p for p, g in zip(prompts, groups, strict=True))
         until = Until(decided, rules.wave_size) if may_stop else None
-        replies = responses_of((yield Ask(asked, "isolated", until=until)))
+        replies = yield Ask(asked, "isolated", until=until)
     heard = heard_in(replies)
     if (succeeded := _succeeded(heard.responses, weights)) < needed:
         causes = {i: redacted(r.error or "no text") for i, r in enumerate(heard.responses) if r.text is None}
@@ -377,7 +343,7 @@ def ask_final(
         ModelError: the call failed, or the answer was cut.
     """
     try:
-        [response] = responses_of((yield Ask((prompt,), "final", shown, whole)))
+        [response] = yield Ask((prompt,), "final", shown, whole)
         answer = final_answer(response, cut_replies)
     except ModelError as error:
         if heard is not None:
@@ -431,6 +397,19 @@ def truncation_warnings(truncated: Sequence[bool]) -> list[str]:
         f"the passages of {sum(truncated)} of {len(truncated)} groups were cut to fit the model's context; of a file "
         "that is too long, keep fewer passages (per_origin=)"
     ]
+
+
+def dissent_warnings(dissent: Sequence[Dissent], answering: int) -> list[str]:
+    """Name the sources that answer something else, with their words."""
+    if not dissent:
+        return []
+    groups = sum(len(found.groups) for found in dissent)
+    named = "; ".join(
+        f"{printable(found.text, 60)!r} ({printable(', '.join(found.origins), 60)}{', unsure' * found.unsure})"
+        for found in dissent[:_MOST_NAMED]
+    )
+    more = f"; and {len(dissent) - _MOST_NAMED} more" if len(dissent) > _MOST_NAMED else ""
+    return [f"{groups} of {answering} answering sources {'say' if groups != 1 else 'says'} otherwise: {named}{more}"]
 
 
 def _succeeded(responses: Sequence[Response], weights: Sequence[int]) -> int:

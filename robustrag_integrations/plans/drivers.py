@@ -25,7 +25,6 @@ from robustrag_integrations.plans.requests import (
     Request,
     Score,
     Sharpen,
-    responses_of,
 )
 from robustrag_integrations.plans.watch import Watch
 from robustrag_integrations.prompts import Prompt
@@ -159,7 +158,7 @@ def stream(plan: Plan, performer: Performer) -> Generator[str | RobustAnswer, No
                 with _told_to(plan):
                     if answer.is_missing:
                         with watch.calls(step):
-                            answer.restart(responses_of(performer(step))[0])
+                            answer.restart(performer(step)[0])
                 if rest := answer.rest():
                     yield rest
                 reply = [answer.response]
@@ -189,7 +188,7 @@ async def astream(plan: Plan, performer: Performer) -> AsyncGenerator[str | Robu
                 with _told_to(plan):
                     if answer.is_missing:
                         with watch.calls(step):
-                            answer.restart(responses_of(await performer.aperform(step))[0])
+                            answer.restart((await performer.aperform(step))[0])
                 if rest := answer.rest():
                     yield rest
                 reply = [answer.response]

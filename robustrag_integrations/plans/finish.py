@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 from robustrag_integrations._util.display import printable
@@ -34,7 +33,6 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Heard, Outcome, PlanInput, report, truncation_warnings
 from robustrag_integrations.plans.records import SpendingBook
 from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Steps, relayed
-from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.replies.reading import ending_warnings, reply_warnings
 
 _LINKS = 3  # that a warning names
@@ -63,14 +61,7 @@ class Draft:
 
 @dataclass(frozen=True)
 class MethodTerms:
-    """What `finish` has to know of a method.
-
-    Attributes:
-        name: its name.
-        settings: its settings, JSON-safe.
-        promise: the part of a run that its radius fixes if its model draws at random; None: nothing.
-        isolates: False for a baseline that shows passages together: of its groups nothing is told.
-    """
+    """What `finish` has to know of a method: traits of its `Defense`, and its settings, JSON-safe."""
 
     name: str
     settings: Mapping[str, Any]
@@ -88,18 +79,24 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
         ModelError: as the plan raises it, with a report of an abstention and every group's outcome.
         TooFewVotesError: with `below="raise"`.
     """
-    if len(inputs.groups) < inputs.rules.min_groups:
-        answer = _too_few_groups(inputs, terms)
+    rules, groups = inputs.rules, inputs.groups
+    known: dict[str, Any] = {"defense": terms.name, "settings": {**terms.settings, **rules.as_dict()}}
+    known["radius_unit"] = rules.unit_of(groups)
+    if len(groups) < rules.min_groups:
+        why = f"abstained: {count_of(len(groups), 'group')}, below min_groups={rules.min_groups}. Retrieve more sources"
+        warnings = (*inputs.model_caveats(), *inputs.caveats, *grouping_warnings(groups, rules.by), why)
+        answer = inputs.answer(None, groups=tuple(map(report, groups)), warnings=warnings, **known)
+        _refuse(rules, why, answer)
         yield Emit(answer.text)
         return answer
-    holds_back = bool(inputs.rules.min_radius) or inputs.markers or inputs.for_prompt
+    holds_back = bool(rules.min_radius) or inputs.markers or inputs.for_prompt
     book, is_shown = SpendingBook(), False
 
     def relay(request: Request) -> Steps[Reply]:
         nonlocal is_shown
-        if isinstance(request, Emit) and holds_back:
+        if holds_back and isinstance(request, Emit):
             return None
-        if isinstance(request, Ask) and holds_back:
+        if holds_back and isinstance(request, Ask):
             request = replace(request, shown=False)
         is_shown |= isinstance(request, Emit) or (
             isinstance(request, Ask) and request.role == "final" and request.shown
@@ -111,18 +108,9 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
     try:
         draft = yield from relayed(plan, relay)
     except ModelError as error:
-        error.robustness = RobustAnswer(
-            text=ABSTENTION,
-            radius=0,
-            radius_verbatim=0,
-            abstained=True,
-            query=inputs.query,
-            defense=terms.name,
-            groups=error.groups,
-            warnings=(printable(f"no answer: {error}", 500),),
-            settings=terms.settings,
-            model_calls=len(error.groups),
-        )
+        why = printable(f"no answer: {error}", 500)
+        calls = len(error.groups)
+        error.robustness = inputs.answer(None, groups=error.groups, warnings=(why,), model_calls=calls, **known)
         raise
     answer = finish(draft, inputs, terms, book)
     if not is_shown:
@@ -137,7 +125,7 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
         TooFewVotesError: `min_radius` is not reached, with `below="raise"`.
     """
     rules, groups = inputs.rules, inputs.groups
-    answer = _with_radius(draft).changed(
+    answer = _with_radius(draft, rules).changed(
         defense=terms.name,
         settings={**terms.settings, **rules.as_dict()},
         radius_unit=rules.unit_of(groups),
@@ -146,73 +134,48 @@ def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBo
     )
     if draft.withheld is not None:
         answer = answer.withheld(draft.withheld)
-    answer = _with_sole_source(book.entered(answer))
-    if answer.tier_budgets is not None:
-        tiers = rules.tiers_of(answer.tier_sizes)
-        answer = answer.changed(tier_budgets=tuple({t: b.get(t, 0) for t in tiers} for b in answer.tier_budgets))
-    answer = _with_determinism(_held_to_min_radius(answer, rules), inputs, terms.promise)
+    answer = _held_to_min_radius(_with_sole_source(book.entered(answer)), rules)
+    answer = _with_determinism(answer, inputs, terms.promise)
     if links := unsupported_links(answer, groups):
         answer = answer.changed(warnings=(*answer.warnings, link_warning(links)))
-    if inputs.for_prompt:
-        answer = answer.for_prompt()
-    return answer
+    return answer.for_prompt() if inputs.for_prompt else answer
 
 
-def _with_radius(draft: Draft) -> RobustAnswer:
+def _with_radius(draft: Draft, rules: VoteRules) -> RobustAnswer:
     """Return the draft's answer with its radii, and with what else is read from the groups' replies."""
     answer, heard = draft.answer, draft.heard
     responses = [*(heard.responses if heard else ()), *([draft.final] if draft.final else ())]
     answer = answer.changed(reasoning_chars=sum(response.reasoning_chars for response in responses))
-    if heard is None:
-        return answer
-    if heard.may_stop:
+    if heard is not None and heard.may_stop:
         decided_after = sum(response.skipped_reason is None for response in heard.responses)
         answer = answer.changed(evidence={**answer.evidence, "decided_after": decided_after})
-    if draft.outcome is None:
+    if heard is None or draft.outcome is None:
         return answer
-    radius, verbatim = map(partial(max, 0), heard.radii(draft.outcome))
-    return answer.changed(radius=radius, radius_verbatim=verbatim, tier_budgets=heard.tier_budgets(draft.outcome))
+    radius, verbatim = (max(0, each) for each in heard.radii(draft.outcome))
+    budgets = heard.tier_budgets(draft.outcome)
+    if budgets is not None:
+        tiers = rules.tiers_of(answer.tier_sizes)
+        budgets = tuple({tier: budget.get(tier, 0) for tier in tiers} for budget in budgets)
+    return answer.changed(radius=radius, radius_verbatim=verbatim, tier_budgets=budgets)
 
 
 def _warnings(draft: Draft, inputs: PlanInput, terms: MethodTerms) -> tuple[str, ...]:
     """Return everything that weakens the answer, each once."""
-    heard, final = draft.heard, draft.final
-    responses = [] if heard is None else heard.responses
+    final, responses = draft.final, [] if draft.heard is None else draft.heard.responses
     said = [*inputs.model_caveats(), *inputs.caveats]
     if terms.isolates:
-        said += [*grouping_warnings(inputs.groups, inputs.rules.by), *_early_warnings(responses)]
+        said += grouping_warnings(inputs.groups, inputs.rules.by)
+        heard = sum(response.skipped_reason is None for response in responses)
+        if heard < len(responses):
+            said.append(
+                f"decided after {heard} of {len(responses)} groups: the text is the one that all would have given, "
+                "whatever the others say; the radius is what was proved by then, and may depend on who answered first"
+            )
     said += [*draft.answer.warnings, *truncation_warnings(draft.truncated or [r.truncated for r in responses])]
     said += reply_warnings(responses)
     if final is not None:
         said += [*ending_warnings(final, responses), *filter(None, [final.note])]
     return tuple(dict.fromkeys(said))
-
-
-def _early_warnings(responses: Sequence[Response]) -> list[str]:
-    """Warn that not all groups were waited for, and say what that means."""
-    heard = sum(response.skipped_reason is None for response in responses)
-    if heard == len(responses):
-        return []
-    return [
-        f"decided after {heard} of {len(responses)} groups: the text is the one that all would have given, whatever "
-        "the others say; the radius is what was proved by then, and may depend on who answered first"
-    ]
-
-
-def _too_few_groups(inputs: PlanInput, terms: MethodTerms) -> RobustAnswer:
-    """Abstain without asking anything, as there are fewer groups than `min_groups`."""
-    rules, groups = inputs.rules, inputs.groups
-    why = f"abstained: {count_of(len(groups), 'group')}, below min_groups={rules.min_groups}. Retrieve more sources"
-    answer = inputs.answer(
-        None,
-        defense=terms.name,
-        groups=tuple(map(report, groups)),
-        warnings=(*inputs.model_caveats(), *inputs.caveats, *grouping_warnings(groups, rules.by), why),
-        settings={**terms.settings, **rules.as_dict()},
-        radius_unit=rules.unit_of(groups),
-    )
-    _refuse(rules, why, answer)
-    return answer
 
 
 def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
@@ -222,12 +185,8 @@ def _with_sole_source(answer: RobustAnswer) -> RobustAnswer:
     copies = sum(group.status == "copy" for group in answer.groups)
     others = sum(group.status in ANSWERING for group in answer.groups) - 1
     silent = len(answer.groups) - 1 - copies - others
-    said = f"rests on {printable(answer.sole_source, 80)} alone"
-    if silent:
-        said += f"; {count_of(silent, 'other source')} {'is' if silent == 1 else 'are'} silent"
-        said += ", none contradicts" * (not others)
-    if copies:
-        said += f"; {count_of(copies, 'other')} {'holds' if copies == 1 else 'hold'} the same text"
+    said = f"rests on {printable(answer.sole_source, 80)} alone; of {len(answer.groups) - 1} others "
+    said += f"{others} say otherwise, {silent} nothing" + f", {copies} are copies" * bool(copies)
     return answer.changed(warnings=(*answer.warnings, said))
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, together, told
 from robustrag_integrations.models.base import Distributions, Opening
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Score, Steps, relayed, responses_of
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Score, Steps, relayed
 
 
 class SpendingBook:
@@ -26,7 +26,7 @@ class SpendingBook:
     def note(self, request: Request, reply: Reply) -> None:
         """Enter a request and its reply."""
         if isinstance(request, Ask):
-            usages = {i: r.usage for i, r in enumerate(responses_of(reply)) if r.was_asked}
+            usages = {i: r.usage for i, r in enumerate(reply) if r.was_asked}
             self.asked += len(usages)
             self._rounds += len(request.until.waves(len(usages))) if request.until is not None else 1
             if request.role == "isolated":

@@ -7,13 +7,13 @@ implementation of each defence.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.models.base import Distributions, Opening, Response, Role, Scores, Until
+from robustrag_integrations.models.base import Role, Until
 from robustrag_integrations.prompts import Prompt
 
 
@@ -74,7 +74,7 @@ class Emit:
 
 Result = TypeVar("Result")
 Request: TypeAlias = Ask | Score | OpenSession | Append | Sharpen | Emit
-Reply: TypeAlias = Sequence[Response] | Sequence[Scores | None] | Opening | Distributions | None
+Reply: TypeAlias = Any  # what each request says
 Steps: TypeAlias = Generator[Request, Reply, Result]
 Plan: TypeAlias = Steps[RobustAnswer]
 
@@ -97,19 +97,3 @@ def relayed(plan: Steps[Result], relay: Callable[[Request], Steps[Reply]]) -> St
         except ModelError as error:
             plan.throw(error)
             raise
-
-
-def responses_of(reply: Reply) -> Sequence[Response]:
-    """Return the reply to an `Ask`, checked to be a sequence of responses."""
-    if not isinstance(reply, Sequence):
-        raise TypeError(f"the reply to an Ask must be a sequence of Response, got {type(reply).__name__}")
-    return cast("Sequence[Response]", reply)
-
-
-def scores_of(reply: Reply, request: Score) -> list[Scores | None]:
-    """Return the reply to a `Score`, one entry per prompt: None where the model cannot tell."""
-    if reply is None:
-        return [None] * len(request.prompts)
-    if not isinstance(reply, Sequence):
-        raise TypeError(f"the reply to a Score must be a sequence or None, got {type(reply).__name__}")
-    return list(cast("Sequence[Scores | None]", reply))

@@ -52,9 +52,9 @@ class World:
 
     def __post_init__(self) -> None:
         self.settings = ConsensusSettings()
-        self.reader = self.settings.reader.for_question(self.question)
         self.replies = [*WORLDS[self.question].split("|"), UNKNOWN]
-        self.read = cache(lambda reply: self.reader.read(Response(reply)))
+        read = self.settings.reading(self.question)
+        self.read = cache(lambda reply: read(Response(reply)))
 
     def counted(self, replies: Sequence[str]) -> Outcome:
         """What is shown, and what computes its radius."""

@@ -16,8 +16,7 @@ import numpy as np
 
 from robustrag_integrations.defenses.agreement.plurality import Rule
 from robustrag_integrations.defenses.consensus.outcome import Outcome
-from robustrag_integrations.defenses.consensus.reading import Said
-from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
 from robustrag_integrations.defenses.keyword.threshold import Tally
 from tests.helpers.brute_force import same
 from tests.helpers.scripted import BARE
@@ -75,8 +74,7 @@ def attack_threshold(found: Radii, rng: random.Random, draws: np.random.Generato
 @cache
 def _said(counts: str, move: Move) -> Said | None:
     settings = ConsensusSettings(unsure=counts, prompts=BARE)  # type: ignore[arg-type]
-    assert isinstance(settings, ConsensusSettings)
-    return settings.reader.for_question("q").read(move.response).found
+    return settings.reading("q")(move.response).found
 
 
 def _outcome(moves: Sequence[Move], rule: Rule, counts: str, weights: Sequence[int], *, in_full: bool) -> Outcome:

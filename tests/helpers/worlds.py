@@ -154,10 +154,10 @@ class _Quick:
     They are the real steps; what is left out is doing them again.
     """
 
-    def __init__(self, settings: Any, **steps: Callable[..., Any]) -> None:
+    def __init__(self, settings: Any, reading: Callable[..., Any] | None = None) -> None:
         self._settings, self._asked, self._prompts = settings, None, []
-        for name, step in steps.items():
-            setattr(self, name, lru_cache(maxsize=None)(step))
+        if reading is not None:
+            self.reading = lru_cache(maxsize=None)(lambda *about: _remembered(reading(*about)))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._settings, name)
@@ -168,25 +168,10 @@ class _Quick:
         return self._prompts
 
 
-class _QuickReader:
-    """A reader of responses that reads each one once."""
-
-    def __init__(self, reader: Any) -> None:
-        self._reader = reader.for_question("q")
-        self._known: dict[Any, Any] = {}
-
-    def read(self, response: Response) -> Any:
-        same = (response, response.logprobs)  # equal responses may differ in how sure they are
-        if same not in self._known:
-            self._known[same] = self._reader.read(response)
-        return self._known[same]
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._reader, name)
-
-    def for_question(self, query: str) -> Any:
-        assert query == "q"
-        return self
+def _remembered(read: Callable[[Response], Any]) -> Callable[[Response], Any]:
+    """Read each response once; equal ones may differ in how sure the model is."""
+    known = Memo(lambda same: read(same[2]))
+    return lambda response: known[response, response.logprobs, response]
 
 
 def driven(plan: Steps[Any], perform: Callable[[Request], Reply]) -> Any:
@@ -251,8 +236,7 @@ def keyword_world(rng: random.Random, *, agreeing: bool = False) -> World:
     else:
         alpha, beta = rng.choice([0.2, 0.3, 0.4, 0.5, 0.6, 0.7]), rng.choice([2, 3, 4, 9])
         settings = KeywordSettings(alpha=alpha, beta=beta, **more)
-    quick: Any = _Quick(settings)
-    quick.reader = _QuickReader(settings.reader)
+    quick: Any = _Quick(settings, settings.reading)
     references = ("right",)
 
     def certify() -> tuple[Certification, ...]:
@@ -296,7 +280,7 @@ def list_world(rng: random.Random, *, agreeing: bool = False) -> World:
     settings = ListSettings(
         task="list", min_support=rng.choice([1, 2, 2, 3]), prompts=BARE, quorum=quorum, disagreement="abstain"
     )
-    quick: Any = _Quick(settings, read=settings.read)
+    quick: Any = _Quick(settings, settings.reading)
     references = ("x",)
 
     def certify() -> tuple[Certification, ...]:
@@ -386,8 +370,7 @@ def consensus_world(rng: random.Random, *, agreeing: bool = False) -> World:
         quorum=rng.choice([0.0, 0.3, 0.5, 0.7]),
     )
     can_score = rng.random() < 0.8
-    quick: Any = _Quick(settings)
-    quick.reader = _QuickReader(settings.reader)
+    quick: Any = _Quick(settings, settings.reading)
     references = ("Xylo",)
 
     def certify() -> tuple[Certification, ...]:
@@ -427,7 +410,7 @@ def voting_world(rng: random.Random, *, agreeing: bool = False) -> World:
     settings = VotingSettings(
         prompts=BARE_CHOICES, quorum=rng.choice([0.0, 0.3, 0.5, 0.7]), disagreement=rng.choice(["tell", "abstain"])
     )
-    quick: Any = _Quick(settings, vote_of=settings.vote_of)
+    quick: Any = _Quick(settings, settings.reading)
     order = tuple(rng.sample(CHOICES, 3))
     references = ("right",)
 

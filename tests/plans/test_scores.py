@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import pytest
 
-from robustrag_integrations import CallableModel, ConsensusAggregation, Usage
+from robustrag_integrations import CallableModel, ConsensusAggregation
 from robustrag_integrations.models.base import Scores
 from robustrag_integrations.models.wrappers import AroundModel, TwoModels
 from robustrag_integrations.plans.drivers import TextPerformer
-from robustrag_integrations.plans.requests import Reply, Score, scores_of
+from robustrag_integrations.plans.requests import Reply, Score
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.scripted import BARE
 from tests.helpers.worlds import ConsensusModel, Move
@@ -47,13 +47,6 @@ def test_of_two_models_the_reader_scores(reader: CallableModel, can: bool) -> No
     model = TwoModels(reader, CallableModel(str) if can else Scoring(str))
     assert model.can_score is can
     assert performed(model) == [[[-1.0, -2.0, -3.0], None] if can else None] * 2
-
-
-def test_no_reply_is_no_score_of_any_prompt() -> None:
-    assert scores_of(None, REQUEST) == [None, None]
-    assert scores_of([[-1.0], None], REQUEST) == [[-1.0], None]
-    with pytest.raises(TypeError, match="the reply to a Score must be a sequence or None, got Usage"):
-        scores_of(Usage(), REQUEST)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,8 @@ def list_certification_plan(
     """Certify all corruption sizes of a question, the smallest first."""
     prompts_of = partial(settings.isolated_prompts, question.query)
     step = without_calls(partial(_possible, settings.min_support))
-    return certify_sizes(question, settings.quorum_rule, prompts_of, settings.read, step, same_batches=same_batches)
+    read = settings.reading(question.query)
+    return certify_sizes(question, settings.quorum_rule, prompts_of, read, step, same_batches=same_batches)
 
 
 def possible_items(made: CountedList, corrupted: int) -> dict[str, list[str | None]]:

@@ -62,14 +62,13 @@ class ListSettings(AbstainingSettings):
         """One prompt per group."""
         return [self.prompts.isolated.render(context=g.text, query=query) for g in groups]
 
-    def read(self, response: Response) -> Reading[Items]:
-        """Return the items of a response; one without any abstains."""
-        return read_response(
-            response,
-            lambda text: None if self.abstention(text) else items_of(text) or None,
-            self.cut_replies,
-            by_lines=True,
-        )
+    def reading(self, question: str) -> Callable[[Response], Reading[Items]]:
+        """Return what reads the items of a response; one without any abstains."""
+
+        def items(text: str) -> Items | None:
+            return None if self.abstention(text) else items_of(text) or None
+
+        return lambda response: read_response(response, items, self.cut_replies, by_lines=True)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""
@@ -233,8 +232,8 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
     def count(found: Sequence[Items | None], votes: Sequence[int]) -> CountedList:
         return CountedList(tuple(found), tuple(votes), settings.min_support, tells)
 
-    prompts = settings.isolated_prompts(inputs.query, inputs.groups)
-    heard = yield from ask_groups(inputs, prompts, settings.read, settings.quorum_rule, count, by_letter=True)
+    prompts, read = settings.isolated_prompts(inputs.query, inputs.groups), settings.reading(inputs.query)
+    heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
     made = count(heard.found, heard.votes)
 
     def said(items: Items) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from robustrag_integrations.certification.isolated import Unbounded, certify_siz
 from robustrag_integrations.core import possible, wordings
 from robustrag_integrations.defenses.agreement.linear_forms import Votes
 from robustrag_integrations.defenses.consensus.outcome import Outcome
-from robustrag_integrations.defenses.consensus.reading import Said
-from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
 from robustrag_integrations.prompts import ABSTENTION
 
 ANY_KEY = "can have any answer win"
@@ -30,7 +29,7 @@ def consensus_certification_plan(
     question: Question, settings: ConsensusSettings, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first."""
-    read = settings.reader.for_question(question.query).read
+    read = settings.reading(question.query)
     prompts_of = partial(settings.isolated_prompts, question.query)
 
     def texts(said: Sequence[Said | None], case: BenignCase, found: Findings) -> dict[str, str]:

@@ -21,7 +21,7 @@ from robustrag_integrations import core
 from robustrag_integrations.answers.wording import without_links
 from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Votes
 from robustrag_integrations.defenses.agreement.plurality import Count, Rule, Scores
-from robustrag_integrations.defenses.consensus.reading import Said
+from robustrag_integrations.defenses.consensus.settings import Said
 
 _MOST_COUNTS = 200  # of answers in the evidence; a hostile set of groups may give many
 _LONGEST_SOLE = 1_000  # characters of a sole source's answer that are shown
@@ -46,7 +46,7 @@ class Outcome(Counted):
     def of(cls, found: Sequence[Said | None], rule: Rule, weights: Sequence[int] | None = None) -> Outcome:
         """Count what groups say with their votes (None: one each)."""
         said, votes = tuple(found), tuple(weights) if weights is not None else (1,) * len(found)
-        return cls(said, votes, core.count(map(_counting, said), rule, votes))
+        return cls(said, votes, core.count(map(counting, said), rule, votes))
 
     def scored(self, scores: Scores[str]) -> Outcome:
         """Return the outcome once some keys were scored by all groups."""
@@ -81,7 +81,7 @@ class Outcome(Counted):
     @property
     def _wordings(self) -> Counter[str]:
         """The votes of each wording of the winner."""
-        return core.wordings(map(_counting, self.said), self.count.winner, self.weights)
+        return core.wordings(map(counting, self.said), self.count.winner, self.weights)
 
     def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
         """Tell for each r up to `most`, or each budget of the votes, whether the answer, or its letters, stay.
@@ -91,7 +91,7 @@ class Outcome(Counted):
         """
         holds = self.count.holding(votes, most, pending)
         if verbatim and self.count.winner is not None:
-            written = [own.text if own and own.key == self.count.winner else None for own in map(_counting, self.said)]
+            written = [own.text if own and own.key == self.count.winner else None for own in map(counting, self.said)]
             shown = np.array([form == self.text for form in written], np.int64)
             others = [form for form in self._wordings if form != self.text]
             rows = [shown - np.array([form == other for form in written], np.int64) for other in others]
@@ -121,6 +121,6 @@ class Outcome(Counted):
         return found
 
 
-def _counting(own: Said | None) -> Said | None:
+def counting(own: Said | None) -> Said | None:
     """Return what a group says if it has a vote."""
     return own if own is not None and own.counts else None

@@ -1,6 +1,6 @@
 """The plan of consensus aggregation: one round of isolated calls.
 
-ask every group alone, and read its whole answer      `reading.py`
+ask every group alone, and read its whole answer      `settings.py`
 count                                                 `agreement/plurality.py`
 have the tied answers scored, where a model can       `Score`
 show the answer, or tell who says what                `outcome.py`
@@ -10,7 +10,7 @@ with a class of the user's, have it put into an object `replies/objects.py`
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,14 +19,13 @@ from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.wording import says_only
 from robustrag_integrations.defenses.agreement.plurality import Scores
-from robustrag_integrations.defenses.agreement.reports import dissent_warnings, variants_of
 from robustrag_integrations.defenses.consensus.outcome import Outcome
-from robustrag_integrations.defenses.consensus.reading import Said
-from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.plans.asking import Heard, PlanInput, ask_final, ask_groups
+from robustrag_integrations.languages import language_of, stop_words
+from robustrag_integrations.plans.asking import Heard, PlanInput, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
-from robustrag_integrations.plans.requests import Score, Steps, scores_of
+from robustrag_integrations.plans.requests import Score, Steps
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.keys import object_holds, scored_text
 
@@ -34,7 +33,7 @@ from robustrag_integrations.replies.keys import object_holds, scored_text
 def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
     """Ask every group alone; the answer is the whole answer that most of them give."""
     prompts = settings.isolated_prompts(inputs.query, inputs.groups)
-    read = settings.reader.for_question(inputs.query).read
+    read = settings.reading(inputs.query)
 
     def count(found: Sequence[Said | None], votes: Sequence[int]) -> Outcome:
         return Outcome.of(found, settings.rule, votes)
@@ -62,7 +61,7 @@ def _worded(answer: RobustAnswer, prompt: Prompt, settings: ConsensusSettings) -
     """
     agreed = answer.changed(evidence={**answer.evidence, "agreed": answer.text})
     try:
-        text = (yield from ask_final(prompt, settings.reader.cut_replies, shown=False)).text or ""
+        text = (yield from ask_final(prompt, settings.cut_replies, shown=False)).text or ""
     except ModelError as error:
         failed = f"failed ({printable(str(error), 200)})"
         if settings.objects:
@@ -94,7 +93,7 @@ def _scores(outcome: Outcome, heard: Heard[Said], prompts: Sequence[Prompt]) -> 
         if not group.is_empty and response.text is not None and len(texts.keys() - {outcome.count.keys[place]}) > 1
     ]
     request = Score(tuple(prompts[place] for place in places), tuple(texts.values()))
-    found = dict(zip(places, scores_of((yield request), request), strict=True)) if places else {}
+    found = dict(zip(places, (yield request) or [None] * len(places), strict=True)) if places else {}
     rows = [found.get(place) for place in range(len(prompts))]
     return {key: [None if row is None else row[at] for row in rows] for at, key in enumerate(texts)}
 
@@ -111,7 +110,7 @@ def _told(answer: RobustAnswer, outcome: Outcome) -> RobustAnswer:
     return answer.telling(f"No {'two' if least == 2 else least} sources agree")
 
 
-def _said_of(inputs: PlanInput, outcome: Outcome) -> Any:
+def _said_of(inputs: PlanInput, outcome: Outcome) -> Callable[[Said], dict[str, Any]]:
     """Return the function from what a group says to the fields of its report."""
     variants = variants_of(outcome.key, [own.key for own in outcome.said if own is not None], inputs.query)
     most = outcome.count.votes.get(outcome.key, 0) if outcome.key is not None else 0
@@ -132,6 +131,26 @@ def _said_of(inputs: PlanInput, outcome: Outcome) -> Any:
         }
 
     return said
+
+
+def variants_of(answer: str | None, keys: Iterable[str], question: str) -> frozenset[str]:
+    """Return the keys that are longer or shorter forms of the answer's: "mayor ruth penn" of "ruth penn".
+
+    One stands in the other at word boundaries, and what it has more is content words of the question's language alone:
+    with a stop word, such as a "not", or a digit, it is another answer. None in a language that is not known.
+    """
+    language = language_of(question)
+    if answer is None or language is None:
+        return frozenset()
+    small = stop_words(language)
+
+    def is_form(key: str) -> bool:
+        short, long = sorted((answer, key), key=len)
+        before, found, after = f" {long} ".partition(f" {short} ")
+        rest = f"{before} {after}".split()
+        return bool(found) and all(word.isalpha() and word.casefold() not in small for word in rest)
+
+    return frozenset(key for key in keys if key != answer and is_form(key))
 
 
 def _warnings(outcome: Outcome, answer: RobustAnswer) -> tuple[str, ...]:

@@ -1,24 +1,44 @@
-"""The settings of consensus aggregation."""
+"""The settings of consensus aggregation, and how they read a reply."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from robustrag_integrations._util.settings import setting
+from robustrag_integrations.abstention import is_abstention
+from robustrag_integrations.core import Vote, vote
 from robustrag_integrations.defenses.agreement.plurality import Rule
-from robustrag_integrations.defenses.agreement.rules import ONE_IN, Agreement
-from robustrag_integrations.defenses.consensus.reading import AnswerReader
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.languages import asks_yes_or_no
-from robustrag_integrations.models.base import SCORE_NOISE
+from robustrag_integrations.keywords.words import extractor_fingerprint
+from robustrag_integrations.languages import asks_yes_or_no, is_literal
+from robustrag_integrations.models.base import SCORE_NOISE, Response
+from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import AGREED_CONTEXT, Prompt, PromptTemplate
+from robustrag_integrations.replies.reply import LEVELS, confidence
 
+ONE_IN = {"plurality": 4, "majority": 2}
+"""More than one in so many of the votes that answer must be for an answer."""
 _OBJECT = PromptTemplate("", AGREED_CONTEXT + "\n\nQuestion: {query}\nAnswer:", ("agreed", "query"))
+
+
+@dataclass(frozen=True)
+class Said(Vote):
+    """What a reply says.
+
+    Attributes:
+        counts: False for an answer of which the model is too unsure to have a vote.
+        is_sure: False if the model is unsure of it. It counts for nothing where `counts` is True.
+        confidence: how sure it is, from 0 to 1; None where that is not known.
+    """
+
+    counts: bool = True
+    is_sure: bool = field(default=True, compare=False)
+    confidence: float | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +53,7 @@ class ConsensusSettings(AbstainingSettings):
     method: ClassVar[Method] = METHODS["consensus"]
 
     min_support: int = setting(2, "number of sources that must give an answer", least=1, threshold=True)
-    agreement: Agreement = setting(
+    agreement: Literal["plurality", "majority"] = setting(
         "plurality",
         "what wins: the answer of most sources, if more than a quarter of those that answer give it, or only one of "
         "more than half of them (majority), which errs less and abstains more",
@@ -64,10 +84,23 @@ class ConsensusSettings(AbstainingSettings):
         """The rule that chooses the answer."""
         return Rule(self.min_support, ONE_IN[self.agreement], SCORE_NOISE)
 
-    @cached_property
-    def reader(self) -> AnswerReader:
-        """What reads a response."""
-        return AnswerReader(self.abstention, self.cut_replies, float(self.sure_from), self.unsure == "count")
+    def reading(self, question: str) -> Callable[[Response], Reading[Said]]:
+        """Return what reads replies to a question, each for itself: None if one abstains or repeats the question."""
+
+        def read(response: Response) -> Reading[Said]:
+            def said_in(text: str) -> Said | None:
+                # "null" and the like are answers where the question asks for code
+                is_code = self.abstention is is_abstention and is_literal(text, question)
+                if (not is_code and self.abstention(text)) or (found := vote(text, question)) is None:
+                    return None
+                level = confidence(response.logprobs)
+                share = None if level is None else level / LEVELS
+                is_sure = share is None or share >= self.sure_from
+                return Said(found.key, found.text, is_sure or self.unsure == "count", is_sure, share)
+
+            return read_response(response, said_in, self.cut_replies)
+
+        return read
 
     def isolated_prompts(self, query: str, groups: Sequence[PassageGroup]) -> list[Prompt]:
         """One prompt per group; a question of yes or no is asked as a choice."""
@@ -88,6 +121,7 @@ class ConsensusSettings(AbstainingSettings):
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""
+        words = self.objects or (self.prompts.wording is not None and self.wording == "model")
         return {
             "task": "short_answer",
             "min_support": self.min_support,
@@ -95,8 +129,9 @@ class ConsensusSettings(AbstainingSettings):
             "quorum": self.quorum,
             "disagreement": self.disagreement,
             "runoff": self.runoff,
-            "wording": "model"
-            if self.objects or (self.prompts.wording is not None and self.wording == "model")
-            else "source",
-            **self.reader.as_dict(),
+            "wording": "model" if words else "source",
+            "abstention": extractor_fingerprint(self.abstention),
+            "cut_replies": self.cut_replies,
+            "unsure": self.unsure,
+            "sure_from": float(self.sure_from),
         }

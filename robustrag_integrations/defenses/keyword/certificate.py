@@ -88,14 +88,9 @@ def keyword_certification_plan(
     question: Question, settings: KeywordSettings, *, same_batches: bool = False
 ) -> Asking[tuple[Findings, ...]]:
     """Certify all corruption sizes of a question, the smallest first; final calls are shared between them."""
-    prompts_of = partial(settings.isolated_prompts, question.query)
-    reader = settings.reader.for_question(question.query)
-    trial = _Trial(question, settings)
-    return (
-        yield from certify_sizes(
-            question, settings.quorum_rule, prompts_of, reader.read, trial.certify_case, same_batches=same_batches
-        )
-    )
+    prompts_of, read = partial(settings.isolated_prompts, question.query), settings.reading(question.query)
+    certify = _Trial(question, settings).certify_case
+    return certify_sizes(question, settings.quorum_rule, prompts_of, read, certify, same_batches=same_batches)
 
 
 @dataclass
@@ -174,7 +169,7 @@ class _Trial:
         if not kept or self.settings.final == "never":
             return ", ".join(kept) or ABSTENTION
         try:
-            return final_answer(self.finals[kept], self.settings.reader.cut_replies).text or ABSTENTION
+            return final_answer(self.finals[kept], self.settings.cut_replies).text or ABSTENTION
         except ModelError:
             return None
 

@@ -1,7 +1,7 @@
 """The plan of keyword aggregation (paper, section III-B, Algorithm 1).
 
 ask every group alone                                 line 5
-read the keywords of each reply                       line 7, `reader.py`
+read the keywords of each reply                       line 7, `settings.py`
 count, and keep what enough groups say                lines 8-13, `threshold.py`
 ask again with these alone                            lines 14-15
 
@@ -18,13 +18,11 @@ import numpy as np
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Votes
-from robustrag_integrations.defenses.agreement.reports import dissent_warnings
-from robustrag_integrations.defenses.keyword.reader import KeywordReader
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Tally
 from robustrag_integrations.grouping.warnings import FEW
 from robustrag_integrations.models.base import Response
-from robustrag_integrations.plans.asking import PlanInput, ask_final, ask_groups
+from robustrag_integrations.plans.asking import PlanInput, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 
@@ -68,14 +66,14 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
     The final prompt is a function of the kept keywords, and the answer of the final prompt: while the same keywords are
     kept, the answer stays to the letter.
     """
-    reader, query = settings.reader.for_question(inputs.query), inputs.query
+    query, read = inputs.query, settings.reading(inputs.query)
 
     def count(found: Sequence[frozenset[str] | None], votes: Sequence[int]) -> _Text:
         tally = Tally.of(found, settings.threshold, votes)
         return _Text(tally, settings.disagreement == "tell" and not tally.kept)
 
     prompts = settings.isolated_prompts(query, inputs.groups)
-    heard = yield from ask_groups(inputs, prompts, reader.read, settings.quorum_rule, count)
+    heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count)
     outcome = count(heard.found, heard.votes)
     tally = outcome.tally
     final: Response | None = None
@@ -83,11 +81,12 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
     if tally.kept and settings.final == "always":
         aloud = [response.aloud for response in heard.responses]
         prompt = settings.final_prompt(query, tally.kept)
-        final = yield from ask_final(prompt, reader.cut_replies, whole=any(aloud), heard=heard)
+        final = yield from ask_final(prompt, settings.cut_replies, whole=any(aloud), heard=heard)
         text = final.text or ""
         outcome = replace(outcome, aloud=aloud if final.aloud else ())
-    abstained = not tally.kept or not text or reader.abstains(text)
-    shown = () if abstained else _in_answer(text, tally, reader)
+    abstained = not tally.kept or not text or settings.abstains(text)
+    said = () if abstained else read(Response(text)).found or ()
+    shown = () if abstained else tuple(keyword for keyword in tally.kept if keyword in said) or tally.kept
     unit = "groups" if all(group.weight == 1 for group in inputs.groups) else "votes"
     answer = inputs.answer(
         text,
@@ -101,12 +100,6 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
     warnings += dissent_warnings(dissent, sum(found is not None for found in tally.said))
     answer = answer.changed(warnings=tuple(warnings))
     return Draft(answer.telling("Sources agree on nothing") if outcome.tells else answer, heard, outcome, final=final)
-
-
-def _in_answer(text: str, tally: Tally, reader: KeywordReader) -> tuple[str, ...]:
-    """Return the kept keywords that stand in the answer; all of them if it holds none."""
-    said = reader.read(Response(text)).found or frozenset()
-    return tuple(keyword for keyword in tally.kept if keyword in said) or tally.kept
 
 
 def _said(said: frozenset[str], answer: Sequence[str], tally: Tally) -> dict[str, Any]:

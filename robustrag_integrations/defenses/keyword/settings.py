@@ -1,22 +1,30 @@
-"""The settings of keyword aggregation."""
+"""The settings of keyword aggregation, and how they read a reply."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal
 
 from robustrag_integrations._util.settings import setting
-from robustrag_integrations.defenses.keyword.reader import KeywordReader, extractor_of
 from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.keywords.words import KeywordExtractor
-from robustrag_integrations.prompts import Prompt, PromptSet, Task, agreed_prompt
+from robustrag_integrations.keywords import (
+    KeywordExtractor,
+    SpacyKeywordExtractor,
+    WordExtractor,
+    extractor_fingerprint,
+)
+from robustrag_integrations.languages import asks_for_something_else
+from robustrag_integrations.models.base import Response
+from robustrag_integrations.plans.asking import Reading, read_response
+from robustrag_integrations.prompts import Prompt, agreed_prompt
 
 _PAPERS_BETA = 3
 
@@ -68,7 +76,10 @@ class KeywordSettings(AbstainingSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._set(prompts=_with_final_prompt(self.prompts, self.task), extractor=extractor_of(self.extractor))
+        final = self.prompts.keyword or agreed_prompt(self.prompts.isolated, self.task)  # keywords for passages
+        if unknown := set(final.fields) - {"keywords", "query"}:
+            raise ValueError(f"the final prompt asks for {sorted(unknown)}; it is given keywords and query alone")
+        self._set(prompts=replace(self.prompts, keyword=final), extractor=_extractor_of(self.extractor))
 
     @cached_property
     def threshold(self) -> Threshold:
@@ -78,10 +89,26 @@ class KeywordSettings(AbstainingSettings):
         beta = self.beta or (None if self.task == "long_form" else _PAPERS_BETA)
         return Threshold.of(self.alpha, beta)
 
-    @cached_property
-    def reader(self) -> KeywordReader:
-        """What reads a response."""
-        return KeywordReader(extractor_of(self.extractor), self.min_words, self.abstention, self.cut_replies)
+    def reading(self, question: str) -> Callable[[Response], Reading[frozenset[str]]]:
+        """Return what reads the keywords of replies to a question, each for itself; none if a reply abstains.
+
+        The question's own words do not count if it asks for something else; the options of "Is it Paris or London?" do,
+        and so do those of a reply that has no others. An extractor that raises over a question finds nothing in it.
+        """
+        extract: Any = self.extractor
+        asked: frozenset[str] = frozenset()
+        if asks_for_something_else(question):
+            with suppress(Exception):
+                asked = _as_counted(extract(question) or ())
+
+        def keywords_of(text: str) -> frozenset[str] | None:
+            found = None if self.abstention(text) else extract(text)
+            if found is None:
+                return None
+            counted = frozenset(word for word in _as_counted(found) if len(word.split()) >= self.min_words)
+            return counted - asked or counted
+
+        return lambda response: read_response(response, keywords_of, self.cut_replies)
 
     def under(self, rules: VoteRules) -> KeywordSettings:
         """Return the settings as they are under these rules of voting.
@@ -120,17 +147,26 @@ class KeywordSettings(AbstainingSettings):
             "final": self.final,
             "quorum": self.quorum,
             "disagreement": self.disagreement,
-            **self.reader.as_dict(),
+            "min_words": self.min_words,
+            "extractor": extractor_fingerprint(self.extractor),  # type: ignore[arg-type]
+            "abstention": extractor_fingerprint(self.abstention),
+            "cut_replies": self.cut_replies,
         }
 
 
-def _with_final_prompt(prompts: PromptSet, task: Task) -> PromptSet:
-    """Return prompts with a final one: their own, or the isolated one with keywords in place of passages.
+def _extractor_of(given: KeywordExtractor | str) -> KeywordExtractor:
+    if isinstance(given, str):
+        return SpacyKeywordExtractor() if given == "spacy" else WordExtractor()
+    if not callable(given):
+        raise TypeError(f"extractor must be a function from text to a set of str, got {type(given).__name__}")
+    return given
 
-    Raises:
-        ValueError: it asks for something else than keywords and the query.
-    """
-    final = prompts.keyword or agreed_prompt(prompts.isolated, task)
-    if unknown := set(final.fields) - {"keywords", "query"}:
-        raise ValueError(f"the final prompt asks for {sorted(unknown)}; it is given keywords and query alone")
-    return replace(prompts, keyword=final)
+
+def _as_counted(found: Collection[str]) -> frozenset[str]:
+    """Return an extractor's keywords as plain str; TypeError for anything but a collection of str."""
+    given = () if isinstance(found, str) else tuple(found)  # a generator can be read but once
+    wrong = found if isinstance(found, str) else next((word for word in given if not isinstance(word, str)), None)
+    if wrong is not None:
+        raise TypeError(f"the extractor must return a set of str, got {type(wrong).__name__}")
+    words = map(str.__str__, given)  # of a subclass of str, which may compare as it likes, the characters alone
+    return frozenset(w for w in words if "\0" not in w and not w.isspace() and w)

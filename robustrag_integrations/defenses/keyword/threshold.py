@@ -43,8 +43,12 @@ class Threshold:
 
     @classmethod
     def of(cls, alpha: float | Fraction, beta: int | None) -> Threshold:
-        """Build the threshold from checked settings."""
-        return cls(exact_number(alpha), beta)
+        """Build the threshold from checked settings: `alpha` as it is written, so that 0.3 of 10 is 3.
+
+        To a millionth: its products with counts then fit machine words.
+        """
+        exact = alpha if isinstance(alpha, Fraction) else Fraction(str(alpha))
+        return cls(exact.limit_denominator(1_000_000), beta)
 
     @property
     def in_words(self) -> str:
@@ -60,31 +64,9 @@ class Threshold:
         share = p * answering // q + 1 if self.is_strict else -(-p * answering // q)
         return max(share if self.beta is None else min(share, self.beta), self.least)
 
-    def holding(self, said: Said, kept: Collection[str], votes: Votes, most: int, pending: int = 0) -> HoldsPerBudget:
-        """Tell for each r from 0 to `most`, or each budget of the votes, whether the same keywords are kept.
-
-        Args:
-            said: per group its keywords.
-            kept: the keywords that are kept.
-            votes: the groups' votes.
-            most: the largest r.
-            pending: the number of votes that are not counted yet and may be for anything.
-        """
-        sayers: dict[str, list[int]] = {}
-        for group, keywords in enumerate(said):
-            for keyword in keywords or ():
-                sayers.setdefault(keyword, []).append(group)
-        own = {tuple(sayers[keyword]) for keyword in kept}
-        others = {(), *(tuple(groups) for keyword, groups in sayers.items() if keyword not in kept)}
-        answering = np.array([keywords is not None for keywords in said], np.int64)
-        holds: HoldsPerBudget = self._stay(_rows(own, len(said)), answering, votes, most, pending)
-        holds &= self._stay_away(_rows(others, len(said)), answering, votes, most, pending)
-        holds[0] |= pending == 0
-        return holds
-
     def _stay(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> HoldsPerBudget:
         """Tell for each r whether all of these kept keywords stay."""
-        p, q = self._share(votes, pending)
+        p, q = self.alpha.numerator, self.alpha.denominator
         reached = votes.worst_case_sums(q * rows - p * answering, -p, most, pending) >= self.is_strict
         count = votes.worst_case_sums(rows, 0, most, pending)
         if self.beta is not None:
@@ -94,18 +76,13 @@ class Threshold:
 
     def _stay_away(self, rows: Rows, answering: Rows, votes: Votes, most: int, pending: int) -> HoldsPerBudget:
         """Tell for each r whether all of these other keywords stay away."""
-        p, q = self._share(votes, pending)
+        p, q = self.alpha.numerator, self.alpha.denominator
         missed = votes.worst_case_sums(p * answering - q * rows, p - q, most, pending) >= (not self.is_strict)
         count = -votes.worst_case_sums(-rows, -1, most, pending)
         if self.beta is not None:
             missed &= count < self.beta
         holds: HoldsPerBudget = np.all(missed | (count < self.least), axis=0)
         return holds
-
-    def _share(self, votes: Votes, pending: int) -> tuple[int, int]:
-        """Return `alpha` as p and q, small enough for machine words."""
-        share = among_counts(self.alpha, max(1, votes.total + pending))
-        return share.numerator, share.denominator
 
 
 @dataclass(frozen=True)
@@ -130,14 +107,10 @@ class Tally(Counted):
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
-        """c(w), the votes of each keyword. A set that several groups share is gone through once."""
-        alike: dict[frozenset[str], int] = {}
-        for keywords, weight in zip(self.said, self.weights, strict=True):
-            if keywords:
-                alike[keywords] = alike.get(keywords, 0) + weight
+        """c(w), the votes of each keyword."""
         counts: dict[str, int] = {}
-        for keywords, weight in alike.items():
-            for keyword in keywords:
+        for keywords, weight in zip(self.said, self.weights, strict=True):
+            for keyword in keywords or ():
                 counts[keyword] = counts.get(keyword, 0) + weight
         return counts
 
@@ -161,7 +134,18 @@ class Tally(Counted):
 
         Groups that abstained can be replaced, too.
         """
-        return self.threshold.holding(self.said, self.kept, votes, most, pending)
+        sayers: dict[str, list[int]] = {}
+        for group, keywords in enumerate(self.said):
+            for keyword in keywords or ():
+                sayers.setdefault(keyword, []).append(group)
+        own = {tuple(sayers[keyword]) for keyword in self.kept}
+        others = {(), *(tuple(groups) for keyword, groups in sayers.items() if keyword not in self.kept)}
+        answering = np.array([keywords is not None for keywords in self.said], np.int64)
+        groups, rule = len(self.said), self.threshold
+        holds: HoldsPerBudget = rule._stay(_rows(own, groups), answering, votes, most, pending)
+        holds &= rule._stay_away(_rows(others, groups), answering, votes, most, pending)
+        holds[0] |= pending == 0
+        return holds
 
 
 def _rows(sayers: Collection[tuple[int, ...]], groups: int) -> Rows:
@@ -170,32 +154,3 @@ def _rows(sayers: Collection[tuple[int, ...]], groups: int) -> Rows:
     for row, said_by in zip(rows, sayers, strict=True):
         row[list(said_by)] = 1
     return rows
-
-
-def exact_number(given: float | Fraction) -> Fraction:
-    """Return the decimal number as written: 0.3 is three tenths, so that no count is lost to a rounding error."""
-    return given if isinstance(given, Fraction) else Fraction(str(given))
-
-
-def among_counts(share: Fraction, most: int) -> Fraction:
-    """A fraction that no two counts tell from a share: a > share * b exactly where a is more than that part of b.
-
-    The share of a float such as 1 / 3 has a denominator of 10^16, whose products with counts fit no machine word. So
-    one of small numbers takes its place: between it and the share there is no fraction of two such counts.
-
-    Args:
-        share: in [0, 1).
-        most: the largest count, at least 1.
-
-    Returns:
-        The share itself if its denominator is no more than 2 * most; else another one of which that is true.
-    """
-    if share.denominator <= 2 * most:
-        return share
-    near = share.limit_denominator(most)
-    a, b = near.numerator, near.denominator
-    # The next fraction c / d of counts on the side of the share: b * c - a * d is 1 above it, -1 below it.
-    side = 1 if near < share else -1
-    d = most - (most + side * pow(a, -1, b)) % b
-    c = (a * d + side) // b
-    return Fraction(a + c, b + d)

@@ -11,7 +11,7 @@ possible if it wins with all corrupted groups voting for it, and the abstention 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -50,9 +50,9 @@ class VotingSettings(GroupSettings, ChoiceSettings):
             render(context=g.text, query=query, choices=shown_options(choices, g.text, self.prompts)) for g in groups
         ]
 
-    def vote_of(self, response: Response, choices: Sequence[str]) -> Reading[int]:
-        """Return a group's vote."""
-        return read_response(response, lambda text: parse_option(text, choices), self.cut_replies, by_line=True)
+    def reading(self, choices: Sequence[str]) -> Callable[[Response], Reading[int]]:
+        """Return what reads a group's vote."""
+        return lambda r: read_response(r, lambda text: parse_option(text, choices), self.cut_replies, by_line=True)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""
@@ -110,9 +110,7 @@ def voting_plan(inputs: PlanInput, choices: Sequence[str], settings: VotingSetti
         return Count(tuple(found), tuple(votes), RULE)
 
     prompts = settings.isolated_prompts(inputs.query, inputs.groups, choices)
-    heard = yield from ask_groups(
-        inputs, prompts, lambda r: settings.vote_of(r, choices), settings.quorum_rule, count_of_votes
-    )
+    heard = yield from ask_groups(inputs, prompts, settings.reading(choices), settings.quorum_rule, count_of_votes)
     count = count_of_votes(heard.found, heard.votes)
     winner = count.winner
 
@@ -173,7 +171,7 @@ def voting_certification_plan(
         question,
         settings.quorum_rule,
         lambda groups: settings.isolated_prompts(question.query, groups, choices),
-        lambda response: settings.vote_of(response, choices),
+        settings.reading(choices),
         without_calls(possible),
         same_batches=same_batches,
     )
