@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from robustrag_integrations import CallableModel, KeywordAggregation
 from tests.helpers.scripted import BARE, keyword_defense, split
-from tests.helpers.worlds import graded
 
 PASSAGES = [f"p{i}" for i in range(8)]
 
@@ -35,21 +34,3 @@ def test_the_likeliest_failure_is_asked_for_first() -> None:
     assert (found.tau, found.certified) == (0, True)
     assert found.model_calls == 7 + 2  # of 256 keyword sets, none contested and all of them
     assert found.responses[0].cause.endswith(", ".join(sorted(f"w{i}" for i in range(8))))
-
-
-def test_keyword_certification_of_a_local_model_keeps_to_the_shapes_of_inference(local) -> None:
-    asked: list[tuple[str, int]] = []
-    original = local.generate
-
-    def spied(prompts, role, *arguments):
-        asked.append((role, len(prompts)))
-        return original(prompts, role, *arguments)
-
-    local.generate = spied
-    try:
-        extractor = lambda text: {"paris", "abc"[len(text) % 3]}  # noqa: E731
-        defense = KeywordAggregation(local, extractor=extractor, alpha=0.4, cut_replies="count")
-        defense.certify("Where?", [f"Fact {i}: paris" for i in range(5)], "paris", metric=graded, max_model_calls=40)
-    finally:
-        del local.generate
-    assert set(asked) == {("isolated", 5)}
