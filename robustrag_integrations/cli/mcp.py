@@ -76,7 +76,7 @@ def run(args: argparse.Namespace) -> int:
 
 def http_app(server: MCPServer, most_bytes: int) -> ASGIApp:
     """Return the server as an ASGI application, behind the checks of every request to `robustrag serve`."""
-    from robustrag_integrations.serve.access import LOOPBACK_HOSTS, AccessMiddleware
+    from robustrag_integrations.serve.app import LOOPBACK_HOSTS, AccessMiddleware
 
     return AccessMiddleware(server.streamable_http_app(max_request_body_size=most_bytes), hosts=LOOPBACK_HOSTS)
 
@@ -92,8 +92,7 @@ def server_of(args: argparse.Namespace) -> MCPServer:
         from mcp.server.mcpserver.exceptions import ToolError
         from mcp.types import CallToolResult, TextContent, ToolAnnotations
 
-        from robustrag_integrations.serve.endpoint import Admission
-        from robustrag_integrations.serve.errors import RequestError, request_error
+        from robustrag_integrations.serve.endpoint import Admission, RequestError, request_error
     except ImportError as error:
         raise needs("mcp") from error
     documents = Answering(args)

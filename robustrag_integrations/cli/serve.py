@@ -123,8 +123,7 @@ def run(args: argparse.Namespace) -> int:
     if key is not None and (not key.strip() or key != key.strip() or not key.isascii() or not key.isprintable()):
         raise UsageError(f"{KEY} must be printable ASCII without spaces at its ends; unset it to ask for no key")
     try:
-        from robustrag_integrations.serve.access import LOOPBACK_HOSTS
-        from robustrag_integrations.serve.app import Service, create_app
+        from robustrag_integrations.serve.app import LOOPBACK_HOSTS, Service, create_app
         from robustrag_integrations.serve.server import address_of, is_loopback
     except ImportError as error:
         raise needs("serve") from error

@@ -20,10 +20,8 @@ from robustrag_integrations.errors import ModelError
 from robustrag_integrations.playground import state
 from robustrag_integrations.playground.answering import MODES, MOST_CORRUPTED, Buttons, Models, attacks
 from robustrag_integrations.playground.state import State, StateError
-from robustrag_integrations.serve.access import LOOPBACK_HOSTS
-from robustrag_integrations.serve.app import guarded
-from robustrag_integrations.serve.endpoint import Admission, Endpoint, Limits, Reply, Work
-from robustrag_integrations.serve.errors import RequestError
+from robustrag_integrations.serve.app import LOOPBACK_HOSTS, guarded
+from robustrag_integrations.serve.endpoint import Admission, Endpoint, Limits, Reply, RequestError, Work
 
 _LOG = logging.getLogger(__name__)
 
@@ -90,7 +88,7 @@ def _work(do: Events, admission: Admission) -> Work:
                 raise RequestError(400, str(error)) from error
             except ModelError as error:  # whoever asks owns passages and model, and may read what it says
                 _LOG.error("no answer: %s", printable(redacted(str(error)), 1000))
-                raise RequestError(502, str(error), kind="server_error", code="model_failed") from error
+                raise RequestError(502, str(error), code="model_failed") from error
             await reply.end()
 
     return work

@@ -1,8 +1,11 @@
-"""The ASGI application and its routes: defences by name, and the documents that they answer from."""
+"""The ASGI application: the checks of every request, and the routes, with defences by name and their documents."""
 
 from __future__ import annotations
 
 import asyncio
+import hmac
+import logging
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,16 +16,91 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.corpus.retrieval import Library
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import VANILLA
-from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.serve.access import HEALTH, LOOPBACK_HOSTS, AccessMiddleware
-from robustrag_integrations.serve.chat import ChatRequest, ChatResponse, chat_request, report_of
-from robustrag_integrations.serve.endpoint import Admission, Endpoint, JSONReply, Limits, Reply
-from robustrag_integrations.serve.errors import RequestError
+from robustrag_integrations.serve.chat import ChatResponse, chat_request, report_of, usage_of
+from robustrag_integrations.serve.endpoint import (
+    Admission,
+    Endpoint,
+    JSONReply,
+    Limits,
+    Reply,
+    RequestError,
+    request_error,
+)
+
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+_HEALTH = "/healthz"
+_LOG = logging.getLogger(__name__)
+_LOGGED = frozenset({_HEALTH, "/v1/models", "/v1/chat/completions"})  # an unknown path may hold anything
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::[0-9]{0,5})?")
+# If sent twice, another program on the way may have checked the other one (RFC 9110, section 5.3).
+_ONCE = (b"authorization", b"content-encoding", b"content-length", b"content-type", b"host", b"transfer-encoding")
+
+
+class AccessMiddleware:
+    """Checks headers, Host and API key before a body is read, and logs one line per request, with numbers only.
+
+    Args:
+        app: the application behind it.
+        key: the API key; None asks for none.
+        hosts: the names by which the server may be called, in lower case; None for any. Without a key, a page in the
+            user's browser could otherwise call it by a name of the attacker's that leads here (DNS rebinding).
+    """
+
+    def __init__(self, app: ASGIApp, key: str | None = None, hosts: Iterable[str] | None = None) -> None:
+        self._app = app
+        self._key = None if key is None else key.encode()
+        self._hosts = None if hosts is None else frozenset(host.lower() for host in hosts)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request in, or send the reason for refusing it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 0
+
+        async def noting(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            await send(message)
+
+        try:
+            self._check(scope)
+            await self._app(scope, receive, noting)
+        except Exception as error:
+            refusal = request_error(error)
+            if status == 0:
+                await JSONReply(refusal.body, refusal.status, refusal.headers)(scope, receive, noting)
+        finally:
+            method = scope["method"] if scope["method"] in ("GET", "POST") else "other"
+            path = scope["path"] if scope["path"] in _LOGGED else "(other)"
+            _LOG.info("%s %s: %s after %.3f s", method, path, status or "no reply", time.perf_counter() - began)
+
+    def _check(self, scope: Scope) -> None:
+        names = [name for name, _ in scope["headers"]]
+        closes = {"connection": "close"}
+        if repeated := [name for name in _ONCE if names.count(name) > 1]:
+            raise RequestError(400, f"the request has two headers {repeated[0].decode()}", headers=closes)
+        # "ought to be handled as an error" (RFC 9112, section 6.3): it may smuggle a second request.
+        if b"content-length" in names and b"transfer-encoding" in names:
+            raise RequestError(400, "the request has Content-Length beside Transfer-Encoding", headers=closes)
+        headers = dict(scope["headers"])
+        host = _HOST.fullmatch(headers.get(b"host", b"").decode("latin-1").strip().lower())
+        if self._hosts is not None and (host is None or host[1] not in self._hosts):
+            raise RequestError(421, "this server has another name (--allowed-hosts)", code="wrong_host")
+        if self._key is None or scope["path"] == _HEALTH:
+            return
+        scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
+        # Both are compared whole, in a time that does not tell how much of the key was right.
+        if not (hmac.compare_digest(given.strip(), self._key) and scheme.lower() == b"bearer"):
+            bearer = {"www-authenticate": "Bearer"}
+            raise RequestError(401, "the API key is missing or wrong", code="invalid_api_key", headers=bearer)
 
 
 @dataclass(frozen=True)
@@ -48,22 +126,12 @@ class Service:
             RequestError: there is no such model.
         """
         if name not in self.models:
-            names = ", ".join(self.models)
-            message = f"there is no model {printable(name, 100)!r} here; ask for {names}"
+            message = f"there is no model {printable(name, 100)!r} here; ask for {', '.join(self.models)}"
             raise RequestError(404, message, code="model_not_found", param="model")
         return self.models[name]
 
-    def passages_for(self, request: ChatRequest) -> list[Passage]:
-        """Return the passages that answer a request, best first; its own documents are the first of them."""
-        return [*request.documents, *(self.library.search(request.question) if request.retrieve else [])]
 
-
-def create_app(
-    service: Service,
-    *,
-    key: str | None = None,
-    hosts: Iterable[str] | None = LOOPBACK_HOSTS,
-) -> Starlette:
+def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str] | None = LOOPBACK_HOSTS) -> Starlette:
     """Create the ASGI application.
 
     Args:
@@ -90,27 +158,28 @@ def create_app(
         request = chat_request(body, limits, documents_allowed=service.documents_allowed)
         defense, response = service.defense(request.model), ChatResponse(request.model)
         async with admission.turn():
-            passages = await asyncio.to_thread(service.passages_for, request)
+            searched = service.library.search if request.retrieve else lambda question: []
+            passages = [*request.documents, *await asyncio.to_thread(searched, request.question)]
             if not request.stream:
                 answer = await defense.aanswer(request.question, passages)
             else:
                 async with defense.astream(request.question, passages) as pieces:
                     async for text in pieces:
-                        await reply.event(response.piece(text, is_first=not reply.started))
+                        await reply.event(response.chunk({"role": "assistant", "content": text}))
                 answer = pieces.answer
         undefended = defense.method.name == VANILLA.name
         notes = (*request.notes, *(["no defence: any passage may decide this answer"] if undefended else []))
         report = report_of(answer, passages, notes)
         if not request.stream:
-            await reply.respond(response.completion(answer, report))
+            await reply.respond(response.whole(answer, report))
             return
-        await reply.event(response.last(report))
+        await reply.event(response.chunk({}, "stop", robustrag=report))
         if request.with_usage:
-            await reply.event(response.usage(answer.spending))
+            await reply.event(response.chunk({}, choices=[], usage=usage_of(answer.spending)))
         await reply.end()
 
     routes = [
-        Route(HEALTH, healthz),
+        Route(_HEALTH, healthz),
         Route("/v1/models", models),
         Route("/v1/models/{name}", model),
         Route("/v1/chat/completions", Endpoint(chat, limits), methods=["POST"]),
@@ -123,11 +192,8 @@ def guarded(routes: Sequence[Route], *, key: str | None = None, hosts: Iterable[
 
     async def not_found(request: Request, error: Exception) -> JSONReply:
         assert isinstance(error, HTTPException)  # noqa: S101 - by Starlette's router
-        allowed = f"; use {error.headers['Allow']}" if error.headers and "Allow" in error.headers else ""
-        message = f"{error.detail}{allowed}"
-        if error.status_code == 404:
-            there = ", ".join(f"{'POST' if 'POST' in (r.methods or ()) else 'GET'} {r.path}" for r in routes)
-            message = f"nothing is served at {printable(request.url.path, 100)}; there are {there}"
+        there = ", ".join(f"{'POST' if 'POST' in (r.methods or ()) else 'GET'} {r.path}" for r in routes)
+        message = f"nothing is served at {printable(request.url.path, 100)}; there are {there}"
         return JSONReply(RequestError(error.status_code, message).body, error.status_code, error.headers)
 
     checks = [Middleware(AccessMiddleware, key=key, hosts=hosts)]

@@ -21,8 +21,7 @@ from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.usage import Spending
 from robustrag_integrations.grouping.passages import Passage
-from robustrag_integrations.serve.endpoint import Limits
-from robustrag_integrations.serve.errors import RequestError, call_failure
+from robustrag_integrations.serve.endpoint import Limits, RequestError, call_failure
 
 SCHEMA = "robustrag/serve/1"
 # About the account, the bill or the cache of a provider; the answer is the same.
@@ -35,26 +34,12 @@ WARNED = frozenset({
     "frequency_penalty", "max_completion_tokens", "max_tokens", "min_p", "presence_penalty", "reasoning_effort",
     "repetition_penalty", "seed", "temperature", "top_k", "top_p", "verbosity",
 })  # fmt: skip
-# Refused, but for the values that ask for nothing.
-NEUTRAL: Mapping[str, tuple[Any, ...]] = {
-    "audio": (),
-    "function_call": ("none", "auto"),
-    "functions": ([],),
-    "logit_bias": ({},),
-    "logprobs": (False,),
-    "modalities": (["text"],),
-    "n": (1,),
-    "prediction": (),
-    "response_format": ({"type": "text"},),
-    "stop": ([], ""),
-    "tool_choice": ("none", "auto"),
-    "tools": ([],),
-    "top_logprobs": (0,),
-    "web_search_options": (),
-}
-_INSTRUCTIONS = frozenset({"system", "developer"})
+# Anything else is refused, but for what asks for nothing.
+NEUTRAL: Mapping[str, Any] = {
+    "n": 1, "logprobs": False, "response_format": {"type": "text"}, "stop": [], "tool_choice": "auto", "tools": [],
+}  # fmt: skip
 
-_Text = Annotated[str, StringConstraints(pattern=r"\S")]
+_Text = Annotated[str, StringConstraints(pattern=r"\S", max_length=20_000)]
 _Name = Annotated[str, StringConstraints(pattern=r"\S", max_length=500)]
 
 
@@ -65,7 +50,7 @@ class _Document(BaseModel, strict=True, extra="forbid"):
 
 
 class _Extension(BaseModel, strict=True, extra="forbid"):
-    documents: Annotated[list[_Document], Field(min_length=1)] | None = None
+    documents: Annotated[list[_Document], Field(min_length=1, max_length=50)] | None = None
     retrieve: bool | None = None
 
 
@@ -131,12 +116,9 @@ class ChatRequest(BaseModel, strict=True, extra="allow"):
 
     @model_validator(mode="after")
     def _check_other_parameters(self) -> ChatRequest:
-        """Refuse parameters that are unknown, or would change the meaning of the answer."""
         for name in sorted(self._others - IGNORED - WARNED):
-            if name not in NEUTRAL:
-                raise RequestError(400, f"unknown parameter: {name}", code="unknown_parameter", param=name)
-            value = (self.model_extra or {})[name]
-            if not any(value == neutral and type(value) is type(neutral) for neutral in NEUTRAL[name]):
+            value, neutral = (self.model_extra or {})[name], NEUTRAL.get(name)
+            if type(value) is not type(neutral) or value != neutral:
                 wrong = f"{name} is not supported: answers are aggregated from the documents; leave it out"
                 raise RequestError(400, wrong, code="unsupported_parameter", param=name)
         return self
@@ -148,15 +130,12 @@ class ChatRequest(BaseModel, strict=True, extra="allow"):
     @property
     def notes(self) -> list[str]:
         """Ignored parts of the request, in words."""
-        earlier = [message.role for message in self.messages[:-1]]
-        turns = sum(role not in _INSTRUCTIONS for role in earlier)
-        warned = ", ".join(sorted(self._others & WARNED))
-        ignored = {
-            "the system or developer message; the server's prompts decide how documents are read": turns < len(earlier),
-            f"{turns} earlier messages; the last one alone is the question, so name what it is about": turns,
-            f"{warned}; the server decides how its model is asked": warned,
-        }
-        return [f"ignored: {what}" for what, is_there in ignored.items() if is_there]
+        notes = []
+        if len(self.messages) > 1:
+            notes.append("ignored: earlier messages and instructions; the last message alone is the question")
+        if warned := sorted(self._others & WARNED):
+            notes.append(f"ignored: {', '.join(warned)}; the server decides how its model is asked")
+        return notes
 
 
 def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: bool) -> ChatRequest:
@@ -167,88 +146,56 @@ def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: 
     """
     try:
         request = ChatRequest.model_validate(body)
-        question, documents = request.question, request.documents
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in first["loc"]).lstrip(".")
         raise RequestError(400, f"{place}: {first['msg']}", param=place) from None
-    if documents and not documents_allowed:
+    if request.documents and not documents_allowed:
         wrong = "this server takes no documents with a request (--allow-documents)"
         raise RequestError(403, wrong, param="robustrag.documents")
-    for param, what, size, maximum in (
-        ("messages", "messages", len(request.messages), limits.messages),
-        ("messages", "characters in the question", len(question), limits.question_chars),
-        ("robustrag.documents", "documents", len(documents), limits.documents),
-        ("robustrag.documents", "characters in a document", max((len(d.text) for d in documents), default=0),
-         limits.document_chars),
-    ):  # fmt: skip
-        if size > maximum:
-            raise RequestError(400, f"{size:,} {what}: at most {maximum:,} are read", param=param)
-    if not request.retrieve and not documents:
+    if (size := len(request.question)) > limits.question_chars:
+        wrong = f"{size:,} characters in the question: at most {limits.question_chars:,} are read"
+        raise RequestError(400, wrong, param="messages")
+    if not request.retrieve and not request.documents:
         raise RequestError(400, "robustrag.retrieve is false and there are no documents", param="robustrag.retrieve")
     return request
 
 
 class ChatResponse:
-    """The objects of one response, which share an id and a time.
-
-    Args:
-        model: the name that was asked for.
-    """
+    """The objects of one response of a model, which share an id and a time."""
 
     def __init__(self, model: str) -> None:
         self._common = {"id": f"chatcmpl-{uuid.uuid4().hex}", "created": int(time.time()), "model": model}
 
-    def completion(self, answer: RobustAnswer, report: Mapping[str, Any]) -> dict[str, Any]:
+    def whole(self, answer: RobustAnswer, report: Mapping[str, Any]) -> dict[str, Any]:
         """Return the whole response."""
         message = {"role": "assistant", "content": answer.text, "refusal": None}
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}
         return {
             **self._common,
             "object": "chat.completion",
-            "choices": [choice],
+            "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": "stop"}],
             "usage": usage_of(answer.spending),
             "robustrag": report,
         }
 
-    def piece(self, text: str, *, is_first: bool) -> dict[str, Any]:
-        """Return a piece of a streamed answer."""
-        return self._chunk({"role": "assistant", "content": text} if is_first else {"content": text})
-
-    def last(self, report: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the end of a streamed answer."""
-        return {**self._chunk({}, "stop"), "robustrag": report}
-
-    def usage(self, spending: Spending) -> dict[str, Any]:
-        """Return the token counts of a streamed answer, for clients that asked for them."""
-        return {**self._common, "object": "chat.completion.chunk", "choices": [], "usage": usage_of(spending)}
-
-    def _chunk(self, delta: Mapping[str, Any], finish: str | None = None) -> dict[str, Any]:
+    def chunk(self, delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> dict[str, Any]:
+        """Return a chunk of a streamed answer."""
         choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
-        return {**self._common, "object": "chat.completion.chunk", "choices": [choice]}
+        return {**self._common, "object": "chat.completion.chunk", "choices": [choice], **more}
 
 
 def usage_of(spending: Spending) -> dict[str, Any] | None:
     """Return the tokens of all calls of an answer; None where a call did not tell."""
-    total = spending.total
-    if total.prompt is None or total.completion is None:
+    read, made = spending.total.prompt, spending.total.completion
+    if read is None or made is None:
         return None
-    return {
-        "prompt_tokens": total.prompt,
-        "completion_tokens": total.completion,
-        "total_tokens": total.prompt + total.completion,
-        **({} if total.cached is None else {"prompt_tokens_details": {"cached_tokens": total.cached}}),
-        **({} if total.reasoning is None else {"completion_tokens_details": {"reasoning_tokens": total.reasoning}}),
-    }
+    return {"prompt_tokens": read, "completion_tokens": made, "total_tokens": read + made}
 
 
 def report_of(answer: RobustAnswer, passages: Sequence[Passage], notes: Sequence[str]) -> dict[str, Any]:
     """Return the extension field: the answer's guarantee, and each group's reply. It holds no passage's text.
 
-    Args:
-        answer: the answer.
-        passages: all that was read, best first; the positions of groups and citations count in it, from 0.
-        notes: warnings of the server's own.
+    Positions of groups and citations count in `passages`, all that was read, best first; `notes` are the server's own.
     """
     report = answer.to_dict()
     for group in report["groups"]:

@@ -1,7 +1,8 @@
 """One request and its response: read within bounds, cancelled when the client leaves, answered whole or in pieces.
 
 A request has no place before all of it is there, so clients that send slowly keep nobody waiting. A complete one waits
-for its turn, and is worked on until it is answered, its time is over, its client hangs up, or the server stops.
+for its turn, and is worked on until it is answered, its time is over, its client hangs up, or the server stops. Errors
+have the shape of OpenAI's.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -20,14 +22,22 @@ from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
 from robustrag_integrations._util.checks import check_at_least
+from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
-from robustrag_integrations.serve.errors import RequestError, request_error
+from robustrag_integrations._util.redaction import redacted
+from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError
 
 Work = Callable[[dict[str, Any], "Reply"], Coroutine[Any, Any, None]]
 
 _LOG = logging.getLogger(__name__)
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+_CLOSES = {"connection": "close"}
 _LAST_WORDS = 5  # seconds
+# The form of a failed call: the exception's name, then words that may quote the prompt, which holds passages.
+_FAILED_CALL = re.compile(
+    r"(?:the final call failed: )?(?:gave up after \d{1,4} tries: )?(?:ModelError: the model's function raised )?"
+    r"([A-Za-z_]\w{0,60})(?::(?: (?:Error code:|HTTP) (\d{3})\b)?|$)"
+)
 
 
 @dataclass(frozen=True)
@@ -37,9 +47,6 @@ class Limits:
     Attributes:
         body_bytes: the longest request.
         question_chars: the longest question.
-        messages: the most messages of a conversation.
-        documents: the most documents that a request may bring.
-        document_chars: the longest of them.
         concurrent: answers that are made at a time.
         waiting: requests that wait for their turn; further ones are refused with 429.
         seconds: from a request's end to the end of its answer, waiting included.
@@ -51,9 +58,6 @@ class Limits:
 
     body_bytes: int = 1_000_000
     question_chars: int = 4_000
-    messages: int = 200
-    documents: int = 50
-    document_chars: int = 20_000
     concurrent: int = 8
     waiting: int = 64
     seconds: int = 120
@@ -64,15 +68,66 @@ class Limits:
         check_at_least(1, **{name: value for name, value in vars(self).items() if name != "waiting"})
 
 
-class Admission:
-    """Limits the requests that are answered or wait; used in one event loop.
+class RequestError(Exception):
+    """A request that is refused.
 
     Args:
-        limits: the bounds.
+        status: the HTTP status.
+        message: the error and its fix; shown to the client, and not logged.
+        code: OpenAI's code, for programs.
+        param: the parameter that is wrong.
+        headers: of the reply.
     """
 
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        code: str | None = None,
+        param: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.headers = status, dict(headers or {})
+        kind = "rate_limit_error" if status == 429 else "server_error" if status >= 500 else "invalid_request_error"
+        shown = None if param is None else printable(param, 100)
+        said = printable(redacted(message), 1000)
+        self.body: dict[str, Any] = {"error": {"message": said, "type": kind, "param": shown, "code": code}}
+
+
+def request_error(error: Exception) -> RequestError:
+    """Return the error that a client is sent. The log gets only the failure's class: its text may quote passages."""
+    if isinstance(error, RequestError):
+        return error
+    _LOG.error("no answer: %s", type(error).__name__)
+    if isinstance(error, (TimeoutError, asyncio.TimeoutError)):
+        return RequestError(504, "the answer took too long; ask again later", code="timeout")
+    if isinstance(error, ModelError):
+        # Without the words of the model's server, which may quote passages that clients do not see.
+        failed = "the final call failed" if str(error).startswith("the final call failed") else "the model failed"
+        causes = [str(error)]
+        if isinstance(error, QuorumError):
+            failed, causes = str(error).partition(". ")[0], list(error.causes.values())
+        message = f"no answer: {failed}: {', '.join(sorted(set(map(call_failure, causes))))}"
+        return RequestError(502, message, code="model_failed")
+    if isinstance(error, (ValueError, RobustRAGError)):  # a question too long for the model, bad choices
+        return RequestError(400, str(error))
+    return RequestError(500, "the server failed; its log names the kind of error")
+
+
+def call_failure(message: str) -> str:
+    """Return the class of error that a failed call names, and its HTTP status if it names one."""
+    match = _FAILED_CALL.match(message)
+    if match is None:
+        return "an error"
+    return f"{match[1]} (HTTP {match[2]})" if match[2] else match[1]
+
+
+class Admission:
+    """Limits the requests that are answered or wait; used in one event loop."""
+
     def __init__(self, limits: Limits) -> None:
-        self.limits = limits
         self._turns = asyncio.Semaphore(limits.concurrent)
         self._free = limits.concurrent + limits.waiting
 
@@ -85,7 +140,7 @@ class Admission:
         """
         if self._free == 0:
             message = "too many requests are under way; try again later"
-            raise RequestError(429, message, kind="rate_limit_error", code="rate_limit_exceeded", retry_after=1)
+            raise RequestError(429, message, code="rate_limit_exceeded", headers={"retry-after": "1"})
         self._free -= 1
         try:
             async with self._turns:
@@ -94,14 +149,9 @@ class Admission:
             self._free += 1
 
 
-async def read_body(request: Request, limits: Limits) -> dict[str, Any]:
-    """Read a request's JSON object.
-
-    Raises:
-        RequestError: it is too long, comes too slowly, or is not a JSON object.
-        ClientDisconnect: the client hung up before it was complete.
-    """
-    maximum, headers = limits.body_bytes, request.headers
+async def _read_body(request: Request, limits: Limits) -> dict[str, Any]:
+    """Read a request's JSON object, unless it is too long or comes too slowly."""
+    most, headers = limits.body_bytes, request.headers
     if headers.get("content-type", "").split(";")[0].strip().lower() != "application/json":
         raise RequestError(415, "the request must have Content-Type: application/json")
     if headers.get("content-encoding", "identity") != "identity":
@@ -110,31 +160,24 @@ async def read_body(request: Request, limits: Limits) -> dict[str, Any]:
     with anyio.move_on_after(limits.body_seconds) as scope:
         async for piece in request.stream():
             body += piece
-            if len(body) > maximum:
-                message = f"the request is longer than {maximum} bytes"
-                raise RequestError(413, message, code="request_too_large")
+            if len(body) > most:
+                raise RequestError(413, f"the request is longer than {most} bytes", code="request_too_large")
     if scope.cancelled_caught:
         message = f"the request was not complete after {limits.body_seconds} s"
-        raise RequestError(408, message, retry_after=1, closes=True)
-    return json_object(bytes(body))
+        raise RequestError(408, message, headers={"retry-after": "1", **_CLOSES})
+    return _json_object(bytes(body))
 
 
-def json_object(body: bytes) -> dict[str, Any]:
-    """Parse a JSON object from its bytes, in valid Unicode.
-
-    Raises:
-        RequestError: it is not one, nests too deep, names an entry twice, or holds NaN or Infinity.
-    """
+def _json_object(body: bytes) -> dict[str, Any]:
+    """Parse a JSON object in valid Unicode, without entries of the same name, and without NaN."""
     try:
         value = _valid(json.loads(body.decode(), parse_constant=_refuse_constant, object_pairs_hook=_object))
     except RecursionError:
         raise RequestError(400, "the JSON nests too deep") from None
     except UnicodeDecodeError:
         raise RequestError(400, "the request is not valid UTF-8") from None
-    except json.JSONDecodeError as error:
-        raise RequestError(400, f"the request is not valid JSON: {error.msg} at character {error.pos}") from None
-    except ValueError:  # more digits than Python reads
-        raise RequestError(400, "the JSON holds a number that is too long") from None
+    except ValueError:  # more digits than Python reads, too
+        raise RequestError(400, "the request is not valid JSON") from None
     if not isinstance(value, dict):
         raise RequestError(400, f"the request must be a JSON object, got {type(value).__name__}")
     return value
@@ -167,11 +210,6 @@ class JSONReply(JSONResponse):
 
     def __init__(self, body: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(body, status, {**_HEADERS, **(headers or {})})
-
-    @classmethod
-    def refusing(cls, error: RequestError) -> JSONReply:
-        """Return an error response."""
-        return cls(error.body, error.status, error.headers)
 
     def render(self, content: Any) -> bytes:
         """Render JSON in ASCII: no line separator in a document can end an event early."""
@@ -209,12 +247,6 @@ class Reply:
         """Close the stream; only a complete one ends with `[DONE]`."""
         await self._send({"type": "http.response.body", "body": last})
 
-    async def fail(self, error: RequestError) -> None:
-        """Send an error within a stream, and close it. A client that does not read is dropped."""
-        with anyio.move_on_after(_LAST_WORDS):
-            await self.event(error.body)
-            await self.end(b"")
-
 
 class Endpoint:
     """An ASGI application for one route.
@@ -232,7 +264,7 @@ class Endpoint:
         """Answer one request. Errors go to the middleware, except in the middle of a stream."""
         reply = Reply(scope, receive, send)
         try:
-            body = await read_body(Request(scope, receive), self._limits)
+            body = await _read_body(Request(scope, receive), self._limits)
             await _unless_gone(receive, asyncio.wait_for(self._work(body, reply), self._limits.seconds))
             return
         except ClientDisconnect:
@@ -240,21 +272,19 @@ class Endpoint:
             return
         except asyncio.CancelledError:  # the server stops, and waits no longer
             failed: Exception = RequestError(
-                503, "the server stops; try again", kind="server_error", retry_after=1, closes=True
+                503, "the server stops; try again", headers={"retry-after": "1", **_CLOSES}
             )
         except Exception as error:
             failed = error
         if not reply.started:
             raise failed
-        await reply.fail(request_error(failed))
+        with anyio.move_on_after(_LAST_WORDS):  # a client that does not read is dropped
+            await reply.event(request_error(failed).body)
+            await reply.end(b"")
 
 
 async def _unless_gone(receive: Receive, work: Awaitable[None]) -> None:
-    """Do the work; cancel it when the client disconnects.
-
-    Raises:
-        ClientDisconnect: the client hung up.
-    """
+    """Do the work; cancel it, and raise ClientDisconnect, when the client hangs up."""
 
     async def gone() -> None:
         while (await receive())["type"] != "http.disconnect":

@@ -12,9 +12,6 @@ from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MOST_CONNECTIONS = 1000  # idle ones included
-KEEP_ALIVE = 5  # seconds
-LAST_SECONDS = 30  # for answers under way when the server is told to stop
-
 _SILENT_SECONDS = 10  # without a complete request line and headers
 _HEADER_BYTES = 32_768
 
@@ -28,11 +25,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bound(host: str, port: int) -> socket.socket:
-    """Return a socket that listens here; port 0 takes a free one.
-
-    Raises:
-        OSError: the address is taken, or is not this machine's.
-    """
+    """Return a socket that listens here; port 0 takes a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     return socket.create_server((host, port), family=family, backlog=2048)
 
@@ -76,11 +69,7 @@ class ImpatientProtocol(H11Protocol):
 
 
 def configured(
-    app: ASGIApp,
-    *,
-    last_seconds: int = LAST_SECONDS,
-    keep_alive: int = KEEP_ALIVE,
-    lifespan: Literal["on", "off"] = "off",
+    app: ASGIApp, *, last_seconds: int = 30, keep_alive: int = 5, lifespan: Literal["on", "off"] = "off"
 ) -> uvicorn.Server:
     """Return a server for the application.
 

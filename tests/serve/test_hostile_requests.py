@@ -22,7 +22,7 @@ KEY = "a-key-that-nobody-may-read"
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    limits = Limits(body_bytes=100_000, question_chars=200, messages=5, documents=2, document_chars=50)
+    limits = Limits(body_bytes=100_000, question_chars=200)
     with serving(service(lambda p: "Anna Lind", limits=limits, documents_allowed=True)) as listening:
         yield listening
 
@@ -51,7 +51,6 @@ HOSTILE: dict[str, tuple[int, Any]] = {
     "messages of another type": (400, asking(messages={"role": "user"})),
     "messages of messages": (400, asking(messages=[[message()]])),
     "no message": (400, asking(messages=[])),
-    "too many messages": (400, asking(messages=[message()] * 6)),
     "the assistant's last": (400, asking(messages=[message(), message(role="assistant")])),
     "a tool's message": (400, asking(messages=[message(role="tool"), message()])),
     "role of another type": (400, asking(messages=[message(role={})])),
@@ -79,8 +78,8 @@ HOSTILE: dict[str, tuple[int, Any]] = {
     "a document without text": (400, asking(robustrag={"documents": [{"source": "x"}]})),
     "a document's unknown entry": (400, asking(robustrag={"documents": [{"text": "x", "weight": 9}]})),
     "a document's source": (400, asking(robustrag={"documents": [{"text": "x", "source": ["y"]}]})),
-    "too many documents": (400, asking(robustrag={"documents": [{"text": "x"}] * 3})),
-    "too long a document": (400, asking(robustrag={"documents": [{"text": "x" * 51}]})),
+    "too many documents": (400, asking(robustrag={"documents": [{"text": "x"}] * 51})),
+    "too long a document": (400, asking(robustrag={"documents": [{"text": "x" * 20_001}]})),
     "nothing to read": (400, asking(robustrag={"retrieve": False})),
 }
 
@@ -231,8 +230,7 @@ def test_what_does_not_change_the_answer_is_ignored_and_said(address: str) -> No
     assert status == 200
     assert reply["robustrag"]["answer"]["query"] == QUESTION
     notes = reply["robustrag"]["warnings"]
-    assert any("system" in note for note in notes)
-    assert any("2 earlier messages" in note for note in notes)
+    assert any("earlier messages and instructions" in note for note in notes)
     assert any("max_tokens, temperature" in note for note in notes)
 
 
