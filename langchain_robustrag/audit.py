@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from inspect import isawaitable
 from typing import Any, cast
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.messages import BaseMessage, ToolMessage
-from langchain_core.runnables import Runnable, RunnableConfig
+from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
 
 from langchain_robustrag.callbacks import REPORT_EVENT
 from langchain_robustrag.hosted import hosted_results
 from langchain_robustrag.prompts import FilledPrompt
-from langchain_robustrag.questions import last_human_text
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, parts_of, records_in
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.audit.hosted import hosted_in, hosted_result, hosted_tool
@@ -29,7 +27,7 @@ from robustrag_integrations.prompts import Prompt
 
 _LOG = logging.getLogger(__name__)
 _MOST_RUNS = 10_000
-_FIX = (
+FIX = (
     "answer with create_robust_documents_chain(llm, prompt) or create_robust_retrieval_chain(retriever, llm); give an "
     "agent create_robust_retriever_tool, or RobustRetrievalMiddleware"
 )
@@ -60,7 +58,7 @@ class IsolationAudit(BaseCallbackHandler):
     _trusted: frozenset[str] = frozenset()  # tools whose texts, or whose being hosted, are no finding
 
     def __init__(self, on: On = "log") -> None:
-        self._audit = Audit(on, _FIX)
+        self._audit = Audit(on, FIX)
         self.raise_error = on == "raise"
         self._runs: OrderedDict[UUID, tuple[UUID | None, str]] = OrderedDict()
         self._own: OrderedDict[UUID, Sequence[str]] = OrderedDict()
@@ -154,6 +152,10 @@ class IsolationAudit(BaseCallbackHandler):
         path, component, own = self._path(known["run_id"])
         self._audit.look(texts, path, component, own)
 
+    def component_of(self, run: UUID) -> str:
+        """Return the name of a run that has not ended."""
+        return self._path(run)[1]
+
     def _path(self, run: UUID | None) -> tuple[str, str, Sequence[str] | None]:
         """Return the runs that lead to a run, the name of the run itself, and the pieces of a prompt of ours."""
         own: Sequence[str] | None = None
@@ -170,7 +172,7 @@ class IsolationAudit(BaseCallbackHandler):
             if tool is not None:
                 for parsed in (value, parsed_texts(value)):
                     self.learn([*documents_in(parsed), *records_in(parsed, sourced=True)])
-                if self._audit.strict and tool not in self._trusted and not _is_robust(value):
+                if self._audit.canaries is not None and tool not in self._trusted and not _is_robust(value):
                     self._audit.learn(Passage(part) for part in parts_of(value) if isinstance(part, str))
         except UnreadableError as error:
             _LOG.warning("the audit did not look for documents in a step's values: %s", error)
@@ -207,63 +209,18 @@ def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
         assert not audit.findings
         ```
     """
-    with _listening(IsolationAudit(on)) as audit:
+    with listening(IsolationAudit(on)) as audit:
         yield audit
 
 
 @contextmanager
-def _listening(audit: IsolationAudit) -> Iterator[IsolationAudit]:
+def listening(audit: IsolationAudit) -> Iterator[IsolationAudit]:
+    """Let an audit hear all of LangChain in this process while the block runs."""
     _OPEN.open.append(audit)
     try:
         yield audit
     finally:
         _OPEN.open.remove(audit)
-
-
-def assert_defended(
-    app: Any, inputs: Any, config: RunnableConfig | None = None, *, trusted: Collection[str] = ()
-) -> None:
-    """Ask a program one question, and raise if retrieved text reaches a prompt that is not isolated.
-
-    The run-time audit listens, and is strict: text of a single source counts, too, and so does what tools return. It
-    vouches for what ran for this question, and for nothing else; see `IsolationAudit` for what it cannot see.
-
-    Args:
-        app: a chain, an agent, a compiled graph, or a function.
-        inputs: what the app is given, with the question.
-        config: the config to run it with.
-        trusted: names of tools whose results nobody else writes, or which the provider runs.
-
-    Raises:
-        UndefendedError: what was found, each with the runs that led there; or nothing was retrieved.
-
-    Examples:
-        ```python
-        assert_defended(agent, {"messages": [("human", "Who won?")]}, trusted=["add"])
-        ```
-    """
-    with _asserting(inputs, trusted):
-        app.invoke(inputs, config) if isinstance(app, Runnable) else app(inputs)
-
-
-async def aassert_defended(
-    app: Any, inputs: Any, config: RunnableConfig | None = None, *, trusted: Collection[str] = ()
-) -> None:
-    """`assert_defended` in an event loop; a function as `app` may be asynchronous."""
-    with _asserting(inputs, trusted):
-        running = app.ainvoke(inputs, config) if isinstance(app, Runnable) else app(inputs)
-        if isawaitable(running):
-            await running
-
-
-@contextmanager
-def _asserting(inputs: Any, trusted: Collection[str]) -> Iterator[None]:
-    audit = IsolationAudit()
-    audit._audit, audit._trusted = Audit("log", _FIX, strict=True), frozenset(trusted)
-    for value in inputs.values() if isinstance(inputs, Mapping) else [inputs]:  # documents may quote the question
-        audit._audit.release(value if isinstance(value, str) else last_human_text(value) or "", agreed=True)
-    with _listening(audit), audit._audit.asserting():
-        yield
 
 
 def announced(config: RunnableConfig, prompt: Prompt) -> RunnableConfig:

@@ -28,6 +28,7 @@ from llamaindex_robustrag.query_engine import RobustQueryEngineTool, RobustRAGQu
 from llamaindex_robustrag.reports import RobustAnswerEvent, robust_answer, robust_answers
 from llamaindex_robustrag.synthesizer import RobustRAGSynthesizer
 from robustrag_integrations.answers.abstained import Abstained
+from robustrag_integrations.audit.canaries import CheckedRun
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.votes import VoteRules
@@ -35,6 +36,7 @@ from robustrag_integrations.grouping.votes import VoteRules
 __all__ = [
     "Abstained",
     "CallOptions",
+    "CheckedRun",
     "DiverseRetriever",
     "Finding",
     "IsolationAudit",

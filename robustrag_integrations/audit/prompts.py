@@ -21,12 +21,12 @@ import re
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, Literal, TypeAlias
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.words import count_of
+from robustrag_integrations.audit.canaries import Canaries
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.passages import Passage, readable_origin
@@ -56,13 +56,14 @@ class Audit:
     Args:
         on: the reaction to a finding, besides keeping it: `"log"` a warning, or `"raise"` an `UndefendedError`.
         fix: the code to write in place of an undefended component.
-        strict: in prompts that are not ours, retrieved text of a single group is a finding, too.
+        canaries: those of a check, which is strict: in prompts that are not ours, retrieved text of a single group is a
+            finding, too, and in any prompt a canary that is not isolated.
     """
 
-    def __init__(self, on: On, fix: str, *, strict: bool = False) -> None:
+    def __init__(self, on: On, fix: str, canaries: Canaries | None = None) -> None:
         if on not in ("log", "raise"):
             raise ValueError(f"on={on!r:.40} must be 'log' or 'raise'")
-        self.on, self._fix, self.strict = on, fix, strict
+        self.on, self._fix, self.canaries = on, fix, canaries
         self.findings: list[Finding] = []
         self._texts: OrderedDict[Text, str] = OrderedDict()  # with the name of each for people
         self._index: dict[str, list[tuple[Text, int]]] = {}
@@ -114,6 +115,10 @@ class Audit:
         pieces = sorted({p for p in map(folded, own or ()) if len(p) >= _WINDOW}, key=len, reverse=True)
         for piece in pieces:
             prompt = prompt.replace(piece, " \x00 ")
+        for where in self.canaries.planted_in(prompt) if self.canaries else ():
+            problem = f"the prompt holds a canary that was planted in what {where!r} returned"
+            fix = f"{self._fix}; a tool whose results nobody else writes goes into trusted="
+            self.add(Finding("canary", path, component, problem, fix, (where,)))
         with self._lock:
             self._earlier.append(prompt)
             answer = next((a for a in self._unproved if own is None and _words_in(a, prompt)), None)
@@ -123,7 +128,7 @@ class Audit:
                 for group, found in self._spans(prompt).items()
                 if (kept := {s for s in found if not _stands_in(prompt[s[0] : s[1]], passed)})
             }
-            groups = _mixed(told) if own is None and not self.strict else list(told)
+            groups = _mixed(told) if own is None and self.canaries is None else list(told)
             origins = tuple(sorted({shown for (group, _), shown in self._texts.items() if group in groups}))
         if answer is not None:
             problem = f"the prompt holds an answer of {len(answer)} characters that one document may have decided"
@@ -150,22 +155,6 @@ class Audit:
                     _LOG.warning("not isolated: %s at %s (%s)", finding.kind, finding.path, finding.component)
         if self.on == "raise":
             raise UndefendedError([finding])
-
-    @contextmanager
-    def asserting(self) -> Iterator[None]:
-        """Raise what is found while the block runs, also where the block fails, or that nothing was retrieved."""
-        try:
-            yield
-        except Exception as error:
-            if self.findings:
-                raise UndefendedError(self.findings) from error
-            raise
-        if not self.findings and not self._texts:
-            nothing = f"no retriever or tool returned a text of {SHORTEST} characters, so nothing was checked"
-            fix = "ask a question for which the program retrieves"
-            self.findings.append(Finding("nothing-retrieved", "", "the program", nothing, fix))
-        if self.findings:
-            raise UndefendedError(self.findings)
 
     def _add(self, key: Text, shown: str) -> None:
         self._texts[key] = shown

@@ -8,6 +8,7 @@ import threading
 
 import pytest
 
+from robustrag_integrations.audit.canaries import Canaries
 from robustrag_integrations.audit.prompts import SHORTEST, Audit, folded
 from robustrag_integrations.errors import UndefendedError
 from robustrag_integrations.grouping.passages import Passage
@@ -125,21 +126,41 @@ def test_a_word_that_prompts_held_before_it_was_an_answer_tells_nothing(answer: 
     assert kinds(audit, f"Is {answer} right?") == []
 
 
-def test_a_strict_audit_finds_text_of_one_source_and_says_where_nothing_was_retrieved() -> None:
-    audit = Audit("log", "isolate", strict=True)
-    with pytest.raises(UndefendedError, match="ask a question for which the program retrieves"), audit.asserting():
-        pass
-    audit.findings.clear()
-    audit.learn(PASSAGES)
-    with audit.asserting():
-        audit.look([f"Read: {ALPHA}"], "chain", "Model", own=[ALPHA])
-    audit.look([f"Read: {ALPHA}"], "chain", "Model")
-    with pytest.raises(UndefendedError, match=r"retrieved text of 1 group \('a.txt'\)") as caught, audit.asserting():
-        raise ConnectionError("the index is gone")
-    assert isinstance(caught.value.__cause__, ConnectionError)
-    audit.findings.clear()
-    with pytest.raises(ConnectionError), audit.asserting():
-        raise ConnectionError("the index is gone")
+def test_a_canary_may_stand_among_the_pieces_of_a_prompt_of_ours_alone() -> None:
+    canaries = Canaries("Who signed the treaty?")
+    audit = Audit("log", "isolate", canaries)
+    order = canaries.order("search")
+    word = order.rsplit(maxsplit=1)[-1]
+    assert kinds(audit, f"Read: {ALPHA}") == []
+    for text in (order, f"It was {word.upper()}.", json.dumps({"text": f"{ALPHA}\n{word}"})):
+        assert kinds(audit, text) == ["canary"]
+    assert audit.findings[0].origins == ("search",)
+    assert kinds(audit, f"{order} Who?", own=[order, "Who?"]) == []
+    assert kinds(audit, f"{order} Who? {word}", own=[order, "Who?"]) == ["canary"]
+
+
+def test_what_did_not_run_is_not_vouched_for_and_names_that_no_tool_has_are_refused() -> None:
+    canaries = Canaries("Who?", trusted=["add"], stubs={"send": "sent"})
+    canaries.offered(["search", "add", "send", "never"])
+    with pytest.raises(UndefendedError, match=r"no retriever or tool returned text .*ask a question for which"):
+        canaries.checked([])
+    for name in ("search", "add", "send"):
+        canaries.ran(name)
+    canaries.ran("page", "it returned a picture")
+    canaries.order("search")
+    checked = canaries.checked([])
+    assert checked.planted == ("search",)
+    assert set(checked.not_vouched_for) == {
+        "never (did not run)",
+        "page (it returned a picture)",
+        "send (replaced by a stub)",
+        "add (taken on trust)",
+    }
+    assert "not vouched for: never (did not run)" in str(checked)
+    with pytest.raises(ValueError, match="no tool is named 'ad' in trusted= or stubs=; seen: 'search', 'add'"):
+        canaries.check_names(["ad"])
+    with pytest.raises(TypeError, match="wrap it"):
+        Canaries("Who?", trusted="add")
 
 
 def test_no_log_line_quotes_a_text_or_a_name_of_its_own(caplog: pytest.LogCaptureFixture) -> None:

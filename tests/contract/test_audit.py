@@ -48,14 +48,13 @@ class Program:
     def say(self, prompt: str) -> str:
         return str(self.llm.invoke(prompt).content if self.framework.name == "langchain" else self.llm.complete(prompt))
 
-    def stock(self, asked: Any = QUESTION) -> str:
-        return self.say("\n".join([*self.found(QUESTION), QUESTION]))
+    def stock(self, question: str) -> str:
+        return self.say("\n".join([*self.found(question), question]))
 
     async def checked(self, app: Any, asynchronously: bool = False, **options: Any) -> Any:
-        asked: Any = {"input": QUESTION} if self.framework.name == "langchain" else QUESTION
         if asynchronously:
-            return await self.module.aassert_defended(app, asked, **options)
-        return self.module.assert_defended(app, asked, **options)
+            return await self.module.aassert_defended(app, QUESTION, **options)
+        return self.module.assert_defended(app, QUESTION, **options)
 
 
 @pytest.fixture
@@ -69,14 +68,14 @@ def test_several_sources_in_one_prompt_are_found_in_threads_too_and_isolated_one
         program.say(f"Translate: {program.answered(QUESTION, model=Script(lambda prompt: long))}")
         program.answered(QUESTION, aggregation="keyword", final="always")
         assert audit.findings == []
-        thread = threading.Thread(target=program.stock)
+        thread = threading.Thread(target=program.stock, args=(QUESTION,))
         thread.start()
         thread.join()
     [finding] = audit.findings
     assert (finding.kind, "https://evil.example/" in finding.origins) == ("prompt", True)
     assert finding.path
     assert "obust" in finding.fix
-    program.stock()
+    program.stock(QUESTION)
     assert audit.findings == [finding]
     assert repr(audit) == "IsolationAudit(on='log', findings=1)"
 
@@ -85,7 +84,7 @@ def test_an_audit_that_raises_stops_the_prompt(program: Program) -> None:
     with program.module.audit_isolation("raise"):
         assert program.answered(QUESTION) == "Paris"
         with pytest.raises(UndefendedError, match="of 6 groups"):
-            program.stock()
+            program.stock(QUESTION)
     assert program.script.prompts == []
 
 
@@ -103,7 +102,7 @@ def test_a_passage_that_quotes_our_prompt_or_the_question_stops_no_answer(progra
 def test_no_log_line_quotes_what_was_retrieved(program: Program, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     with program.module.audit_isolation():
-        program.stock()
+        program.stock(QUESTION)
     ours = [record.getMessage() for record in caplog.records if "robustrag" in record.name]
     assert ours
     assert not any("capital of France is" in line or "London" in line for line in ours)
@@ -111,32 +110,56 @@ def test_no_log_line_quotes_what_was_retrieved(program: Program, caplog: pytest.
 
 @BOTH
 async def test_a_robust_program_passes_and_another_is_caught(program: Program, asynchronously: bool) -> None:
-    await program.checked(program.engine(), asynchronously)
-    await program.checked(lambda question: program.say(f"Translate: {program.answered(QUESTION)}"), asynchronously)
-    leaks: list[Callable[[Any], str]] = [
-        lambda _: program.stock(),
-        lambda _: program.say(program.found("q")[-1]),
-    ]
+    checked = await program.checked(program.engine(), asynchronously)
+    assert (checked.planted, checked.not_vouched_for) == (("Found",), ())
+    leaks: list[Callable[[str], str]] = [program.stock, lambda question: program.say(program.found(question)[-1])]
     for leak in leaks:
-        with pytest.raises(UndefendedError, match="holds retrieved text of") as caught:
+        with pytest.raises(UndefendedError, match="holds a canary that was planted in what 'Found' returned") as caught:
             await program.checked(leak, asynchronously)
         assert all(finding.path and finding.fix for finding in caught.value.findings)
+    assert program.found(QUESTION) == [p.text for p in FOUND]  # nothing stays in it
 
 
 @BOTH
 async def test_an_answer_of_one_source_is_found_in_another_prompt(program: Program, asynchronously: bool) -> None:
-    model = Script(lambda prompt: "Paris" if TRUE in prompt else "I don't know")
+    def goes_on(**settings: Any) -> Callable[[str], str]:
+        return lambda question: program.say(
+            f"Write a line about {program.answered(question, ALONE, **settings)}, please."
+        )
 
-    def goes_on(**settings: Any) -> Callable[[Any], str]:
-        return lambda _: program.say(f"Translate {program.answered('Which city?', ALONE, model=model, **settings)}.")
-
-    with pytest.raises(UndefendedError, match="holds an answer of 5 characters that one document may have decided"):
+    with pytest.raises(UndefendedError, match="holds a canary"):
         await program.checked(goes_on(), asynchronously)
+    honest = Script(lambda prompt: "Paris" if "Rain" not in prompt else "I don't know")  # obeys no order
+    with pytest.raises(UndefendedError, match="holds an answer of 5 characters that one document may have decided"):
+        await program.checked(goes_on(model=Script(lambda p: "Paris" if TRUE in p else "I don't know")), asynchronously)
     for told in ({"votes": VoteRules(min_radius=1)}, {"reader": "model"}):
-        await program.checked(goes_on(**told), asynchronously)
+        assert (await program.checked(goes_on(model=honest, **told), asynchronously)).planted
 
 
 @BOTH
-async def test_a_check_that_saw_nothing_is_no_pass(program: Program, asynchronously: bool) -> None:
+async def test_errors_of_a_program_stay_its_own_unless_something_was_found(
+    program: Program, asynchronously: bool
+) -> None:
+    def fails(question: str) -> None:
+        raise ConnectionError("the index is gone")
+
+    def leaks(question: str) -> None:
+        program.stock(question)
+        fails(question)
+
+    with pytest.raises(ConnectionError, match="the index is gone"):
+        await program.checked(fails, asynchronously)
+    with pytest.raises(UndefendedError) as caught:
+        await program.checked(leaks, asynchronously)
+    assert isinstance(caught.value.__cause__, ConnectionError)
     with pytest.raises(UndefendedError, match="ask a question for which the program retrieves"):
-        await program.checked(lambda _: program.say("Hello"), asynchronously)
+        await program.checked(lambda question: program.say(question), asynchronously)
+    with pytest.raises(TypeError, match="cannot run a list"):
+        await program.checked([program.engine()], asynchronously)
+    with pytest.raises(ValueError, match="no tool is named 'ad' in trusted= or stubs="):
+        await program.checked(program.engine(), asynchronously, trusted=["ad"])
+    with pytest.raises(RuntimeError, match="another assert_defended is running"):
+        await program.checked(
+            lambda question: program.module.assert_defended(program.engine(), question), asynchronously
+        )
+    assert await program.checked(program.engine(), asynchronously)

@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from operator import itemgetter
-from typing import Annotated, Any, cast
+from typing import Any, cast
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListLLM
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, HumanMessage
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableLambda, RunnablePassthrough
-from langchain_core.tools import InjectedToolCallId, create_retriever_tool, tool
+from langchain_core.tools import create_retriever_tool, tool
 from langchain_core.vectorstores import InMemoryVectorStore
 from pydantic import PrivateAttr
 
@@ -22,8 +22,6 @@ from langchain_robustrag import (
     IsolationAudit,
     UndefendedError,
     VoteRules,
-    aassert_defended,
-    assert_defended,
     audit_isolation,
     create_robust_documents_chain,
     create_robust_node,
@@ -38,7 +36,6 @@ from langchain.agents import create_agent
 from langchain_classic.chains import create_retrieval_chain
 from langchain_classic.chains.combine_documents import create_stuff_documents_chain
 from langgraph.graph import END, START, StateGraph
-from langgraph.types import Command
 
 from langchain_robustrag.middleware import RobustRetrievalMiddleware
 from tests.langchain.test_agents import GullibleAgent
@@ -114,8 +111,6 @@ def test_stock_wirings_are_found(name: str) -> None:
     assert audit.findings
     assert "https://evil.example" in {origin for f in audit.findings for origin in f.origins}
     assert all(f.kind == "prompt" and f.path and f.fix for f in audit.findings)
-    with pytest.raises(UndefendedError, match="retrieved text of"):
-        assert_defended(lambda _: STOCK[name](), ASKED)
 
 
 ROBUST = create_robust_documents_chain(LLM, PROMPT, **FINAL)
@@ -174,54 +169,6 @@ def test_robust_wirings_and_ordinary_tools_are_not(name: str) -> None:
     with audit_isolation() as audit:
         DEFENDED[name]()
     assert audit.findings == []
-    if name not in ("one document", "its chunks", "ordinary tools", "no documents"):
-        assert_defended(lambda _: DEFENDED[name](), ASKED)
-
-
-@tool("search")
-def page(query: str) -> Any:
-    """Fetch a page."""
-    return "A page about France that somebody wrote."
-
-
-@tool("search")
-def blocks(query: str) -> Any:
-    """Search, as a tool of an MCP server does."""
-    return [{"type": "text", "text": d.page_content} for d in DOCUMENTS[:1]]
-
-
-@tool("search")
-def commanding(query: str, tool_call_id: Annotated[str, InjectedToolCallId]) -> Any:
-    """Search, and write into the state."""
-    return Command(update={"messages": [ToolMessage(joined(DOCUMENTS[:1]), tool_call_id=tool_call_id)]})
-
-
-@pytest.mark.parametrize("asynchronously", [False, True], ids=["sync", "async"])
-@pytest.mark.parametrize("made", [page, blocks, commanding], ids=["text", "blocks", "command"])
-async def test_a_strict_check_finds_one_text_of_a_tool(made: Any, asynchronously: bool) -> None:
-    async def check(**settings: Any) -> None:
-        trusted = settings.pop("trusted", ())
-        agent = create_agent(GullibleAgent(), [made], **settings)
-        if asynchronously:
-            await aassert_defended(agent, MESSAGES, trusted=trusted)
-        else:
-            assert_defended(agent, MESSAGES, trusted=trusted)
-
-    with pytest.raises(UndefendedError, match="retrieved text of 1 group"):
-        await check()
-    await check(middleware=[RobustRetrievalMiddleware(LLM, PROMPT)])
-
-
-def test_the_check_trusts_tools_by_name_and_finds_those_of_providers() -> None:
-    ordinary = create_robust_retrieval_chain(RETRIEVER, LLM) | (lambda _: MESSAGES)
-    agent = ordinary | create_agent(GullibleAgent(), [page])
-    with pytest.raises(UndefendedError, match="a text of 40 characters"):
-        assert_defended(agent, ASKED)
-    assert_defended(agent, ASKED, trusted=["search"])
-    searching = ordinary | (lambda _: QUESTION) | LLM.bind(tools=[{"type": "web_search_preview"}])
-    with pytest.raises(UndefendedError, match="its provider runs web_search_preview"):
-        assert_defended(searching, ASKED)
-    assert_defended(searching, ASKED, trusted=["web_search_preview"])
 
 
 async def _streamed(chain: Any) -> AsyncIterator[Any]:

@@ -1,4 +1,4 @@
-"""`assert_defended`: one question under a strict audit."""
+"""`assert_defended`: one question under the audit, with canaries, and no word of praise for what it does not know."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from llama_index.core import VectorStoreIndex
 from llama_index.core.agent.workflow import FunctionAgent
 from llama_index.core.base.llms.types import ChatResponse
-from llama_index.core.chat_engine import SimpleChatEngine
+from llama_index.core.chat_engine import CondenseQuestionChatEngine, SimpleChatEngine
 from llama_index.core.indices.list.retrievers import SummaryIndexLLMRetriever
-from llama_index.core.postprocessor import LLMRerank, LongContextReorder
+from llama_index.core.objects import ObjectIndex
+from llama_index.core.postprocessor import LLMRerank, LongContextReorder, MetadataReplacementPostProcessor
 from llama_index.core.query_engine import CitationQueryEngine
-from llama_index.core.retrievers import BaseRetriever
-from llama_index.core.tools import RetrieverTool
+from llama_index.core.retrievers import BaseRetriever, QueryFusionRetriever
+from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.tools import FunctionTool, RetrieverTool
 from llama_index.core.workflow import StartEvent, StopEvent, Workflow, step
 
 from llamaindex_robustrag import (
@@ -28,8 +31,8 @@ from llamaindex_robustrag import (
     assert_defended,
     audit_isolation,
 )
-from tests.llamaindex.agents import Obeying
-from tests.llamaindex.fakes import QUESTION, index_of, truthful
+from tests.llamaindex.agents import Obeying, needs_context_in_tools
+from tests.llamaindex.fakes import QUESTION, WordEmbedding, index_of, truthful
 
 INDEX = index_of(truthful())
 
@@ -52,7 +55,21 @@ def agent(*tools: Any, plan: list[str], **settings: Any) -> FunctionAgent:
 
 def web(input: str) -> str:
     """Search the web."""
-    return "A page about France, as somebody out there wrote it."
+    return "A page about France."
+
+
+def add(input: str) -> int:
+    """Add."""
+    return 3
+
+
+def fails(input: str) -> str:
+    """Fail."""
+    raise ConnectionError("no connection")
+
+
+def kinds(raised: Any) -> set[tuple[str, str]]:
+    return {(finding.kind, *finding.origins[:1]) for finding in raised.value.findings if finding.kind == "canary"}
 
 
 STOCK: dict[str, Any] = {
@@ -64,15 +81,18 @@ STOCK: dict[str, Any] = {
         mode: lambda mode=mode: INDEX.as_chat_engine(
             chat_mode=mode, llm=Obeying(), response_synthesizer=RobustRAGSynthesizer(llm=Obeying())
         )
-        for mode in ("context", "condense_plus_context", "best")
+        for mode in ("context", "condense_plus_context", "condense_question", "best")
     },
 }
 
 
 @pytest.mark.parametrize("name", STOCK)
 def test_stock_programs_are_found(name: str) -> None:
-    with pytest.raises(UndefendedError, match=r"the prompt holds retrieved text of .*'doc-1'"):
+    with pytest.raises(
+        UndefendedError, match="canary that was planted in what 'VectorIndexRetriever' returned"
+    ) as raised:
         assert_defended(STOCK[name](), QUESTION)
+    assert kinds(raised) == {("canary", "VectorIndexRetriever")}
 
 
 @pytest.mark.parametrize("kind", [RobustContextChatEngine, RobustCondensePlusContextChatEngine])
@@ -80,25 +100,123 @@ def test_stock_programs_are_found(name: str) -> None:
 async def test_robust_chat_engines_pass_each_way(kind: Any, way: str) -> None:
     chat = kind.from_defaults(retriever(), llm=Obeying())
     if way.startswith("a"):
-        await aassert_defended(getattr(chat, way), QUESTION)
+        assert await aassert_defended(getattr(chat, way), QUESTION)
     else:
-        await asyncio.to_thread(assert_defended, getattr(chat, way), QUESTION)
+        assert await asyncio.to_thread(assert_defended, getattr(chat, way), QUESTION)
+    assert len(chat.chat_history) == 4
+
+
+@pytest.mark.parametrize("way", ["stream_chat", "astream_chat"])
+async def test_so_does_a_stock_one_over_an_engine_for_prompts(way: str) -> None:
+    for made, defended in ((engine(), False), (engine(reader="model"), True)):
+        chat = CondenseQuestionChatEngine.from_defaults(made, llm=Obeying())
+        checking = aassert_defended(getattr(chat, way), QUESTION) if way[0] == "a" else None
+        try:
+            assert await (checking or asyncio.to_thread(assert_defended, getattr(chat, way), QUESTION))
+            assert defended
+        except UndefendedError:
+            assert not defended
 
 
 def test_text_of_a_tool_is_found_unless_it_is_trusted() -> None:
-    with pytest.raises(UndefendedError, match=r"a text of [0-9]+ characters without a source"):
+    with pytest.raises(UndefendedError, match=r"what 'web' returned.*goes into trusted=") as raised:
         assert_defended(agent(facts(), web, plan=["facts", "web"]), QUESTION)
-    assert_defended(agent(facts(), web, plan=["facts", "web"]), QUESTION, trusted=["web"])
+    assert ("canary", "web") in kinds(raised)
+    checked = assert_defended(agent(facts(), web, plan=["facts", "web"]), QUESTION, trusted=["web"])
+    assert checked.not_vouched_for == ("web (taken on trust)",)
+
+
+def test_tools_that_act_are_replaced_and_what_did_not_run_is_named() -> None:
+    sent = []
+
+    def send_mail(input: str) -> str:
+        """Send a mail."""
+        sent.append(input)
+        return "sent"
+
+    def program() -> FunctionAgent:
+        return agent(facts(), send_mail, add, web, fails, plan=["facts", "send_mail", "add", "fails"])
+
+    checked = assert_defended(program(), QUESTION, stubs={"send_mail": "sent"})
+    assert sent == []
+    assert set(checked.not_vouched_for) == {
+        "web (did not run)",
+        "fails (failed: ConnectionError)",
+        "send_mail (replaced by a stub)",
+    }
+    assert "web (did not run)" in str(checked)
+    with pytest.raises(ValueError, match="no tool is named 'sendmail'"):
+        assert_defended(program(), QUESTION, stubs={"sendmail": "sent"})
+    assert sent == []  # it is told before anything runs
+    with pytest.raises(ValueError, match="no tool is named 'wed'"):
+        assert_defended(program(), QUESTION, trusted=["wed"], stubs={"send_mail": "sent"})
+
+
+def test_what_a_function_adds_to_a_robust_answer_is_not_vouched_for() -> None:
+    needs_context_in_tools()
+    told = engine(reader="model")
+    tool = FunctionTool.from_defaults(lambda input: f"{told.query(input)} {web(input)}", name="both", description="d")
+    checked = assert_defended(agent(tool, plan=["both"]), QUESTION)
+    assert checked.not_vouched_for == ("both (had no canary besides those of its retrievers)",)
 
 
 @pytest.mark.parametrize(
     "program",
-    [lambda: SimpleChatEngine.from_defaults(llm=Obeying()), lambda: agent(facts(), web, plan=[])],
-    ids=["chat", "agent"],
+    [lambda: SimpleChatEngine.from_defaults(llm=Obeying()), lambda: agent(facts(), add, plan=["add"]), lambda: str],
+    ids=["chat", "agent", "function"],
 )
 def test_where_nothing_was_retrieved_nothing_is_vouched_for(program: Any) -> None:
-    with pytest.raises(UndefendedError, match="no retriever or tool returned a text"):
-        assert_defended(program(), QUESTION)
+    made = program()
+    with (
+        pytest.raises(UndefendedError, match="no retriever or tool returned text")
+        if made is not str
+        else pytest.raises(TypeError, match="cannot run a type")
+    ):
+        assert_defended(made, QUESTION)
+
+
+def test_tools_that_are_found_by_their_descriptions_stay_what_they_are() -> None:
+    index = ObjectIndex.from_objects([facts(), facts("weather")], embed_model=WordEmbedding())
+    made = FunctionAgent(tool_retriever=index.as_retriever(similarity_top_k=2), llm=Obeying(plan=["facts"]))
+    checked = assert_defended(made, QUESTION)
+    assert checked.planted == ("VectorIndexRetriever",)
+    assert "weather (did not run)" in checked.not_vouched_for
+
+
+def test_the_window_around_a_sentence_is_planted_too() -> None:
+    nodes = [TextNode(text=text, metadata={"window": f"{text} So it is.", "file_path": text}) for text in truthful()]
+    index = VectorStoreIndex(nodes, embed_model=WordEmbedding())
+    window = [MetadataReplacementPostProcessor(target_metadata_key="window")]
+    with pytest.raises(UndefendedError, match="canary"):
+        assert_defended(index.as_query_engine(llm=Obeying(), similarity_top_k=1, node_postprocessors=window), QUESTION)
+    robust = RobustRAGQueryEngine.from_args(index.as_retriever(), llm=Obeying(), node_postprocessors=window)
+    assert assert_defended(robust, QUESTION)
+
+
+class Keeping(BaseRetriever):
+    """Returns the same list each time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kept = [NodeWithScore(node=TextNode(text=text, id_=text)) for text in truthful()]
+
+    def retrieve(self, str_or_query_bundle: Any) -> list[NodeWithScore]:
+        return self.kept
+
+    def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+        return self.kept
+
+
+def test_nothing_stays_in_retrievers_and_classes() -> None:
+    inner = Keeping()
+    before = [node.node.model_dump() for node in inner.kept]
+    methods = (Keeping.retrieve, FunctionTool.call, Obeying.chat, BaseRetriever.aretrieve)
+    fused = QueryFusionRetriever([inner, retriever()], llm=Obeying(), num_queries=1, use_async=False)
+    for each in (inner, fused):
+        checked = assert_defended(RobustRAGQueryEngine.from_args(each, llm=Obeying()), QUESTION)
+        assert checked.planted == (type(each).__name__,)
+    assert [node.node.model_dump() for node in inner.kept] == before
+    assert methods == (Keeping.retrieve, FunctionTool.call, Obeying.chat, BaseRetriever.aretrieve)
 
 
 class Own(Obeying):
@@ -126,6 +244,16 @@ async def test_prompts_of_llms_without_events_are_seen(on: Any) -> None:
     assert any(truthful()[0] in prompt for prompt in reader.seen) is (on == "log")
 
 
+class Asked(StartEvent):
+    topic: str
+
+
+class Typed(Workflow):
+    @step
+    async def answer(self, event: Asked) -> StopEvent:
+        return StopEvent(result=str(await engine().aquery(event.topic)))
+
+
 class Raw(Workflow):
     @step
     async def answer(self, event: StartEvent) -> StopEvent:
@@ -133,11 +261,13 @@ class Raw(Workflow):
         return StopEvent(result=(await Obeying().acomplete(found[0].text)).text)
 
 
-async def test_workflows_are_asked_by_a_mapping() -> None:
-    with pytest.raises(UndefendedError, match="retrieved text"):
+async def test_workflows_are_asked_by_their_start_event_or_a_mapping() -> None:
+    assert await aassert_defended(Typed(), QUESTION)
+    assert assert_defended(Typed(), QUESTION)  # within a running loop
+    with pytest.raises(TypeError, match=r"give its arguments as a mapping, such as assert_defended\(flow"):
+        await aassert_defended(Raw(), QUESTION)
+    with pytest.raises(UndefendedError, match="canary"):
         await aassert_defended(Raw(), {"query": QUESTION})
-    with pytest.raises(UndefendedError, match="retrieved text"):
-        assert_defended(Raw(), {"query": QUESTION})  # within a running loop
 
 
 # What constructors refuse at once.
@@ -153,8 +283,9 @@ async def test_workflows_are_asked_by_a_mapping() -> None:
         ({"node_postprocessors": [LLMRerank(llm=Obeying(), top_n=2)]}, "a reranker that reads each by itself"),
         ({"node_postprocessors": LongContextReorder()}, "must be a list"),
         ({"retriever": INDEX}, r"must have retrieve\(\), got VectorStoreIndex; give index.as_retriever\(\)"),
+        ({"retriever": None}, "got NoneType; give a retriever of LlamaIndex"),
     ],
-    ids=["retriever", "reranker", "no list", "index"],
+    ids=["retriever", "reranker", "no list", "index", "nothing"],
 )
 @pytest.mark.parametrize(
     "make", [RobustRAGQueryEngine.from_args, RobustContextChatEngine.from_defaults], ids=["engine", "chat"]

@@ -171,12 +171,13 @@ async def test_behind_the_tool_none_does(name: str, index: VectorStoreIndex) -> 
         assert said == "Paris"
 
 
-@pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if program.reads and name != "chat"])
-def test_the_check_raises_for_an_answer_of_one_document(name: str) -> None:
-    program = PROGRAMS[name](ATTACKED, robust=False)
+@pytest.mark.parametrize("name", [name for name, program in PROGRAMS.items() if program.reads])
+@pytest.mark.parametrize("index", [ATTACKED, HONEST], ids=["attacked", "honest"])
+def test_the_check_raises_whatever_the_documents_say(name: str, index: VectorStoreIndex) -> None:
+    program = PROGRAMS[name](index, robust=False)
     with pytest.raises(UndefendedError) as raised:
         assert_defended(program, arguments(program))
-    assert {finding.kind for finding in raised.value.findings} <= {"prompt", "one-source-answer"}
+    assert {"canary", "one-source-answer"} <= {finding.kind for finding in raised.value.findings}
     assert all(finding.path and finding.component.startswith("Obeying") for finding in raised.value.findings)
 
 
@@ -185,8 +186,12 @@ async def test_the_check_passes_the_tool_sync_and_async(name: str) -> None:
     if name == "agent with a function":
         needs_context_in_tools()
     program = PROGRAMS[name](HONEST, robust=True)
-    await asyncio.to_thread(assert_defended, program, arguments(program))
-    await aassert_defended(program, arguments(program))
+    for checked in (
+        await asyncio.to_thread(assert_defended, program, arguments(program)),
+        await aassert_defended(program, arguments(program)),
+    ):
+        assert checked.planted == ("VectorIndexRetriever",)
+        assert ("others (did not run)" in checked.not_vouched_for) is ("one choice" in name or "over a router" in name)
 
 
 def test_steps_whose_answers_differ_are_no_documents() -> None:
@@ -210,7 +215,7 @@ def test_steps_whose_answers_differ_are_no_documents() -> None:
         engine.query(QUESTION)
         engine.query(QUESTION)
     assert audit.findings == []
-    assert_defended(engine, QUESTION)
+    assert assert_defended(engine, QUESTION)
 
 
 @pytest.mark.parametrize("streaming", [False, True])
