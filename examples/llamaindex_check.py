@@ -58,8 +58,7 @@ programs = {
 }
 for name, program in programs.items():
     try:
-        assert_defended(program, QUESTION)
-        print(f"{name}: passed")
+        print(f"{name}: {assert_defended(program, QUESTION)}")
     except UndefendedError as error:  # noqa: PERF203 - one program after the other
         print(f"{name}: {error}")
 

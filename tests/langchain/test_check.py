@@ -16,11 +16,10 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import RunnableBranch, RunnableLambda, RunnablePassthrough
+from langchain_core.runnables import RunnableLambda, RunnablePassthrough
 from langchain_core.tools import (
     BaseTool,
     InjectedToolCallId,
-    StructuredTool,
     Tool,
     create_retriever_tool,
     tool,
@@ -34,7 +33,6 @@ from langchain_robustrag import (
     VoteRules,
     aassert_defended,
     assert_defended,
-    create_robust_documents_chain,
     create_robust_retrieval_chain,
     create_robust_retriever_tool,
 )
@@ -230,39 +228,18 @@ def functional(question: str) -> str:
 
 LEAKING: dict[str, Callable[[], Any]] = {
     "stock agent": lambda: create_agent(LLM, [STOCK]),
-    "as_tool": lambda: create_agent(LLM, [RETRIEVER.as_tool(name="look", description="L.")]),
     "Tool": lambda: create_agent(LLM, [Tool("look", lambda q: "What somebody wrote.", "L.")]),
-    "async tool": lambda: create_agent(
-        LLM, [StructuredTool.from_function(lambda address: "x", page.coroutine, name="p", description="P.")]
-    ),
     "JSON": lambda: create_agent(LLM, [rows]),
-    "rows": lambda: create_agent(LLM, [row_objects]),
     "blocks": lambda: create_agent(LLM, [blocks]),
-    "content and artifact": lambda: create_agent(LLM, [store_search]),
     "command": lambda: create_agent(LLM, [commanding]),
     "nested agent": lambda: create_agent(LLM, [researcher], middleware=defence()),
     "a trusting middleware": lambda: create_agent(LLM, [STOCK], middleware=defence(trusted=["search"])),
     "own graph": lambda: own_graph([STOCK]),
     "by hand": lambda: by_hand([STOCK]),
-    "lambda as tool": lambda: create_agent(
-        LLM,
-        [
-            RunnableLambda(lambda q: joined(RETRIEVER.invoke(q))).as_tool(
-                name="l", description="L.", arg_types={"q": str}
-            )
-        ],
-    ),
     "lcel": lambda: {"context": RETRIEVER | joined, "input": RunnablePassthrough()} | PROMPT | LLM | StrOutputParser(),
-    "bound method": lambda: RunnableLambda(RETRIEVER.invoke) | joined | LLM,
-    "assign": lambda: RunnablePassthrough.assign(context=itemgetter("input") | RETRIEVER | joined) | PROMPT | LLM,
-    "branch": lambda: RunnableBranch((lambda q: True, RETRIEVER | joined), RunnableLambda(str)) | LLM,
-    "stuff": lambda: create_retrieval_chain(RETRIEVER, STUFF),
     "classic": lambda: RetrievalQA.from_chain_type(LLM, retriever=RETRIEVER),
-    "vector store": lambda: create_retrieval_chain(STORE.as_retriever(), STUFF),
     "search of a store": lambda: RunnableLambda(lambda q: joined(STORE.similarity_search(q))) | LLM,
-    "scores of a store": lambda: RunnableLambda(lambda q: str(STORE.similarity_search_with_score(q)[-1])) | LLM,
     "loader": lambda: RunnableLambda(lambda q: joined(Pages().load())) | LLM,
-    "lazy loader": lambda: RunnableLambda(lambda q: next(Pages().lazy_load()).page_content) | LLM,
     "search in the system prompt": lambda: create_agent(
         LLM, [create_robust_retriever_tool(RETRIEVER, Reader(), "search", "S.")], middleware=[with_pages]
     ),
@@ -292,26 +269,14 @@ DEFENDED: dict[str, tuple[Callable[[], Any], dict[str, Any]]] = {
         ),
         {},
     ),
-    "named tools": (
-        lambda: create_agent(
-            LLM, [rows, row_objects, blocks], middleware=defence(tools=["rows", "row_objects", "blocks"])
-        ),
-        {},
-    ),
     "trusted and stubs": (
         lambda: create_agent(LLM, [STOCK, add, send_money], middleware=defence(trusted=["add", "send_money"])),
         TRUSTING,
     ),
     "nested agent": (lambda: create_agent(LLM, [defended_researcher], middleware=defence()), {}),
-    "own graph": (lambda: own_graph([STOCK], defence()[0].wrap_tool_call), {}),
     "by hand": (lambda: by_hand([create_robust_retriever_tool(RETRIEVER, Reader(), "search", "S.")]), {}),
     "chain": (lambda: ROBUST, {}),
     "the answer goes on": (lambda: ROBUST | itemgetter("answer") | LLM, {}),
-    "stock chain": (
-        lambda: create_retrieval_chain(RETRIEVER, create_robust_documents_chain(Reader(), PROMPT)),
-        {},
-    ),
-    "function": (lambda: lambda question: ROBUST.invoke({"input": question}), {}),
 }
 
 

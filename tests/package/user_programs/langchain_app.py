@@ -17,6 +17,7 @@ from typing_extensions import TypedDict
 from langchain_robustrag import (
     Abstained,
     CallOptions,
+    CheckedRun,
     DiverseRetriever,
     Finding,
     IsolationAudit,
@@ -68,7 +69,8 @@ tool = create_robust_retriever_tool(retriever, llm, "search", "searches", suppor
 agent = create_agent(
     llm, [tool, create_retriever_tool(retriever, "s2", "d")], middleware=[RobustRetrievalMiddleware(llm, tools=["s2"])]
 )
-assert_defended(agent, {"messages": [("human", "Who won?")]}, trusted=["s3"])
+checked: CheckedRun = assert_defended(agent, "Who won?", trusted=["s3"], stubs={"send_mail": "sent"})
+unseen: tuple[str, ...] = checked.not_vouched_for
 findings: list[Finding] = IsolationAudit(on="log").findings
 graph = StateGraph(State)
 graph.add_node("generate", create_robust_node(llm, group_by="source"))

@@ -7,6 +7,7 @@ from llama_index.core.schema import NodeWithScore
 from pydantic import BaseModel
 
 from llamaindex_robustrag import (
+    CheckedRun,
     DiverseRetriever,
     Finding,
     IsolationAudit,
@@ -52,7 +53,8 @@ if meta is not None:
 chat2 = RobustCondensePlusContextChatEngine.from_defaults(index.as_retriever(), response_synthesizer=synthesizer)
 for piece in chat2.stream_chat("hi").response_gen:
     print(piece)
-assert_defended(engine, "x", trusted=["add"])
+checked: CheckedRun = assert_defended(engine, "x", trusted=["add"], stubs={"send_mail": "sent"})
+print(checked, checked.not_vouched_for)
 tool = RobustQueryEngineTool.from_defaults(own)
 asked = CondenseQuestionChatEngine.from_defaults(
     RobustRAGQueryEngine.from_args(index.as_retriever(), llm=llm, reader="model")
