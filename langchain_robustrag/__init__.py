@@ -16,19 +16,11 @@ except ImportError as error:
         "langchain_robustrag needs langchain-core: pip install 'robustrag-integrations[langchain]'"
     ) from error
 
-<<<<<<< HEAD
-from langchain_robustrag.audit import IsolationAudit, aassert_defended, assert_defended, audit_isolation
-from langchain_robustrag.callbacks import REPORT_EVENT
-from langchain_robustrag.calls import CallOptions
-from langchain_robustrag.chain import RobustOptions, create_robust_documents_chain
-=======
-from langchain_robustrag.aggregations import RobustOptions
 from langchain_robustrag.audit import IsolationAudit, audit_isolation
 from langchain_robustrag.callbacks import REPORT_EVENT
 from langchain_robustrag.calls import CallOptions
-from langchain_robustrag.chain import create_robust_documents_chain
+from langchain_robustrag.chain import RobustOptions, create_robust_documents_chain
 from langchain_robustrag.check import aassert_defended, assert_defended
->>>>>>> 39e73bb0 (assert_defended plants canaries again, replaces tools by stubs and names what it does not vouch for, in 250 lines fewer)
 from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.documents import supporting_documents
 from langchain_robustrag.graph import create_robust_node

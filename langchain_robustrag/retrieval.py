@@ -9,8 +9,10 @@ from typing import Any
 from langchain_core.language_models import BaseLanguageModel
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import AddableDict, Runnable, RunnableConfig
-from pydantic import Field
+from langchain_core.runnables import AddableDict, ConfigurableFieldSpec, Runnable, RunnableConfig
+from langchain_core.runnables.utils import get_unique_config_specs
+from langchain_core.utils.pydantic import create_model
+from pydantic import BaseModel, Field
 
 from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.chain import create_reporting_chain
@@ -46,6 +48,17 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
     def __repr__(self) -> str:
         only = ", supporting_only=True" if self.supporting_only else ""
         return f"RobustRetrievalChain({type(self.retriever).__name__}, {self.answering!r}{only})"
+
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        """The configurable fields of the retriever and of the robust chain."""
+        return get_unique_config_specs([*self.retriever.config_specs, *self.answering.config_specs])
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Return the schema of the prompt's inputs other than the documents: the question, and any others."""
+        given, left = self.answering.get_input_schema(config), {self.answering.document_variable_name, STANDALONE}
+        fields: dict[str, Any] = {n: (f.annotation, ...) for n, f in given.model_fields.items() if n not in left}
+        return create_model("RobustRetrievalInput", **fields)
 
     def _answer(self, inputs: Any, run_manager: Any, config: RunnableConfig) -> dict[str, Any]:
         query, heard = self._query(inputs), Heard()

@@ -14,11 +14,20 @@ from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import BasePromptTemplate
-from langchain_core.runnables import AddableDict, Runnable, RunnableConfig, RunnableSerializable
+from langchain_core.runnables import (
+    AddableDict,
+    ConfigurableFieldSpec,
+    Runnable,
+    RunnableConfig,
+    RunnableSerializable,
+)
 from langchain_core.runnables.config import patch_config
-from pydantic import ConfigDict, Field, PrivateAttr, SkipValidation
+from langchain_core.runnables.utils import get_unique_config_specs
+from langchain_core.utils.pydantic import create_model
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, SkipValidation
 
 from langchain_robustrag.callbacks import REPORT_EVENT, asend_report, attach, has_handlers, send_report
 from langchain_robustrag.calls import CallOptions, LangChainModel, RunManager
@@ -172,6 +181,20 @@ class RobustDocuments(OneRun[Any]):
         llm = self.llm.description if isinstance(self.llm, TextModel) else type(self.llm).__name__
         report = ", return_robustness=True" if self.return_robustness else ""
         return f"RobustDocuments({llm}, aggregation={self.aggregation!r}, prompt={type(self.prompt).__name__}{report})"
+
+    @property
+    def config_specs(self) -> list[ConfigurableFieldSpec]:
+        """The configurable fields of prompts, models and output parser."""
+        parts = [self.prompt, self.keyword_prompt, self.llm, self.final_llm, self.output_parser]
+        return get_unique_config_specs(s for p in parts if isinstance(p, Runnable) for s in p.config_specs)
+
+    def get_input_schema(self, config: RunnableConfig | None = None) -> type[BaseModel]:
+        """Return the schema of the input: the documents, and the prompt's other inputs."""
+        asked = {"query": "input" if self.question is None else self.question}
+        named = [asked.get(n, n) for n in self.prompt.input_variables if n != self.document_variable_name]
+        fields: dict[str, Any] = {self.document_variable_name: (list[Document], ...)}
+        fields |= {name: (self.prompt.input_types.get(name, str), ...) for name in named if isinstance(name, str)}
+        return create_model("RobustDocumentsInput", **fields)
 
     def _answer(self, inputs: Any, run_manager: RunManager, config: RunnableConfig) -> Any:
         plan, performer = self._call(inputs, run_manager, config)

@@ -12,7 +12,6 @@ from inspect import signature
 from typing import Any
 
 from llama_index.core import instrumentation
-from llama_index.core.agent.workflow import ToolCallResult
 from llama_index.core.base.llms.types import ChatMessage
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.instrumentation.span import active_span_id
@@ -80,8 +79,7 @@ class IsolationAudit:
 
     def __init__(self, on: On = "log") -> None:
         self._audit = Audit(on, FIX)
-        self._trusted: set[str] = set()  # tools whose texts are no finding
-        self._listener = _Listener(self)
+        self._listener = Listener(self)
         self._composed: OrderedDict[str, None] = OrderedDict()  # the ids of nodes that engines made of answers
 
     def __repr__(self) -> str:
@@ -114,11 +112,6 @@ class IsolationAudit:
         for handlers in (_root().event_handlers, _root().span_handlers):
             handlers[:] = [h for h in handlers if h is not self._listener]
         _CALLS.stop(self)
-
-    def _learn_from_tool(self, result: ToolCallResult) -> None:
-        """Register what a tool says to an agent."""
-        if self._audit.strict and result.tool_name not in self._trusted and not result.tool_output.is_error:
-            self._audit.learn([Passage(result.tool_output.content)])
 
     def _composes(self, nodes: Sequence[BaseNode]) -> None:
         """Note nodes that an engine made of answers: they were not retrieved."""
@@ -165,7 +158,7 @@ def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
         audit.detach()
 
 
-class _Listener:
+class Listener:
     """Learns from LlamaIndex's spans and events what was retrieved, and which calls are under way."""
 
     def __init__(self, audit: IsolationAudit) -> None:
@@ -183,15 +176,18 @@ class _Listener:
         return names[::-1]
 
     def handle(self, event: Any, **kwargs: Any) -> None:
+        """Release the text of a robust answer."""
         if isinstance(event, RobustAnswerEvent):
             self._audit._release(event.report)
 
     async def ahandle(self, event: Any, **kwargs: Any) -> None:
+        """`handle` in an event loop."""
         self.handle(event)
 
     def span_enter(
         self, id_: str, bound_args: Any, instance: Any = None, parent_id: str | None = None, **kwargs: Any
     ) -> None:
+        """Register what a call was given."""
         self._spans[id_] = parent_id
         if len(self._spans) > _MOST_SPANS:
             self._spans.popitem(last=False)
@@ -202,19 +198,20 @@ class _Listener:
         self._audit.learn(_nodes_in(list(bound_args.arguments.values())))
 
     def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **kwargs: Any) -> None:
+        """Register what a call returned."""
         self._spans.pop(id_, None)
         self._audit.learn(_nodes_in(result))
-        if isinstance(result, ToolCallResult):
-            self._audit._learn_from_tool(result)
 
     def span_drop(self, id_: str, *args: Any, **kwargs: Any) -> None:
+        """Forget a call that failed."""
         self._spans.pop(id_, None)
 
     def capture_propagation_context(self) -> dict[str, Any]:
+        """Return nothing to pass on."""
         return {}
 
     def restore_propagation_context(self, context: dict[str, Any]) -> None:
-        pass
+        """Take nothing over."""
 
 
 class _Calls:

@@ -23,8 +23,8 @@ from llama_index.core.schema import NodeRelationship, NodeWithScore, RelatedNode
 from llama_index.core.tools import BaseTool, FunctionTool, QueryEngineTool, ToolMetadata, ToolOutput
 from llama_index.core.workflow import StartEvent, Workflow
 
-from llamaindex_robustrag.audit import FIX, IsolationAudit
-from llamaindex_robustrag.tools import RobustQueryEngineTool
+from llamaindex_robustrag.audit import FIX, IsolationAudit, Listener
+from llamaindex_robustrag.query_engine import RobustQueryEngineTool
 from robustrag_integrations.audit.canaries import Canaries, CheckedRun, planted_metadata
 from robustrag_integrations.audit.checking import having, methods_of, replace_methods
 from robustrag_integrations.audit.prompts import Audit
@@ -96,11 +96,20 @@ async def aassert_defended(
 
 
 class _CheckAudit(IsolationAudit):
-    """A strict audit that looks for canaries, too, and tells what may run and what did."""
+    """A strict audit that looks for canaries, too."""
 
     def __init__(self, canaries: Canaries) -> None:
         super().__init__()
-        self._canaries, self._audit = canaries, Audit("log", FIX, canaries)
+        self._audit = Audit("log", FIX, canaries)
+        self._listener = _CheckListener(self, canaries)
+
+
+class _CheckListener(Listener):
+    """Tells what may run and what did."""
+
+    def __init__(self, audit: IsolationAudit, canaries: Canaries) -> None:
+        super().__init__(audit)
+        self._canaries = canaries
 
     def span_enter(self, id_: str, bound_args: Any, *args: Any, **kwargs: Any) -> None:
         """Note the tools that an agent, a selector or a generator of sub-questions is offered."""

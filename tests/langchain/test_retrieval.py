@@ -280,3 +280,14 @@ def test_what_always_gives_the_report_says_so_when_it_is_asked_for_it(poisoned: 
     ):
         with pytest.raises(TypeError, match="return_robustness: leave it out, the report is always given"):
             make()
+
+
+def test_the_schema_of_inputs_names_the_question_and_what_the_prompt_shows(poisoned: ListRetriever) -> None:
+    def inputs(prompt: Any = None, **options: Any) -> list[str]:
+        return list(
+            create_robust_retrieval_chain(poisoned, Reader(), prompt, **options).get_input_schema().model_fields
+        )
+
+    assert inputs() == ["input"]
+    assert inputs(question="topic") == ["topic"]
+    assert inputs(ChatPromptTemplate.from_template("{context} {language} {question}")) == ["language", "question"]

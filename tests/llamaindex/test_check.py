@@ -283,7 +283,7 @@ async def test_workflows_are_asked_by_their_start_event_or_a_mapping() -> None:
         ({"node_postprocessors": [LLMRerank(llm=Obeying(), top_n=2)]}, "a reranker that reads each by itself"),
         ({"node_postprocessors": LongContextReorder()}, "must be a list"),
         ({"retriever": INDEX}, r"must have retrieve\(\), got VectorStoreIndex; give index.as_retriever\(\)"),
-        ({"retriever": None}, "got NoneType; give a retriever of LlamaIndex"),
+        ({"retriever": None}, "got NoneType; give index.as_retriever"),
     ],
     ids=["retriever", "reranker", "no list", "index", "nothing"],
 )
