@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from robustrag_integrations.evaluation.data.datasets import EvalQuestion
-from robustrag_integrations.keywords.spacy_extractor import SHIPPED_FOLDER
 from robustrag_integrations.prompts import NO_INFORMATION, format_choices, option_label, prompts_for
+from robustrag_integrations.text.spacy_keywords import SHIPPED_FOLDER
 
 COMMIT = "9bc35b2fa5fa7d1088383b2789ec19a512d316b1"
 HOW = f"git clone https://github.com/inspire-group/RobustRAG && git -C RobustRAG checkout {COMMIT[:7]}"

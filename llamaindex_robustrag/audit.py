@@ -24,12 +24,12 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore
 from llamaindex_robustrag.grouping import source_of
 from llamaindex_robustrag.prompts import as_messages
 from llamaindex_robustrag.reports import RobustAnswerEvent
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.audit.checking import having, methods_of
 from robustrag_integrations.audit.findings import Finding
 from robustrag_integrations.audit.hosted import hosted_in, hosted_tool
 from robustrag_integrations.audit.prompts import Audit, On, is_agreed, texts_in
 from robustrag_integrations.grouping.passages import Passage
+from robustrag_integrations.text.abstention import is_abstention
 
 _MOST_SPANS = 10_000
 _MOST_PARTS = 20_000  # of one span's arguments or result

@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from robustrag_integrations.errors import ModelError, QuorumError, RobustRAGError, TooFewVotesError
     from robustrag_integrations.grouping.passages import Passage, PassageGroup, isolate
     from robustrag_integrations.grouping.votes import VoteRules
-    from robustrag_integrations.keywords import KeywordExtractor, SpacyKeywordExtractor
     from robustrag_integrations.models.base import Response
     from robustrag_integrations.models.callable import CallableModel
     from robustrag_integrations.models.local.model import LocalModel
     from robustrag_integrations.models.server.model import OpenAIModel
     from robustrag_integrations.prompts import PromptSet, PromptTemplate, prompts_for
     from robustrag_integrations.replies.reply import Ending
+    from robustrag_integrations.text.keywords import KeywordExtractor
+    from robustrag_integrations.text.spacy_keywords import SpacyKeywordExtractor
 
 __version__ = "0.2.0"
 
@@ -83,7 +84,6 @@ _HOMES = {
     "defenses.vanilla.defense": ("VanillaRAG",),
     "defenses.voting.defense": ("MajorityVoting",),
     "errors": ("ModelError", "QuorumError", "RobustRAGError", "TooFewVotesError"),
-    "keywords": ("KeywordExtractor", "SpacyKeywordExtractor"),
     "models.base": ("Response",),
     "models.callable": ("CallableModel",),
     "models.local.model": ("LocalModel",),
@@ -92,6 +92,8 @@ _HOMES = {
     "grouping.votes": ("VoteRules",),
     "prompts": ("PromptSet", "PromptTemplate", "prompts_for"),
     "replies.reply": ("Ending",),
+    "text.keywords": ("KeywordExtractor",),
+    "text.spacy_keywords": ("SpacyKeywordExtractor",),
     "answers.usage": ("Usage",),
 }
 _HOME_OF = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names}

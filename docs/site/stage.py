@@ -20,7 +20,7 @@ ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
     "examples/results/README.md": "results.md",
     "examples": "examples.md",
-    "robustrag_integrations/keywords/pipeline/README.md": "keyword-pipeline.md",
+    "robustrag_integrations/text/pipeline/README.md": "keyword-pipeline.md",
     "robustrag_integrations/reader/model/README.md": "bundled-reader.md",
     "robustrag_integrations/demo/README.md": "demonstration-world.md",
     "README.md": "index.md",

@@ -14,7 +14,7 @@ import re
 
 from robustrag_integrations._util.display import UNSEEN
 from robustrag_integrations._util.normalise import plain_words
-from robustrag_integrations.languages import NEGATIONS, WORDS, language_of
+from robustrag_integrations.text.languages import NEGATIONS, WORDS, language_of
 
 _LONGEST = 600  # characters of a text
 _SIGN = re.compile(r"[<>=%€$£~^|{}\[\]\\/@#&+]")

@@ -138,8 +138,8 @@ def isolation_here() -> dict[str, str]:
 
 def _hash(name: str) -> str | None:
     """Return the hash of the files of a shipped model; None if they cannot be read."""
-    from robustrag_integrations.keywords.spacy_extractor import SHIPPED_FOLDER, hash_of_files
     from robustrag_integrations.reader import reader_path
+    from robustrag_integrations.text.spacy_keywords import SHIPPED_FOLDER, hash_of_files
 
     try:
         return hash_of_files(reader_path() if name == "bundled reader" else SHIPPED_FOLDER)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from robustrag_integrations.models.base import TokenCodec
 from robustrag_integrations.replies.reply import FinishReason
-from robustrag_integrations.reply_text.reasoning import clear_of_marks, parts_of
+from robustrag_integrations.text.reasoning import clear_of_marks, parts_of
 
 END = "<end>"  # how the end of a text is spelt
 _BEFORE = 8  # tokens before one that decide its text
@@ -20,7 +20,7 @@ class IncrementalDetokenizer:
     Attributes:
         codec: tokens to text.
         stop: strings that end the text.
-        before_marks: True if a mark of reasoning (`reply_text.reasoning`) ends the text, too.
+        before_marks: True if a mark of reasoning (`text.reasoning`) ends the text, too.
         tokens: the tokens so far.
         shown: their text, as far as it may be shown.
         stopped: True if a stop string or a mark ended it.

@@ -26,7 +26,7 @@ from robustrag_integrations.plans.requests import Ask, Emit, Steps
 from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.reading import CutReplies, counted, final_answer
 from robustrag_integrations.replies.streams import RETRACTED
-from robustrag_integrations.reply_text.reasoning import parts_of
+from robustrag_integrations.text.reasoning import parts_of
 
 Found = TypeVar("Found")
 _MOST_NAMED = 3  # dissenting answers in a warning

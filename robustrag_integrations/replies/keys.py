@@ -22,8 +22,8 @@ from typing import Any
 
 from robustrag_integrations._util.normalise import few_marks, plain_words, signed_words
 from robustrag_integrations.answers.wording import says_only
-from robustrag_integrations.languages import WORDS, asks_for_something_else
-from robustrag_integrations.reply_text import LEAD, answer_text, unboxed
+from robustrag_integrations.text.answer_text import LEAD, answer_text, unboxed
+from robustrag_integrations.text.languages import WORDS, asks_for_something_else
 
 _FENCE = re.compile(r"\A```[\w+-]*[ \t]*\n(.*?)\n?```\Z", re.S)
 _PAIRS = [(mark, mark) for mark in ("**", '"', "'")] + [

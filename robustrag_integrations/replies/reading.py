@@ -17,8 +17,8 @@ from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import BLANK, Response
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.reply_text import complete_form
-from robustrag_integrations.reply_text.reasoning import parts_of
+from robustrag_integrations.text.answer_text import complete_form
+from robustrag_integrations.text.reasoning import parts_of
 
 CutReplies = Literal["abstain", "count"]
 

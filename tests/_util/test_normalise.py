@@ -8,7 +8,7 @@ import pytest
 
 from robustrag_integrations._util.normalise import few_marks, plain_words
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
-from robustrag_integrations.keywords.normalise import as_keyword
+from robustrag_integrations.text.keywords import as_keyword
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from robustrag_integrations import (
     VanillaRAG,
     isolate,
 )
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.decoding.defense import DecodingAggregation
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
 from robustrag_integrations.prompts import (
@@ -29,6 +28,7 @@ from robustrag_integrations.prompts import (
     format_choices,
     prompts_for,
 )
+from robustrag_integrations.text.abstention import is_abstention
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, split
 
 ECHO = ScriptedModel(lambda text: text)

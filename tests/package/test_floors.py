@@ -23,17 +23,15 @@ PACKAGES = (CORE, "langchain_robustrag", "llamaindex_robustrag")
 FLOORS = (
     {"_util", "errors"},
     {
-        "abstention",
         "answers",
         "audit",
         "drawing",
         "grouping",
-        "languages",
         "prompts",
         "reader",
-        "reply_text",
+        "text",
     },
-    {"corpus", "keywords", "metrics", "models", "replies"},
+    {"corpus", "metrics", "models", "replies"},
     {"certification", "plans"},
     {"core", "defenses"},
     {"attacks", "hops"},
@@ -47,8 +45,7 @@ ONLY = {
     "core": {"defenses", "replies"},  # the true count, and whole answers
     "drawing": {"_util"},  # pictures are drawn from dictionaries
     "errors": set(),
-    "keywords": {"_util", "errors", "languages", "reply_text"},
-    "languages": set(),
+    "text": {"_util"},
 }
 BUILDS_ON = {"consensus": {"keyword"}}  # long answers are the paper's keywords and final call
 METHODS = ("consensus", "decoding", "keyword", "voting")

@@ -32,9 +32,9 @@ MODELS = {
     "robustrag_integrations/reader/model/model.safetensors",
     "robustrag_integrations/reader/model/tokenizer.json",
     "robustrag_integrations/reader/model/README.md",
-    "robustrag_integrations/keywords/pipeline/README.md",
-    "robustrag_integrations/keywords/pipeline/NOTICE.md",
-    "robustrag_integrations/keywords/pipeline/tok2vec/model",
+    "robustrag_integrations/text/pipeline/README.md",
+    "robustrag_integrations/text/pipeline/NOTICE.md",
+    "robustrag_integrations/text/pipeline/tok2vec/model",
     "robustrag_integrations/demo/world.jsonl",
     "robustrag_integrations/demo/README.md",
 }
@@ -140,8 +140,8 @@ EXPRESSION = "Apache-2.0 AND CC-BY-SA-4.0 AND MIT"
 NOTICES = {
     "LICENSE": b"Apache License",
     "NOTICE": b"UD English-EWT",
-    "robustrag_integrations/keywords/pipeline/NOTICE.md": b"CC BY-SA 4.0",
-    "robustrag_integrations/languages/stop_words/NOTICE.md": b"Permission is hereby granted",
+    "robustrag_integrations/text/pipeline/NOTICE.md": b"CC BY-SA 4.0",
+    "robustrag_integrations/text/stop_words/NOTICE.md": b"Permission is hereby granted",
 }
 
 
@@ -160,7 +160,7 @@ def test_readme_and_notices_agree_with_the_metadata() -> None:
     )
     assert all(named in section for named in (EXPRESSION, *list(NOTICES)[2:]))
     for name in ("NOTICE.md", "README.md"):
-        assert "CC BY-SA 4.0" in (ROOT / "robustrag_integrations/keywords/pipeline" / name).read_text(encoding="utf-8")
+        assert "CC BY-SA 4.0" in (ROOT / "robustrag_integrations/text/pipeline" / name).read_text(encoding="utf-8")
 
 
 def test_the_licence_is_a_valid_spdx_expression(metadata: Any) -> None:

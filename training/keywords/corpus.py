@@ -11,7 +11,7 @@ from spacy.tokens import Doc
 from spacy.training import Example
 from spacy.vocab import Vocab
 
-from robustrag_integrations.keywords.normalise import plain_characters
+from robustrag_integrations.text.keywords import plain_characters
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from corpus import Sentence, lowered, read_conllu, to_doc
 from spacy.language import Language
 from spacy.tokens import Doc
 
-from robustrag_integrations.keywords.spacy_extractor import INFORMATIVE
+from robustrag_integrations.text.spacy_keywords import INFORMATIVE
 
-SHIPPED = Path(__file__).parents[2] / "robustrag_integrations" / "keywords" / "pipeline"
+SHIPPED = Path(__file__).parents[2] / "robustrag_integrations" / "text" / "pipeline"
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Train the keyword pipeline that ships with the package: parts of speech and lemmas, from UD English-EWT.
 
-    python training/keywords/train.py --data ../shared/data --out robustrag_integrations/keywords/pipeline
+    python training/keywords/train.py --data ../shared/data --out robustrag_integrations/text/pipeline
 
 About a quarter of an hour on one core; the same seed gives the same weights. README.md and NOTICE.md in
 the output folder are kept.

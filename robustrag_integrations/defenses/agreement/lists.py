@@ -29,14 +29,14 @@ from robustrag_integrations.defenses.agreement.linear_forms import Counted, Hold
 from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.keywords import extractor_fingerprint
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import PlanInput, Reading, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.keys import key_of, whole_answer
-from robustrag_integrations.reply_text import answer_text
+from robustrag_integrations.text.answer_text import answer_text
+from robustrag_integrations.text.keywords import extractor_fingerprint
 
 MOST_ITEMS = 200  # of one reply
 LONGEST_ITEM = 500  # characters

@@ -22,12 +22,12 @@ from robustrag_integrations.defenses.agreement.plurality import Scores
 from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
 from robustrag_integrations.errors import ModelError
-from robustrag_integrations.languages import language_of, stop_words
 from robustrag_integrations.plans.asking import Heard, PlanInput, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Score, Steps
 from robustrag_integrations.prompts import Prompt
 from robustrag_integrations.replies.keys import object_holds, scored_text
+from robustrag_integrations.text.languages import language_of, stop_words
 
 
 def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:

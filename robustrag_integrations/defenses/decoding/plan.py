@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import GroupReport
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.step import (
@@ -40,6 +39,7 @@ from robustrag_integrations.plans.asking import PlanInput, report
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Append, Emit, OpenSession, Sharpen, Steps
 from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.text.abstention import is_abstention
 
 
 def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCodec) -> Steps[Draft]:

@@ -15,16 +15,12 @@ from robustrag_integrations.defenses.registry import METHODS, Method
 from robustrag_integrations.defenses.settings import AbstainingSettings
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.keywords import (
-    KeywordExtractor,
-    SpacyKeywordExtractor,
-    WordExtractor,
-    extractor_fingerprint,
-)
-from robustrag_integrations.languages import asks_for_something_else
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import Prompt, agreed_prompt
+from robustrag_integrations.text.keywords import KeywordExtractor, WordExtractor, extractor_fingerprint
+from robustrag_integrations.text.languages import asks_for_something_else
+from robustrag_integrations.text.spacy_keywords import SpacyKeywordExtractor
 
 _PAPERS_BETA = 3
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import VANILLA, Method
 from robustrag_integrations.defenses.settings import ChoiceSettings
@@ -22,6 +21,7 @@ from robustrag_integrations.prompts import (
     PromptTemplate,
 )
 from robustrag_integrations.replies.reading import CutReplies
+from robustrag_integrations.text.abstention import is_abstention
 
 
 def vanilla_plan(inputs: PlanInput, settings: VanillaSettings) -> Steps[Draft]:

@@ -12,7 +12,6 @@ from typing import Any
 
 from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations._util.settings import settings_in
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import GroupReport
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.settings import ChoiceSettings
@@ -28,6 +27,7 @@ from robustrag_integrations.prompts import (
     ABSTENTION,
     PromptTemplate,
 )
+from robustrag_integrations.text.abstention import is_abstention
 
 Function = Callable[..., Any]
 

@@ -11,7 +11,7 @@ from itertools import product
 
 from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.evaluation.baselines.base import Function, probability
-from robustrag_integrations.languages import listed
+from robustrag_integrations.text.languages import listed
 
 CONTRADICTION = 0.5  # a probability from which on two answers contradict each other
 _LONGEST = 2000  # characters of an answer that are compared

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations._util.settings import setting
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.defenses.registry import BASELINES, Method
 from robustrag_integrations.defenses.voting.options import shown_options
 from robustrag_integrations.evaluation.baselines.base import Baseline, BaselineSettings, Function, reread
@@ -21,6 +20,7 @@ from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.plans.asking import PlanInput, ask_final
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
+from robustrag_integrations.text.abstention import is_abstention
 
 ROUGE, COSINE = 0.25, 0.88  # from which on two passages of a cluster are alike
 _DIMENSIONS = 512

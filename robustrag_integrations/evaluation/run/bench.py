@@ -12,7 +12,6 @@ from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.attacks.planning import plan_attack
 from robustrag_integrations.defenses.base import Defense
@@ -29,6 +28,7 @@ from robustrag_integrations.plans.asking import PlanInput
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
 from robustrag_integrations.prompts import Prompt, prompts_for
+from robustrag_integrations.text.abstention import is_abstention
 
 logger = logging.getLogger(__name__)
 

@@ -283,7 +283,7 @@ def _extractor(setup: Setup) -> str | None:
         return None
     if dict(setup.settings).get("extractor") != "spacy":
         return "words"
-    from robustrag_integrations.keywords import SpacyKeywordExtractor
+    from robustrag_integrations.text.spacy_keywords import SpacyKeywordExtractor
 
     return SpacyKeywordExtractor().fingerprint
 

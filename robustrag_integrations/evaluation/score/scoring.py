@@ -6,7 +6,6 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.wording import links_in
 from robustrag_integrations.attacks.scene import Goal
@@ -23,6 +22,7 @@ from robustrag_integrations.metrics import (
     metric_of,
 )
 from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.text.abstention import is_abstention
 
 METRIC_OF_TASK: Mapping[str, str | None] = {"qa": "contains", "mc": "exact", "long": None}
 """The default metric of each task; long answers are graded by the judge."""

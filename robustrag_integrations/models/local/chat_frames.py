@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from robustrag_integrations.reply_text.reasoning import parts_of
+from robustrag_integrations.text.reasoning import parts_of
 
 _SLOT = "robustrag-prompt-goes-here"
 _NAMES = ("enable_thinking", "thinking", "enable_reasoning", "reasoning", "use_thinking", "think")

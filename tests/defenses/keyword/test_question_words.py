@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from robustrag_integrations import CallableModel, KeywordAggregation
-from robustrag_integrations.languages import asks_for_something_else
+from robustrag_integrations.text.languages import asks_for_something_else
 
 REPLIES = ["Karl Gross won the Harbour Cup.", "The Harbour Cup went to Karl Gross.", "Karl Gross", "It was Karl Gross."]
 

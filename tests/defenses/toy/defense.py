@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from robustrag_integrations._util.settings import setting
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.answers.determinism import Promise
 from robustrag_integrations.defenses.base import TextDefense
 from robustrag_integrations.defenses.registry import Method
@@ -14,6 +13,7 @@ from robustrag_integrations.defenses.settings import MethodSettings
 from robustrag_integrations.plans.asking import PlanInput, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
+from robustrag_integrations.text.abstention import is_abstention
 
 UNANIMITY = Method(
     name="toy",

@@ -5,14 +5,15 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import cache
 
-from robustrag_integrations.keywords import SpacyKeywordExtractor, WordExtractor
-from robustrag_integrations.keywords.normalise import (
+from robustrag_integrations.text.keywords import (
     MAX_CHARACTERS,
     MAX_KEYWORD_CHARACTERS,
     MAX_LINES,
+    WordExtractor,
     as_keyword,
     plain_lines,
 )
+from robustrag_integrations.text.spacy_keywords import SpacyKeywordExtractor
 from tests.fuzz.checks import assert_harmless_on_a_terminal
 from tests.fuzz.hostile import WORDS, text
 from tests.fuzz.source import Source

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from robustrag_integrations._util.display import printable, table
-from robustrag_integrations.abstention import is_abstention
 from robustrag_integrations.cli.options import some_text, whole_number
 from robustrag_integrations.defenses.voting.options import check_choices, parse_option
 from robustrag_integrations.metrics import contains_answer, exact_choice, normalised, parse_score
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.prompts import TASKS, PromptTemplate, format_choices, prompts_for
-from robustrag_integrations.reply_text import answer_text
+from robustrag_integrations.text.abstention import is_abstention
+from robustrag_integrations.text.answer_text import answer_text
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_valid_unicode
 from tests.fuzz.hostile import TEMPLATES, name, text
 from tests.fuzz.source import Source

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from robustrag_integrations.keywords import WordExtractor
+from robustrag_integrations.text.keywords import WordExtractor
 
 
 @pytest.mark.parametrize(

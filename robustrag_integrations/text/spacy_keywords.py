@@ -20,7 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from robustrag_integrations.keywords.normalise import as_keyword, lines_of
+from robustrag_integrations.text.keywords import as_keyword, lines_of
 
 if TYPE_CHECKING:
     from spacy.language import Language

@@ -10,7 +10,7 @@ import json
 import re
 from typing import Any
 
-from robustrag_integrations.reply_text.reasoning import parts_of
+from robustrag_integrations.text.reasoning import parts_of
 
 LEAD = re.compile(
     r"\A[*_]{0,2}(?:so,? |therefore,? )?(?:the |my )?(?:correct |final |best |short |right )?answer ?(?:is(?!n)|:)"

@@ -13,8 +13,7 @@ spacy = pytest.importorskip("spacy")
 from spacy.strings import get_string_id  # noqa: E402
 
 from robustrag_integrations import CallableModel, KeywordAggregation  # noqa: E402
-from robustrag_integrations.keywords import SpacyKeywordExtractor  # noqa: E402
-from robustrag_integrations.keywords.spacy_extractor import SHIPPED_FOLDER  # noqa: E402
+from robustrag_integrations.text.spacy_keywords import SHIPPED_FOLDER, SpacyKeywordExtractor  # noqa: E402
 from tests.helpers.crafted_words import hash64, word_like, word_with_hash  # noqa: E402
 
 extract = SpacyKeywordExtractor()
@@ -99,7 +98,7 @@ def test_a_word_that_spacy_takes_for_another_one_says_nothing() -> None:
 
 def test_a_fresh_process_finds_the_same_in_another_order() -> None:
     program = (
-        "import json, sys; from tests.keywords.test_crafted_words import extract, read\n"
+        "import json, sys; from tests.text.test_crafted_words import extract, read\n"
         "print(json.dumps([(found := read(extract, t)) and sorted(found) for t in json.load(sys.stdin)]))"
     )
     replies = [*HONEST, *HOSTILE]

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from robustrag_integrations.replies.streams import Shown
-from robustrag_integrations.reply_text import answer_text
-from robustrag_integrations.reply_text.reasoning import parts_of
+from robustrag_integrations.text.answer_text import answer_text
+from robustrag_integrations.text.reasoning import parts_of
 from tests.helpers.tables import listed
 
 SECRET = "zsecret"

@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.abstention import Abstention, _plain, is_abstention
-from robustrag_integrations.abstention.phrases import LANGUAGES, LATIN, hints_of, language
-from robustrag_integrations.reply_text import answer_text, unboxed
+from robustrag_integrations.text.abstention import (
+    LANGUAGES,
+    LATIN,
+    Abstention,
+    _plain,
+    hints_of,
+    is_abstention,
+    language,
+)
+from robustrag_integrations.text.answer_text import answer_text, unboxed
 
 
 def phrases(file: str) -> Iterator[tuple[str, str, str]]:

@@ -20,11 +20,15 @@ from spacy.lookups import Lookups  # noqa: E402
 from spacy.tokens import Doc  # noqa: E402
 
 from robustrag_integrations import CallableModel, KeywordAggregation  # noqa: E402
-from robustrag_integrations.keywords import SpacyKeywordExtractor, extractor_fingerprint  # noqa: E402
-from robustrag_integrations.keywords.normalise import MAX_CHARACTERS, MAX_KEYWORD_CHARACTERS  # noqa: E402
-from robustrag_integrations.keywords.spacy_extractor import (  # noqa: E402
+from robustrag_integrations.text.keywords import (  # noqa: E402
+    MAX_CHARACTERS,
+    MAX_KEYWORD_CHARACTERS,
+    extractor_fingerprint,
+)
+from robustrag_integrations.text.spacy_keywords import (  # noqa: E402
     INFORMATIVE,
     SHIPPED_FOLDER,
+    SpacyKeywordExtractor,
     hash_of_files,
 )
 from tests.helpers.crafted_words import word_like  # noqa: E402

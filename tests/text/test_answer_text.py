@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from robustrag_integrations.reply_text import answer_text, unboxed
+from robustrag_integrations.text.answer_text import answer_text, unboxed
 
 
 @pytest.mark.parametrize(

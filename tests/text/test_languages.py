@@ -6,7 +6,7 @@ from importlib import import_module
 
 import pytest
 
-from robustrag_integrations.languages import _OF_SCRIPT, _PROFILES, _STOP_WORDS, language_of, stop_words
+from robustrag_integrations.text.languages import _OF_SCRIPT, _PROFILES, _STOP_WORDS, language_of, stop_words
 
 SENTENCES = {
     "en": "The bridge was built by the town in the spring.",
