@@ -35,36 +35,21 @@ Event = dict[str, Any]
 
 
 class Models:
-    """Models by name. A page chooses among them and cannot name another: a name can run code or reach a server.
-
-    Args:
-        named: the models, the first of which is the default; each is loaded on first use.
-        cache: of replies, so that equal prompts are asked once; None for none.
-    """
+    """Models by name, loaded on first use. A page cannot name another: a name can run code or reach a server."""
 
     def __init__(self, named: Mapping[str, NamedModel], cache: CallCache | None = None) -> None:
         self.named = dict(named)
         self._cache = cache
         self._loads: dict[str, Load[MeteredModel]] = {}  # under way, or done
 
-    def is_loaded(self, name: str) -> bool:
-        """True if the model can answer at once."""
-        load = self._loads.get(name or next(iter(self.named)))
-        return load is not None and load.done() and load.exception() is None
-
     async def load(self, name: str) -> MeteredModel:
         """Return the model of this name, or the first one for an empty name; load it if need be.
 
         A request that is cancelled leaves the load under way to the next one. After a failure the next one tries again.
-
-        Raises:
-            StateError: it is not offered here.
-            ModelError: it cannot be loaded, or an extra is missing.
         """
         name = name or next(iter(self.named))
         if name not in self.named:
-            offered = ", ".join(self.named)
-            raise StateError(f"the model {name!r:.80} is not offered here; choose {offered}, or start with --model")
+            raise StateError(f"the model {name!r:.80} is not offered here; start with --model")
         load = self._loads.get(name)
         if load is None or (load.done() and load.exception() is not None):
             load = self._loads[name] = started(self._load, self.named[name])
@@ -79,11 +64,7 @@ class Models:
 
 
 class Buttons:
-    """The actions of the buttons.
-
-    Args:
-        models: the models that may be asked.
-    """
+    """The actions of the buttons."""
 
     def __init__(self, models: Models) -> None:
         self._models = models
@@ -91,8 +72,6 @@ class Buttons:
     async def answer(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
         """Yield both answers, each as soon as it is there, drawn with its groups, its counts or its trace."""
         state = _askable(asked)
-        if not self._models.is_loaded(state.model):
-            yield {"says": "Loading the model"}
         model = await self._models.load(state.model)
         passages = state.passages[: state.top_k]
         shown = [
@@ -117,29 +96,25 @@ class Buttons:
     async def poison(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
         """Yield the state with an `attack` planted at a `rank` (1 for the top), from a source of its own."""
         state, rank = state_of(asked.get("state")), asked.get("rank", 1)
-        attack = next((attack for attack in attacks() if attack.name == asked.get("attack")), None)
-        if attack is None:
-            named = ", ".join(a.name for a in attacks())
-            raise StateError(f"attack {asked.get('attack')!r:.60} is unknown; use one of {named}")
-        if isinstance(rank, bool) or not isinstance(rank, int):
+        if asked.get("attack") not in [attack.name for attack in attacks()]:
+            raise StateError(f"attack {asked.get('attack')!r:.60} is unknown")
+        if not is_whole_number(rank, 1, MOST_PASSAGES + 1):
             raise StateError("rank must be a whole number from 1, the top")
         if len(state.rows) >= MOST_PASSAGES:
             raise StateError(f"there is room for {MOST_PASSAGES} passages; remove one first")
         try:
-            texts = planted_texts(attack.name, _question(state), state.benign)
+            texts = planted_texts(asked["attack"], _question(state), state.benign)
         except (ValueError, TypeError, IndexError) as error:
             raise StateError(str(error)) from error
         taken = {row.source for row in state.rows}
         source = next(name for n in range(1, MOST_PASSAGES + 2) if (name := f"planted-{n}.example") not in taken)
         text = texts[sum(row.planted for row in state.rows) % len(texts)]
-        at, row = max(rank, 1) - 1, Row(text[:LONGEST_PASSAGE], source, planted=True)
-        yield {"state": replace(state, rows=(*state.rows[:at], row, *state.rows[at:])).as_dict()}
+        rows = [*state.rows]
+        rows.insert(rank - 1, Row(text[:LONGEST_PASSAGE], source, planted=True))
+        yield {"state": replace(state, rows=tuple(rows)).as_dict()}
 
     async def certificate(self, asked: Mapping[str, Any]) -> AsyncIterator[Event]:
-        """Yield the certificate for the passages that nobody planted, with the evidence that proves it.
-
-        `corruption_size` and `attack` say of what.
-        """
+        """Yield the certificate for the passages that nobody planted, against `corruption_size` of an `attack`."""
         state, size, mode = _askable(asked), asked.get("corruption_size"), asked.get("attack")
         if state.method in BASELINES:
             raise StateError(f"{state.method} has no certificate: any passage may decide its answer; choose a defence")
@@ -211,15 +186,14 @@ def _verdict(state: State, answer: RobustAnswer) -> dict[str, str]:
     """Judge the answer by the right one and the attacker's, where these are known: a kind for colours, and words."""
     right = bool(state.answer.strip()) and holds_answer(answer.text, [state.answer])
     wanted = bool(state.target.strip()) and holds_answer(answer.text, [state.target])
-    if right and wanted:
-        return {"kind": "both", "words": "the right answer and the attacker’s"}
+    kind, words = "other", "another answer" if state.answer.strip() else "not judged: no right answer given"
     if wanted:
-        return {"kind": "hijacked", "words": "the attacker’s answer"}
-    if answer.abstained:
-        return {"kind": "abstained", "words": "no answer"}
-    if right:
-        return {"kind": "right", "words": "the right answer"}
-    return {"kind": "other", "words": "another answer" if state.answer.strip() else "not judged: no right answer given"}
+        kind, words = (
+            ("both", "the right answer and the attacker’s") if right else ("hijacked", "the attacker’s answer")
+        )
+    elif answer.abstained or right:
+        kind, words = ("abstained", "no answer") if answer.abstained else ("right", "the right answer")
+    return {"kind": kind, "words": words}
 
 
 def _question(state: State) -> EvalQuestion:

@@ -14,7 +14,8 @@ from starlette.routing import Route
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.redaction import redacted
-from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA, Method
+from robustrag_integrations._util.settings import Setting
+from robustrag_integrations.defenses.registry import BASELINES, METHODS, VANILLA
 from robustrag_integrations.drawing.notebook import style_sheet
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.playground import state
@@ -46,22 +47,12 @@ Events = Callable[[Mapping[str, Any]], AsyncIterator[dict[str, Any]]]
 
 
 def create_app(models: Models, start: State, *, limits: Limits = LIMITS) -> Starlette:
-    """Create the ASGI application, which browsers may call by a name of this machine alone.
-
-    Args:
-        models: the models that a page may ask.
-        start: its first state.
-        limits: bounds of its requests.
-    """
-    files = {name: _file(name) for name in _KINDS}
+    """Create the ASGI application, which browsers may call by a name of this machine alone; `start` is its state."""
+    files = {name: (resources.files(__package__) / name).read_text(encoding="utf-8") for name in _KINDS}
     # The inline styles of a notebook cell as a style sheet: the page's policy allows no others.
     files["style.css"] = style_sheet(".evidence ") + files["style.css"]
     controls, buttons, admission = controls_of(models, start), Buttons(models), Admission(limits)
-    asked: dict[str, Events] = {
-        "/answer": buttons.answer,
-        "/poison": buttons.poison,
-        "/certificate": buttons.certificate,
-    }
+    asked: dict[str, Events] = {f"/{name}": getattr(buttons, name) for name in ("answer", "poison", "certificate")}
 
     async def file(request: Request) -> Response:
         name = request.url.path[1:] or "page.html"
@@ -94,16 +85,21 @@ def _work(do: Events, admission: Admission) -> Work:
     return work
 
 
-def _file(name: str) -> str:
-    return (resources.files(__package__) / name).read_text(encoding="utf-8")
-
-
 def controls_of(models: Models, start: State) -> dict[str, Any]:
     """Return the choices on a page in JSON's types, read from the registries, plugins included."""
     baselines = [method for method in BASELINES.values() if method.name != VANILLA.name]
     return {
         "start": start.as_dict(),
-        "methods": [_method(method) for method in (*METHODS.values(), *baselines)],
+        "methods": [
+            {
+                "name": method.name,
+                "summary": method.summary,
+                "tasks": [task for task in method.tasks if task != "multiple_choice"],
+                "certified": method.name in METHODS,
+                "settings": [_setting(each) for each in state.settable(method)],
+            }
+            for method in (*METHODS.values(), *baselines)
+        ],
         "attacks": [{"name": a.name, "summary": a.summary} for a in attacks()],
         "models": [{"name": name, "local": named.local} for name, named in models.named.items()],
         "groupings": list(state.GROUPINGS),
@@ -118,20 +114,7 @@ def controls_of(models: Models, start: State) -> dict[str, Any]:
     }
 
 
-def _method(method: Method) -> dict[str, Any]:
-    return {
-        "name": method.name,
-        "summary": method.summary,
-        "tasks": [task for task in method.tasks if task != "multiple_choice"],
-        "certified": method.name in METHODS,
-        "settings": [
-            {
-                "name": setting.name,
-                "default": setting.default if setting.long_form is None else None,  # the page does not know the task
-                "meaning": setting.help,
-                "whole": setting.kind is int,
-                "values": list(setting.values),
-            }
-            for setting in state.settable(method)
-        ],
-    }
+def _setting(setting: Setting) -> dict[str, Any]:
+    default = setting.default if setting.long_form is None else None  # the page does not know the task
+    more = {"whole": setting.kind is int, "values": list(setting.values)}
+    return {"name": setting.name, "default": default, "meaning": setting.help, **more}

@@ -1,9 +1,8 @@
 "use strict";
 (() => {
   const $ = (id) => document.getElementById(id);
-  const TAGS = new Set("section div figure figcaption details summary h1 h3 h4 p span b i pre ul ol li dl dt dd table caption thead tbody tr th td svg g rect line circle polyline text title".split(" "));
-  const DRAWN = new Set("svg g rect line circle polyline text title".split(" "));
-  const ATTRIBUTES = new Set("role dir title scope colspan tabindex aria-label aria-hidden viewBox preserveAspectRatio x y width height x1 x2 y1 y2 cx cy r points text-anchor".split(" "));
+  const TAGS = new Set("section div details summary h1 h3 h4 p span b i pre ul ol li dl dt dd table caption thead tbody tr th td".split(" "));
+  const ATTRIBUTES = new Set("role dir title scope colspan tabindex aria-label aria-hidden".split(" "));
   const FIELDS = ["question", "answer", "target"];
   const PAUSE = 500; // milliseconds without a change before the models are asked
 
@@ -16,7 +15,7 @@
     if (typeof node === "string") return document.createTextNode(node);
     const [tag, name, given, ...children] = node;
     if (!TAGS.has(tag)) throw new Error(`no such element: ${tag}`);
-    const made = DRAWN.has(tag) ? document.createElementNS("http://www.w3.org/2000/svg", tag) : document.createElement(tag);
+    const made = document.createElement(tag);
     if (name) made.setAttribute("class", name);
     for (const [key, value] of Object.entries(given || {})) if (ATTRIBUTES.has(key)) made.setAttribute(key, value);
     made.append(...children.map(build));
@@ -115,7 +114,6 @@
   };
 
   const show = (event) => {
-    if (event.says) return say(`${event.says} …`);
     const panel = $(event.part);
     panel.classList.remove("stale");
     panel.dataset.kind = event.verdict.kind;
@@ -206,14 +204,13 @@
   const rowOf = (passage, at) => {
     const number = at + 1;
     const left = number > state.top_k;
-    const handle = make("button", { type: "button", className: "handle", textContent: "⠿", "aria-label": `Move passage ${number}: drag, or arrow keys` });
     const rank = make("input", { type: "number", className: "rank-input", min: "1", max: String(state.rows.length), value: String(number), "aria-label": `Rank of passage ${number}` });
     const text = make("textarea", { rows: 3, value: passage.text ?? "", dir: "auto", maxLength: controls.bounds.passage, "aria-label": `Text of passage ${number}` });
     const source = make("input", { value: passage.source ?? "", dir: "auto", maxLength: controls.bounds.name, placeholder: "its own", "aria-label": `Source of passage ${number}` });
     const planted = make("input", { type: "checkbox", checked: Boolean(passage.planted), "aria-label": `Passage ${number} is planted` });
     const remove = make("button", { type: "button", className: "remove", textContent: "Remove", "aria-label": `Remove passage ${number}` });
     const row = make("tr", { className: `${passage.planted ? "planted-row" : ""}${left ? " left" : ""}` },
-      make("td", { className: "rank-cell" }, rank, handle),
+      make("td", { className: "rank-cell" }, rank),
       make("td", { className: "text-cell" }, text),
       make("td", { className: "source-cell" }, source,
         make("label", { className: "inline" }, planted, make("span", { textContent: "planted" })), remove,
@@ -234,43 +231,7 @@
       (rows[Math.min(at, rows.length - 1)]?.querySelector(".remove") ?? $("add")).focus();
       changed();
     });
-    handle.addEventListener("keydown", (event) => {
-      const by = { ArrowUp: -1, ArrowDown: 1 }[event.key];
-      if (!by) return;
-      event.preventDefault();
-      move(at, at + by, ".handle");
-    });
-    handle.addEventListener("pointerdown", (event) => drag(event, row, handle, at));
     return row;
-  };
-
-  /** By pointer, so that fingers can do it, too. */
-  const drag = (start, row, handle, from) => {
-    start.preventDefault();
-    handle.setPointerCapture(start.pointerId);
-    row.classList.add("dragged");
-    const follow = (event) => {
-      for (const other of row.parentNode.rows) {
-        const box = other.getBoundingClientRect();
-        if (other === row || event.clientY < box.top || event.clientY > box.bottom) continue;
-        const below = event.clientY > box.top + box.height / 2;
-        if (other.rowIndex > row.rowIndex ? below : !below) {
-          other[other.rowIndex > row.rowIndex ? "after" : "before"](row);
-          handle.setPointerCapture(start.pointerId);
-        }
-        break;
-      }
-    };
-    const end = () => {
-      handle.removeEventListener("pointermove", follow);
-      handle.removeEventListener("pointerup", end);
-      handle.removeEventListener("pointercancel", end);
-      row.classList.remove("dragged");
-      move(from, row.sectionRowIndex, ".handle");
-    };
-    handle.addEventListener("pointermove", follow);
-    handle.addEventListener("pointerup", end);
-    handle.addEventListener("pointercancel", end);
   };
 
   const plant = (name) => work(`Planting ${name} …`, "poison",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, field
 from typing import Annotated, Any, Literal
 
@@ -30,13 +29,7 @@ class StateError(ValueError):
 
 @dataclass(frozen=True, config=_CLOSED)
 class Row:
-    """A passage in the table.
-
-    Attributes:
-        text: the text that the model reads.
-        source: the author's name; empty: nobody else does, so that it has a vote of its own.
-        planted: True if it is marked as the attacker's.
-    """
+    """A passage in the table; with an empty source it has a vote of its own."""
 
     text: Annotated[str, Field(max_length=LONGEST_PASSAGE)]
     source: _Name = ""
@@ -47,18 +40,8 @@ class Row:
 class State:
     """Everything that decides what the page shows.
 
-    Attributes:
-        question: the question.
-        rows: the passages, best first.
-        answer: the right answer, for verdicts and certificates; may be empty.
-        target: the answer that the attacker wants; may be empty.
-        choices: the options of a multiple-choice question.
-        top_k: number of passages that are read; those below drop out, as they would of a retrieval.
-        model: a name of those that are offered; empty for the first one.
-        method: a method or baseline of the registry.
-        task: one of the method's; None for its first.
-        settings: of the method: numbers and words; the others keep their defaults.
-        group_by: the unit of one vote.
+    Of the rows, best first, `top_k` are read. An empty model is the first one; the task is one of the method's, None
+    for its first; settings are numbers and words, the others keep their defaults.
     """
 
     question: Annotated[str, Field(max_length=LONGEST_QUESTION)] = ""
@@ -93,11 +76,7 @@ _STATE = TypeAdapter(State)
 
 
 def state_of(given: object) -> State:
-    """Read a state from JSON.
-
-    Raises:
-        StateError: it is none, or is too large; the message names what is wrong.
-    """
+    """Read a state from JSON; a StateError names what is wrong with it."""
     try:
         state = _STATE.validate_python(given)
     except ValidationError as error:
@@ -106,21 +85,12 @@ def state_of(given: object) -> State:
         raise StateError(f"state {place:.100}: {first['msg']}") from None
     if state.method not in METHODS and state.method not in BASELINES:
         raise StateError(f"method {state.method!r:.60} is unknown; use one of {', '.join([*METHODS, *BASELINES])}")
-    _check_settings(entry_of(state.method), state.settings)
+    known = [setting.name for setting in settable(entry_of(state.method))]
+    if foreign := sorted(set(state.settings) - set(known)):
+        raise StateError(f"{state.method} has no setting {foreign[0]!r:.60}; it has {', '.join(known) or 'none'}")
     return state
 
 
 def settable(method: Method) -> tuple[Setting, ...]:
     """Return the settings that a page can hold: numbers and words, no functions."""
     return tuple(s for s in method.settings if s.is_number or s.values)
-
-
-def _check_settings(method: Method, given: Mapping[str, Any]) -> None:
-    known = {s.name: s for s in settable(method)}
-    if foreign := sorted(set(given) - set(known)):
-        raise StateError(f"{method.name} has no setting {foreign[0]!r:.60}; it has {', '.join(known) or 'none'}")
-    try:
-        for name, value in given.items():
-            known[name].check(value)
-    except (ValueError, TypeError) as error:
-        raise StateError(str(error)) from error

@@ -51,18 +51,13 @@ def test_every_file_comes_with_a_policy_that_lets_nothing_in(address: str, path:
     assert "unsafe" not in policy
     assert "require-trusted-types-for 'script'" in policy
     assert headers["x-content-type-options"] == "nosniff"
-    assert b"http://" not in body.replace(b"http://www.w3.org/2000/svg", b"")
+    assert b"http://" not in body
     assert b"https://" not in body
 
 
 def test_the_page_can_be_asked_by_its_own_name_alone(address: str) -> None:
     assert sent(address, "GET", "/", Host="evil.example")[0] == 421
     assert sent(address, "POST", "/answer", {}, Host="evil.example")[0] == 421
-
-
-def test_a_form_of_another_page_is_refused(address: str, state: State) -> None:
-    body = json.dumps({"state": state.as_dict()}).encode()
-    assert sent(address, "POST", "/answer", body, **{"Content-Type": "text/plain"})[0] == 415
 
 
 @pytest.mark.parametrize("path", ["/answer", "/certificate"])
