@@ -9,10 +9,10 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from benchmarks import exactness, keyword, load, real
+from benchmarks import exactness, keyword, real
 from benchmarks.__main__ import main
 from benchmarks.inference import Bench, ratios
-from benchmarks.results import Ratio, as_table, said
+from benchmarks.results import Ratio, as_table
 from benchmarks.timing import Clock, interleave, per_round
 from benchmarks.workload import Scene, random_llama, word_tokenizer
 from robustrag_integrations.reader import reader_path
@@ -22,15 +22,6 @@ from robustrag_integrations.reader import reader_path
 def bench() -> Bench:
     scene = Scene(groups=3, passage=10, query=4, prefix=40)
     return Bench(random_llama("tiny", "cpu"), word_tokenizer(), scene, Clock("cpu"), 1, tokens=2, long_tokens=0)
-
-
-def test_every_word_of_a_scene_is_a_token_and_answers_have_full_length(bench: Bench) -> None:
-    scene, tokenizer = bench.scene, bench.tokenizer
-    prompts = scene.prompts()
-    for text, length in ((scene.question(), 4), (scene.passages()[0], 10), (prompts.isolated.instruction, 40)):
-        assert len(tokenizer(text)["input_ids"]) == length
-    [said] = bench.model(tokens=7).generate([prompts.no_retrieval.render(query="w1")], "final")
-    assert len((said.text or "").split()) == 7
 
 
 def test_cases_take_turns_and_the_first_round_does_not_count() -> None:
@@ -73,14 +64,6 @@ def test_a_real_model_is_measured_beside_plain_transformers(tmp_path, capsys, mo
         main(["--quick", "--only", "real", "--device", "cpu", "--out", str(tmp_path)])
 
 
-def test_every_round_asks_another_question_about_ten_different_passages_of_100_words() -> None:
-    scene = real.RealScene.of("demo")
-    assert scene.question(0) != scene.question(1)
-    texts = scene.passages(1)
-    assert [len(text.split()) for text in texts] == [100] * 10
-    assert len(set(texts)) == 10
-
-
 def test_the_command_writes_json(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setitem(
         __import__("benchmarks.__main__", fromlist=["PARTS"]).PARTS,
@@ -92,39 +75,3 @@ def test_the_command_writes_json(tmp_path, monkeypatch, capsys) -> None:
     assert report["ratios"][0]["met"] is True
     assert report["machine"]["dtype"] == "torch.float32"
     assert "one / two" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    ("command", "arguments", "said"),
-    [
-        (main, ["--repeats", "-1"], "--repeats: '-1' is not a whole number from 1"),
-        (main, ["--quick", "--out", "README.md/x"], "--out: nothing can be written to the folder README.md/x"),
-        (load.main, ["--out", "README.md"], "--out: nothing can be written to the folder README.md"),
-    ],
-)
-def test_wrong_arguments_are_named_before_anything_is_measured(command, arguments, said, capsys) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        command(arguments)
-    assert said in capsys.readouterr().err
-
-
-def test_cuda_that_is_not_there_is_a_usage_error(monkeypatch: pytest.MonkeyPatch, capsys) -> None:
-    monkeypatch.setattr(__import__("benchmarks.__main__", fromlist=["_device"]), "_device", lambda: "cpu")
-    with pytest.raises(SystemExit, match="2"):
-        main(["--only", "exactness", "--device", "cuda"])
-    assert "torch finds no CUDA device here" in capsys.readouterr().err
-
-
-def test_the_help_says_what_each_part_measures(capsys) -> None:
-    module = __import__("benchmarks.__main__", fromlist=["PARTS"])
-    assert {*module.ABOUT} == {*module.PARTS}
-    with pytest.raises(SystemExit, match="0"):
-        main(["--help"])
-    out = capsys.readouterr().out
-    assert all(about in out for about in module.ABOUT.values())
-
-
-def test_ratios_are_said_as_they_are_found(capsys) -> None:
-    ratio = Ratio("one / two", (0.5, 0.6, 0.7))
-    assert said(ratio) is ratio
-    assert capsys.readouterr().err == "  one / two: 0.600\n"

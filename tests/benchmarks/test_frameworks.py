@@ -11,7 +11,6 @@ pytest.importorskip("langchain_core")
 pytest.importorskip("llama_index.core")
 
 from benchmarks.frameworks import langchain, llamaindex
-from benchmarks.instant import milliseconds, names
 
 
 @pytest.mark.parametrize("pairs", [langchain, llamaindex])
@@ -24,12 +23,3 @@ def test_both_sides_ask_the_model_as_often(pairs, method: str, calls: int) -> No
             if asyncio.iscoroutine(made):
                 asyncio.run(made)
             assert pair.instant.asked - before == calls, pair.name
-
-
-def test_milliseconds_are_per_question_and_replies_are_new_for_each() -> None:
-    pair = next(iter(langchain("voting")))
-    ours, theirs = milliseconds(pair.instant, [pair.ours, pair.theirs], names(), equal=False)
-    assert ours > 0
-    assert theirs > 0
-    assert pair.instant.asked == 25 * 2 * 10
-    assert len(set(pair.instant.replies)) == 11

@@ -37,25 +37,3 @@ def test_the_dry_run_goes_through_every_section(tmp_path, capsys) -> None:
     rows = [json.loads(line) for line in (tmp_path / "gpu.rows.jsonl").read_text().splitlines()]
     assert len(rows) == 2 * len(asked)
     assert '"setup": "voting"' in capsys.readouterr().out
-
-
-def test_a_section_that_fails_keeps_what_it_found_and_does_not_end_the_others(tmp_path, monkeypatch, capsys) -> None:
-    def broken(plan):
-        yield {"name": "before"}
-        raise RuntimeError("out of memory")
-
-    monkeypatch.setitem(gpu.SECTIONS, "isolation", broken)
-    monkeypatch.setitem(gpu.SECTIONS, "cost", lambda plan: iter([{"name": "after"}]))
-    output = tmp_path / "gpu.json"
-    assert gpu.main(["--dry-run", "--only", "isolation", "cost", "--output", str(output)]) == 1
-    sections = json.loads(output.read_text())["sections"]
-    assert sections["isolation"]["found"] == [{"name": "before"}]
-    assert sections["isolation"]["error"] == "RuntimeError: out of memory"
-    assert sections["cost"]["found"] == [{"name": "after"}]
-    assert "FAILED" in capsys.readouterr().out
-
-
-def test_a_real_run_needs_a_model_and_questions(capsys) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        gpu.main(["--model", "somewhere"])
-    assert "--data FILE" in capsys.readouterr().err

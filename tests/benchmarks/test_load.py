@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks.load import measure
-from benchmarks.load_askers import STYLES, Asker, question
-from robustrag_integrations.errors import ModelError
+from benchmarks.load_askers import STYLES
 from tests.helpers.leaks import nothing_left
 
 QUESTIONS, DOCUMENTS = 75, 3  # in each style
@@ -30,21 +29,3 @@ def test_every_question_gets_its_own_answer_under_load(style: str) -> None:
     assert load.answered == len(load.times) == QUESTIONS
     assert len(load.server_times) == QUESTIONS * (DOCUMENTS + 1)
     assert load.figures()["lost"] == 0
-
-
-def test_a_question_that_is_lost_says_why() -> None:
-    def ask(number: int) -> str:
-        if number:
-            raise ModelError("the server hung up")
-        return question(number, DOCUMENTS)[2]
-
-    async def nothing() -> None:
-        return None
-
-    asker = Asker(ask, _never, lambda: None, nothing)
-    found = measure("core threads", 4, 2, 0.0, DOCUMENTS, asker_of=lambda *_: asker).figures()
-    assert (found["lost"], found["why"]) == (3, {"ModelError: the server hung up": 3})
-
-
-async def _never(number: int) -> str:
-    raise NotImplementedError(number)

@@ -83,23 +83,6 @@ def test_wrong_usage_is_exit_code_two(data, capsys, arguments, said) -> None:
     assert said in capsys.readouterr().err
 
 
-def failing(response: str, references: object) -> float:
-    raise ValueError("no score")
-
-
-def test_what_certificates_rest_on_and_why_some_are_undecided_is_said(data, capsys) -> None:
-    assert main(["certify", str(data), *PAPER]) == 0
-    assert "the certificate is about the replies seen" in capsys.readouterr().err
-    metric = "tests.cli.test_certify:failing"
-    assert main(["certify", str(data), *PAPER, "--metric", metric, "--json"]) == 0
-    captured = capsys.readouterr()
-    assert "undecided in 1 certificates: the metric" in captured.err
-    found = json.loads(captured.out)
-    [line] = found["lines"]
-    assert line["repeats"].startswith("not known whether it repeats itself")
-    assert any("the certificate is about the replies seen" in text for text in line["warnings"])
-
-
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 def test_a_device_is_no_output_and_a_full_disk_ends_without_a_stack_trace(data, capsys) -> None:
     assert main(["certify", str(data), "--output", "/dev/full"]) == 2

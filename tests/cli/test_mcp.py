@@ -135,34 +135,6 @@ async def test_an_answer_has_a_time_limit(docs: Path, monkeypatch: pytest.Monkey
     assert result.content[0].text.endswith("the answer took too long; ask again later")
 
 
-async def test_so_many_questions_are_answered_at_a_time_and_so_many_wait(
-    docs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    at_once: list[int] = []
-    over, under_way = threading.Event(), threading.Semaphore(0)
-
-    class Library:
-        def search(self, question: str) -> list[Any]:
-            at_once.append(1)
-            under_way.release()
-            over.wait(20)
-            at_once.append(-1)
-            return []
-
-    monkeypatch.setattr("robustrag_integrations.corpus.retrieval.Library.search", Library.search)
-    server = served(docs, monkeypatch, lambda p: "Anna Lind", "--max-concurrent", "2", "--max-waiting", "1")
-    questions = asyncio.create_task(called(server, [QUESTION] * 6))
-    # The searches run in threads: the event loop goes on while they last.
-    await asyncio.to_thread(lambda: [under_way.acquire(timeout=20) for _ in range(2)])
-    await asyncio.sleep(0.3)
-    assert sum(at_once) == 2
-    over.set()
-    results = await questions
-    refused = [r.content[0].text for r in results if r.is_error]
-    assert len(refused) == 3
-    assert all(text.endswith("too many requests are under way; try again later") for text in refused)
-
-
 @pytest.mark.parametrize(
     "host", ["evil.example", "127.0.0.1:1@evil.example", "[::1].evil.example", "localhost.evil.example:80"]
 )

@@ -104,17 +104,6 @@ def test_wrong_options_end_before_anything_is_served(notes: Path, served: list[A
     assert served == []
 
 
-def test_a_taken_port_is_said_before_the_model_is_loaded(
-    notes: Path, served: list[Any], capsys: pytest.CaptureFixture[str]
-) -> None:
-    from robustrag_integrations.serve.server import bound
-
-    with bound("127.0.0.1", 0) as taken:
-        port = str(taken.getsockname()[1])
-        assert main(["serve", "--docs", "notes", "--model", "python:nothing:here", "--port", port]) == 2
-    assert f"cannot listen on 127.0.0.1, --port {port}" in capsys.readouterr().err
-
-
 @contextmanager
 def started(notes: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], str, list[str]]]:
     """The command in a process of its own; its address, and what it said so far."""

@@ -58,12 +58,6 @@ def test_what_is_typed_wins_even_where_it_is_the_default(ask, docs: Path, file: 
     assert len(found["passages"]) == 5
 
 
-def test_a_file_for_another_defence_is_refused(ask, docs: Path, file: Path) -> None:
-    result = ask("Who?", "--docs", docs, "--settings", file, "--defense", "consensus")
-    assert result.code == 2
-    assert "these settings are for 'keyword', and not for 'consensus'" in result.err
-
-
 @pytest.mark.parametrize("command_line", [["ask", "Who?", "--docs", "."], ["eval"]])
 def test_a_wrong_file_ends_every_command_with_its_name_and_key(command, tmp_path: Path, command_line) -> None:
     path = tmp_path / "mine.yaml"

@@ -9,9 +9,6 @@ from typing import Any
 
 import pytest
 
-from robustrag_integrations.evaluation.data.datasets import load_dataset
-from robustrag_integrations.evaluation.data.questions import doubts
-from robustrag_integrations.evaluation.run.config import load_config
 from robustrag_integrations.metrics import contains_answer, holds_answer
 
 FOLDER = Path(__file__).parents[2] / "examples" / "handbook"
@@ -28,12 +25,6 @@ MISSED = {"table-4", "amount-4"}
 
 def evidence(row: dict[str, Any]) -> list[str]:
     return row.get("evidence") or row["answer"]
-
-
-def test_there_are_fifty_short_files_and_eighty_questions() -> None:
-    assert len(FILES) == 50
-    assert {name: len(text.split()) for name, text in FILES.items() if not 60 <= len(text.split()) <= 200} == {}
-    assert (len(ROWS), len(UNANSWERABLE)) == (80, 10)
 
 
 @pytest.mark.parametrize("row", ANSWERABLE, ids=lambda row: row["id"])
@@ -53,14 +44,6 @@ def test_what_has_no_answer_is_told_nowhere(row: dict[str, Any]) -> None:
     assert contains_answer(row["incorrect"], row["answer"]) == 0
 
 
-def test_two_outdated_files_say_otherwise_and_ten_answer_nothing() -> None:
-    used = {name for row in ROWS for name in row["files"]}
-    assert not used & OUTDATED
-    assert len(FILES.keys() - used - OUTDATED) >= 10
-    against = {name for row in ROWS for name in OUTDATED if holds_answer(FILES[name], [row["incorrect"]])}
-    assert against == OUTDATED
-
-
 def test_the_passages_are_those_that_are_found_and_hold_the_answers() -> None:
     script = runpy.run_path(str(FOLDER / "retrieve.py"))
     bare = [{key: value for key, value in row.items() if key != "passages"} for row in ROWS]
@@ -71,10 +54,3 @@ def test_the_passages_are_those_that_are_found_and_hold_the_answers() -> None:
         if not any(p["source"] in row["files"] and holds_answer(p["text"], evidence(row)) for p in row["passages"])
     }
     assert missed == MISSED
-
-
-def test_the_questions_are_read_without_a_doubt(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(FOLDER.parents[1])
-    [source] = load_config("examples/handbook/evaluation.yaml")["data"]
-    found = load_dataset(source)
-    assert (len(found.questions), found.bad_rows, doubts(found.questions)) == (80, (), {})

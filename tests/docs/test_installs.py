@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import builtins
 import re
-import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import pytest
 from robustrag_integrations.cli import command_parser
 from tests.docs.pages import ROOT
 from tests.installs.pages import CODE, PAGES, Snippet, examples, extras, installed, programs, snippets
-from tests.installs.pythons import HEAVY, IMPORTS, VERSIONS, interpreters
+from tests.installs.pythons import HEAVY, IMPORTS, VERSIONS
 from tests.installs.stand_ins import stand_ins, write_files
 
 GUIDES = sorted(p.relative_to(ROOT).as_posix() for p in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -88,13 +87,6 @@ def test_every_command_on_a_page_is_one(tmp_path: Path, monkeypatch: pytest.Monk
                 parser.parse_args(words[1 : words.index(">") if ">" in words else None])
 
 
-def test_the_gate_runs_them() -> None:
-    assert "\nmake test-installs\n" in (ROOT / ".ci" / "run").read_text()
-    assert re.search(
-        r"^test-installs:\n(\t.*\n)*\t\$\(PYTHON\) -m tests.installs\n", (ROOT / "Makefile").read_text(), re.M
-    )
-
-
 def test_every_extra_is_tried_on_every_python_or_known_to_be_heavy() -> None:
     assert set(IMPORTS) - {""} | HEAVY >= EXTRAS
     assert not set(IMPORTS) & HEAVY
@@ -103,12 +95,6 @@ def test_every_extra_is_tried_on_every_python_or_known_to_be_heavy() -> None:
     first, after = (int(v.split(".")[1]) for v in wanted.groups())
     assert tuple(f"3.{n}" for n in range(first, after)) == VERSIONS
     assert "\nmake test-pythons\n" in (ROOT / ".ci" / "run").read_text()
-
-
-def test_interpreters_that_do_not_run_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PYTHONS", f"/nothing/python3.10 {sys.executable}")
-    here = f"{sys.version_info[0]}.{sys.version_info[1]}"
-    assert interpreters() == {here: sys.executable}
 
 
 def test_an_install_line_may_be_a_command_or_a_comment() -> None:

@@ -26,10 +26,3 @@ def test_a_notebook_runs_and_draws_its_answer(name: str, tmp_path: Path, monkeyp
     assert "radius" in shown.casefold()
     assert made.cells[0].cell_type == "markdown"
     assert not [o for cell in made.cells for o in cell.get("outputs", ()) if o.output_type == "error"]
-
-
-def test_a_notebook_is_the_same_each_time() -> None:
-    import nbformat
-
-    first, again = (nbformat.writes(notebook(EXAMPLES[0])) for _ in range(2))
-    assert first == again

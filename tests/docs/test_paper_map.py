@@ -46,12 +46,3 @@ def test_every_row_names_code_and_a_test_or_says_why_not() -> None:
         _, _, code, tests = row
         implemented = any(f"`{span}`" in code for span in [*PAGE.code, *PAGE.files])
         assert (implemented and "::" in tests) or code.startswith("not here:"), row
-
-
-def test_names_that_do_not_exist_are_found() -> None:
-    assert not exists("grouping.passages:isolated")
-    assert not exists("grouping.passages.more:isolate")
-    assert not exists("grouping.passages:Passage.shout")
-    assert exists("grouping.passages:isolate")
-    assert not test_exists("tests/docs/test_paper_map.py::test_nothing")
-    assert test_exists("tests/docs/test_paper_map.py::test_names_that_do_not_exist_are_found")

@@ -86,8 +86,8 @@ def try_out(version: str, python: str, extra: str) -> str | None:
         doctor = [f"{folder}/bin/robustrag", "doctor", "--quick", "--json"]
         done = subprocess.run(doctor, cwd=folder, env=alone, capture_output=True, text=True, timeout=120, check=True)
         found = json.loads(done.stdout)
-        if lacking := found["extras"].get(extra):
-            raise FailedError(f"robustrag doctor: the extra {extra} lacks {lacking}")
+        if extra and found["extras"][extra] != "installed":
+            raise FailedError(f"robustrag doctor: the extra {extra} {found['extras'][extra]}")
     except (FailedError, OSError, ValueError, subprocess.SubprocessError) as error:
         return f"Python {version}, extra {extra or 'none'}: {error}"
     shutil.rmtree(folder)

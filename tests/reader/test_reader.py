@@ -5,7 +5,6 @@ Scores are asserted in aggregate and with a margin; the model card has the exact
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -80,33 +79,6 @@ def test_the_chat_template_gives_the_tokens_of_the_bare_prompt(tokenizer: Any) -
     messages = [{"role": "user", "content": prompt}]
     templated = tokenizer.apply_chat_template(messages, add_generation_prompt=True, return_dict=True)
     assert templated["input_ids"] == tokenizer(prompt)["input_ids"]
-
-
-def test_the_chat_template_puts_a_system_message_on_a_line_before_the_prompt(tokenizer: Any) -> None:
-    messages = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Question: Who?\nAnswer:"}]
-    text = tokenizer.apply_chat_template(messages, add_generation_prompt=True, tokenize=False)
-    assert text == "Be brief.\nQuestion: Who?\nAnswer:"
-
-
-def test_the_model_is_a_small_plain_llama(tokenizer: Any) -> None:
-    config = json.loads((reader_path() / "config.json").read_text())
-    assert config["architectures"] == ["LlamaForCausalLM"]
-    assert config["max_position_embeddings"] >= 2048
-    assert sum(f.stat().st_size for f in reader_path().iterdir()) <= 12_000_000
-    assert config["vocab_size"] == len(tokenizer)
-
-
-def test_the_demo_corpus_is_small_and_consistent() -> None:
-    articles = [json.loads(line) for line in (DEMO / "world.jsonl").read_text().splitlines()]
-    questions = [json.loads(line) for line in (DEMO / "questions.jsonl").read_text().splitlines()]
-    assert 300 <= len(articles) <= 600
-    assert len({a["id"] for a in articles}) == len(articles)
-    assert sum(f.stat().st_size for f in DEMO.glob("*.jsonl")) < 400_000
-    assert len(questions) >= 60
-    for q in questions:
-        assert len(set(q["choices"])) == 4
-        assert {q["answer"], q["incorrect"]} <= set(q["choices"])
-        assert sum(q["answer"] in a["text"] for a in articles) >= 7
 
 
 def test_unseen_instructions_do_not_occur_in_training() -> None:
