@@ -52,11 +52,7 @@ _BUSY = (408, 409, 429)  # and all of 500 and above
 
 
 def checked_timeout(timeout: float | None) -> float | None:
-    """Return the time limit.
-
-    Raises:
-        ValueError: it is not a number above 0.
-    """
+    """Return the time limit, which must be a number above 0, or None."""
     if timeout is not None and (isinstance(timeout, bool) or not isinstance(timeout, Real) or not timeout > 0):
         raise ValueError(f"timeout={timeout!r:.60} must be above 0 seconds, or None for no limit")
     return timeout
@@ -124,11 +120,7 @@ class CallLimits:
             yield
 
     async def in_thread(self, fn: Callable[..., Result], *args: Any) -> Result:
-        """Call a function in a thread; it is given up when the caller is cancelled.
-
-        Raises:
-            TimeoutError: too many calls that were given up still run.
-        """
+        """Call a function in a thread; given up when the caller is cancelled; fails if too many of these run."""
         most = max(MOST_LEFT, self.calls)
         if (left := self.left) >= most:
             raise TimeoutError(
@@ -144,14 +136,6 @@ class CallLimits:
         if cancelled is not None:
             raise cancelled
         return result  # type: ignore[no-any-return]
-
-    async def within(self, awaitable: Awaitable[Result]) -> Result:
-        """Await something, and cancel it after the time limit.
-
-        Raises:
-            TimeoutError: the time is over.
-        """
-        return await await_within(self.timeout, awaitable)
 
     async def iterate_in_thread(self, begin: Callable[..., Iterator[Item]], *args: Any) -> AsyncGenerator[Item, None]:
         """Yield what the iterator yields that a function returns, each piece made in a thread."""
@@ -175,11 +159,7 @@ class CallLimits:
                 await in_thread(close)
 
     async def iterate(self, pieces: AsyncIterator[Item]) -> AsyncGenerator[Item, None]:
-        """Iterate within the time limit for the whole; then cancel the iterator.
-
-        Raises:
-            TimeoutError: the time is over.
-        """
+        """Iterate within the time limit for the whole; then cancel the iterator."""
         deadline = None if self.timeout is None else time.monotonic() + self.timeout
         late = f"no complete answer within {self.timeout or 0:g} s"
         async with closed_after(pieces):
@@ -204,11 +184,7 @@ def _begun(begin: Callable[..., Iterator[Item]], *args: Any) -> Generator[Item, 
 
 
 async def await_within(seconds: float | None, awaitable: Awaitable[Result], late: str | None = None) -> Result:
-    """Await something, and cancel it after this many seconds.
-
-    Raises:
-        TimeoutError: the time is over; `late` says so.
-    """
+    """Await something; cancel it after this many seconds, and raise a TimeoutError with `late` as its message."""
     deadline = float("inf") if seconds is None else time.monotonic() + seconds
     try:
         async with cancelled_after(seconds):
@@ -239,7 +215,7 @@ class ModelCaller:
     Attributes:
         limits: the most calls under way, and their time; shared by all who call the client.
         attempts: tries in all.
-        worth_retrying: a function that is True if another try may help after an error.
+        worth_retrying: True if another try may help after an error.
     """
 
     limits: CallLimits
@@ -249,19 +225,13 @@ class ModelCaller:
     async def call(
         self, ask: Callable[[], Awaitable[Result]], call: _Call | None = None, *, cap: int | None = None
     ) -> Result:
-        """Make a call.
-
-        Args:
-            ask: asks the model.
-            call: its state, where several are made together.
-            cap: a lower limit on calls under way.
-        """
+        """Make a call, which may have a state of its own and a lower cap on calls under way."""
         call = call or _Call()
         while True:
             try:
                 async with self.limits.slot(cap):
                     call.begin()
-                    return await self.limits.within(acalled(ask()))
+                    return await await_within(self.limits.timeout, acalled(ask()))
             except Exception as error:
                 failed = error
             await self._pause(failed, call)
@@ -296,17 +266,16 @@ class ModelCaller:
         *,
         cap: int | None = None,
     ) -> list[Response]:
-        """Make several calls concurrently; those that are not waited for are cancelled.
+        """Make several calls concurrently, one for each item; those that are not waited for are cancelled.
 
         A wave is sent once the replies to the one before are in, or overdue: after three times as long as the fastest
         reply took, since a few slow calls must not hold up the next ones.
 
         Args:
             ask: asks about one item.
-            items: one for each call.
+            items: of the calls.
             shown: from an error to the one to show, without credentials; raises it if it is not a call's failure.
-            until: the rule by which replies so far are enough: the other calls are given up, or not made. None: all are
-                waited for.
+            until: when replies so far are enough; None: all are waited for.
             cap: a lower limit on calls under way.
         """
         calls, replies = [_Call() for _ in items], list[Response | None]([None] * len(items))

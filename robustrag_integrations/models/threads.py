@@ -28,11 +28,7 @@ END: Any = object()  # comes after the last piece of a stream
 
 
 class Task(Future[Result]):
-    """A function's future result. It can be cancelled at any time, which drops the result; the function goes on.
-
-    Attributes:
-        ended: True once the function has returned.
-    """
+    """A function's future result. Cancelling it drops the result; the function goes on until it has `ended`."""
 
     ended = False
 
@@ -64,11 +60,7 @@ async def in_thread(fn: Callable[..., Result], *args: Any) -> Result:
 
 
 def called(fn: Callable[..., Result], *args: Any) -> Result:
-    """Call a model's function.
-
-    Raises:
-        ModelError: it raised SystemExit.
-    """
+    """Call a model's function; SystemExit becomes a ModelError."""
     try:
         return fn(*args)
     except SystemExit as error:

@@ -16,11 +16,7 @@ def _wrapped(name: str) -> Any:
 
 
 class AroundModel(TextModel):
-    """A wrapper around a text model, with that model's properties.
-
-    Args:
-        model: the wrapped model.
-    """
+    """A wrapper around a text model, with that model's properties."""
 
     can_score = _wrapped("can_score")
     score = _wrapped("score")

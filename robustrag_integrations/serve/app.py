@@ -46,11 +46,8 @@ _ONCE = (b"authorization", b"content-encoding", b"content-length", b"content-typ
 class AccessMiddleware:
     """Checks headers, Host and API key before a body is read, and logs one line per request, with numbers only.
 
-    Args:
-        app: the application behind it.
-        key: the API key; None asks for none.
-        hosts: the names by which the server may be called, in lower case; None for any. Without a key, a page in the
-            user's browser could otherwise call it by a name of the attacker's that leads here (DNS rebinding).
+    Without a key, a page in the user's browser could otherwise call the server by a name of the attacker's that leads
+    here (DNS rebinding): `hosts` are its names, in lower case; None for any.
     """
 
     def __init__(self, app: ASGIApp, key: str | None = None, hosts: Iterable[str] | None = None) -> None:
@@ -105,26 +102,15 @@ class AccessMiddleware:
 
 @dataclass(frozen=True)
 class Service:
-    """Everything that answers need.
-
-    Attributes:
-        library: the server's documents.
-        models: the defences, by the name that clients ask for.
-        limits: bounds.
-        documents_allowed: True if requests may bring documents.
-    """
+    """Everything that answers need: documents, defences by the name that clients ask for, and bounds."""
 
     library: Library
     models: Mapping[str, Defense]
     limits: Limits = field(default_factory=Limits)
-    documents_allowed: bool = False
+    documents_allowed: bool = False  # with a request
 
     def defense(self, name: str) -> Defense:
-        """Return the defence behind a model's name.
-
-        Raises:
-            RequestError: there is no such model.
-        """
+        """Return the defence behind a model's name."""
         if name not in self.models:
             message = f"there is no model {printable(name, 100)!r} here; ask for {', '.join(self.models)}"
             raise RequestError(404, message, code="model_not_found", param="model")
@@ -132,13 +118,7 @@ class Service:
 
 
 def create_app(service: Service, *, key: str | None = None, hosts: Iterable[str] | None = LOOPBACK_HOSTS) -> Starlette:
-    """Create the ASGI application.
-
-    Args:
-        service: the defences and documents.
-        key: the API key that clients must send; None asks for none.
-        hosts: the names by which clients may call it (the Host header, without the port); None for any.
-    """
+    """Create the ASGI application, for clients with this key and by these names (None: any)."""
     created, admission, limits = int(time.time()), Admission(service.limits), service.limits
 
     def described(name: str) -> dict[str, Any]:

@@ -139,11 +139,7 @@ class ChatRequest(BaseModel, strict=True, extra="allow"):
 
 
 def chat_request(body: Mapping[str, Any], limits: Limits, *, documents_allowed: bool) -> ChatRequest:
-    """Check a request's JSON, and return the request.
-
-    Raises:
-        RequestError: the message names what is wrong.
-    """
+    """Check a request's JSON, and return the request; a RequestError names what is wrong."""
     try:
         request = ChatRequest.model_validate(body)
     except ValidationError as error:

@@ -69,15 +69,7 @@ class Limits:
 
 
 class RequestError(Exception):
-    """A request that is refused.
-
-    Args:
-        status: the HTTP status.
-        message: the error and its fix; shown to the client, and not logged.
-        code: OpenAI's code, for programs.
-        param: the parameter that is wrong.
-        headers: of the reply.
-    """
+    """A request that is refused with an HTTP status, a message that is shown, and OpenAI's code and parameter."""
 
     def __init__(
         self,
@@ -133,11 +125,7 @@ class Admission:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
-        """Wait until there is room to answer.
-
-        Raises:
-            RequestError: too many wait already.
-        """
+        """Wait until there is room to answer; raises RequestError where too many wait already."""
         if self._free == 0:
             message = "too many requests are under way; try again later"
             raise RequestError(429, message, code="rate_limit_exceeded", headers={"retry-after": "1"})
@@ -217,11 +205,7 @@ class JSONReply(JSONResponse):
 
 
 class Reply:
-    """The response to one client: whole, or a stream of events.
-
-    Attributes:
-        started: True if anything was sent.
-    """
+    """The response to one client: whole, or a stream of events; `started` once anything was sent."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._asgi = scope, receive, send
@@ -249,12 +233,7 @@ class Reply:
 
 
 class Endpoint:
-    """An ASGI application for one route.
-
-    Args:
-        work: answers a request's JSON; cancelled when the client hangs up or the time is over.
-        limits: the bounds.
-    """
+    """An ASGI application for one route, whose work is cancelled when the client hangs up or the time is over."""
 
     def __init__(self, work: Work, limits: Limits) -> None:
         self._work = work

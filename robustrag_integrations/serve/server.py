@@ -71,14 +71,7 @@ class ImpatientProtocol(H11Protocol):
 def configured(
     app: ASGIApp, *, last_seconds: int = 30, keep_alive: int = 5, lifespan: Literal["on", "off"] = "off"
 ) -> uvicorn.Server:
-    """Return a server for the application.
-
-    Args:
-        app: the application.
-        last_seconds: seconds for answers under way once it is told to stop.
-        keep_alive: seconds after a reply in which a connection is kept for another request.
-        lifespan: "on" if the application is told of the server's start and end.
-    """
+    """Return a server; when told to stop, answers under way have `last_seconds`, idle connections `keep_alive`."""
     settings = uvicorn.Config(
         app,
         http=ImpatientProtocol,

@@ -3,7 +3,7 @@
 Large and compressed replies are refused. So are redirects: one would send the passages to another host, whose reply
 would count.
 
-Connections are kept in a stack, and each request has one to itself: the HTTP library's own pool looks at all of its
+Clients are kept in a stack, and each request has one to itself: the HTTP library's own pool looks at all of its
 connections whenever a request begins or ends, which takes longer than the rest of it with 640 of them.
 """
 
@@ -15,11 +15,10 @@ import os
 import ssl
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing, asynccontextmanager
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 try:
     import httpx
@@ -36,7 +35,6 @@ Result = TypeVar("Result")
 
 _LARGEST_ERROR = 64 << 10  # bytes of an error's body that are read
 _LONGEST_KEPT = 5.0  # seconds without use, as in httpx: servers hang up on idle connections, uvicorn after 5
-_ONE = httpx.Limits(max_connections=1, max_keepalive_connections=1)
 
 _NO_KEY = "no-key-needed"  # sent to a server of the user's own that asks for none
 _OF_CLIENT = ("extra_headers", "extra_query", "extra_body")
@@ -50,13 +48,7 @@ _AT_ONCE = 8 << 10  # bytes of a reply that is parsed at once; larger ones are p
 
 
 class ServerError(ModelError):
-    """The server refused a request, or could not be reached.
-
-    Attributes:
-        status: of the HTTP reply; None: the connection failed or broke off.
-        param: the parameter that the server named in a field of its own, if it did.
-        retry_after: the server's `Retry-After`, if it sent one.
-    """
+    """The server refused a request with a status and perhaps the name of a parameter; or could not be reached."""
 
     def __init__(
         self, message: str, status: int | None = None, param: Any = None, retry_after: str | None = None
@@ -73,12 +65,6 @@ def may_pass(error: BaseException) -> bool:
 
 class Connection:
     """One model's connection to its server. Time limits and retries are the caller's (`ModelCaller`).
-
-    Args:
-        model: the model's name, for the message.
-        base_url: the server; None for OPENAI_BASE_URL or api.openai.com.
-        api_key: None for OPENAI_API_KEY.
-        chats: True if the chat API is asked; the completions API otherwise.
 
     Raises:
         ModelError: there is neither a key nor a server that may need none, or the address holds a password or a query.
@@ -99,17 +85,12 @@ class Connection:
         self.address = _checked_address(given) if given else "api.openai.com"
         base = given.rstrip("/") if given else "https://api.openai.com/v1"
         self._url = base + ("/chat/completions" if chats else "/completions")
-        self._clients = PerLoop(Client)
+        self._clients = PerLoop(ClientStack)
 
     async def reply(
         self, request: Mapping[str, Any], read: Callable[[bytes], Result], *, at_once: int = _AT_ONCE
     ) -> Result:
-        """Send a request, and return its reply as parsed by `read`, in a thread where the reply is long.
-
-        Args:
-            request: its fields.
-            read: parses the reply; raises ModelError where it is malformed.
-            at_once: the most bytes of a short reply; 0 where `read` may take long whatever the length.
+        """Send a request, and return its reply as parsed by `read`, in a thread if it has more than `at_once` bytes.
 
         Raises:
             ServerError: the request failed.
@@ -119,11 +100,7 @@ class Connection:
         return await _read(read, body, at_once)
 
     async def events(self, request: Mapping[str, Any]) -> AsyncGenerator[Any, None]:
-        """Yield the events of a streamed reply, as JSON objects.
-
-        Raises:
-            ServerError, ModelError: as for `reply`; an event is too large or not JSON, or reports an error.
-        """
+        """Yield the events of a streamed reply, as JSON objects; raises as `reply`, or where one reports an error."""
         largest = _largest_reply(request)  # of one event: some servers send all tokens in one
         events, chunks = Events(largest), _tokens(request) * _CHUNK
         async with aclosing(self._body({**request, "stream": True}, largest + chunks)) as pieces:
@@ -137,20 +114,23 @@ class Connection:
 
     async def aclose(self) -> None:
         """Close the connections that this event loop's calls have used."""
-        if (client := self._clients.pop()) is not None:
-            await client.aclose()
+        if (clients := self._clients.pop()) is not None:
+            await clients.aclose()
 
     async def _body(self, request: Mapping[str, Any], largest: int) -> AsyncGenerator[bytes, None]:
         """Send a request, and yield the body of its reply. Nothing is chained to errors, as the client's hold keys."""
         fields = {name: value for name, value in request.items() if name not in _OF_CLIENT}
         try:
-            async with self._clients.here().stream(
-                "POST",
-                self._url,
-                params=request.get("extra_query"),
-                headers={"Authorization": f"Bearer {self.api_key}", **(request.get("extra_headers") or {})},
-                json={**fields, **(request.get("extra_body") or {})},
-            ) as response:
+            async with (
+                self._clients.here().client() as client,
+                client.stream(
+                    "POST",
+                    self._url,
+                    params=request.get("extra_query"),
+                    headers={"Authorization": f"Bearer {self.api_key}", **(request.get("extra_headers") or {})},
+                    json={**fields, **(request.get("extra_body") or {})},
+                ) as response,
+            ):
                 coding = response.headers.get("Content-Encoding", "").strip().lower()
                 if coding not in ("", "identity"):
                     raise ModelError(f"the server compressed its reply ({coding[:20]}) though it was asked not to")
@@ -211,12 +191,7 @@ def _redirect(status: int, place: str) -> str:
 
 
 def _checked_address(address: str) -> str:
-    """Return a server's address, if it holds nothing that may be secret: it ends up in logs and certificates.
-
-    Raises:
-        ValueError: it is not an HTTP address.
-        ModelError: it holds a password, a query or a fragment.
-    """
+    """Return a server's address, if it holds nothing that may be secret: it ends up in logs and certificates."""
     parts = urlsplit(str(address))
     host = parts.netloc.rpartition("@")[2]
     if parts.scheme.lower() not in ("http", "https") or not parts.hostname:
@@ -248,80 +223,52 @@ def _most(request: Mapping[str, Any], *names: str) -> int:
     return max((int(value) for value in given if isinstance(value, (int, float))), default=0)
 
 
-class Client(httpx.AsyncClient):
-    """The HTTP client of one event loop; connections belong to the loop that opened them."""
+class ClientStack:
+    """HTTP clients of one event loop with one connection each; the one that was used last is used first."""
 
     def __init__(self) -> None:
-        named = getproxies()
-        behind_a_proxy = any(named.get(scheme) for scheme in ("http", "https", "all"))
-        super().__init__(
-            timeout=None,  # the caller limits a whole try; HTTP clients' limits are for one read
-            limits=httpx.Limits(max_connections=None),  # the model's own cap decides
-            headers={"Accept-Encoding": "identity"},  # a compressed reply would hide its size
-            verify=_trusted(),
-            transport=None if behind_a_proxy else ConnectionStack(),  # which the environment's proxies would not pass
-        )
-
-
-class ConnectionStack(httpx.AsyncBaseTransport):
-    """A stack of connections, the most recently used one first, so that surplus ones grow old and are closed."""
-
-    def __init__(self) -> None:
-        self._kept: deque[tuple[float, httpx.AsyncHTTPTransport]] = deque()  # idle since when; the newest last
+        self._kept: deque[tuple[float, httpx.AsyncClient]] = deque()  # idle since when
         self._closed = False
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send a request; its connection is kept for the next one when the response is closed."""
-        connection = self._kept.pop()[1] if self._kept else httpx.AsyncHTTPTransport(verify=_trusted(), limits=_ONE)
+    @asynccontextmanager
+    async def client(self) -> AsyncGenerator[httpx.AsyncClient, None]:
+        """Lend a client for one request; after one that was not read to its end, its connection is closed."""
+        client = self._kept.pop()[1] if self._kept else _new_client()
         try:
-            response = await connection.handle_async_request(request)
+            yield client
         except BaseException:
-            await connection.aclose()
+            await client.aclose()
             raise
-        response.stream = _Body(response.stream, functools.partial(self._give_back, connection, response.stream))
-        return response
+        if self._closed or _said_more(client):
+            await client.aclose()
+            return
+        now = time.monotonic()
+        self._kept.append((now, client))
+        while self._kept[0][0] < now - _LONGEST_KEPT:
+            await self._kept.popleft()[1].aclose()
 
     async def aclose(self) -> None:
-        """Close idle connections; one in use is closed with its response."""
+        """Close idle connections; one in use is closed after its request."""
         self._closed = True
         while self._kept:
             await self._kept.pop()[1].aclose()
 
-    async def _give_back(self, connection: httpx.AsyncHTTPTransport, body: Any) -> None:
-        try:
-            await body.aclose()
-        except BaseException:
-            await connection.aclose()
-            raise
-        if self._closed or _said_more(connection):
-            await connection.aclose()
-            return
-        now = time.monotonic()
-        self._kept.append((now, connection))
-        while self._kept[0][0] < now - _LONGEST_KEPT:
-            await self._kept.popleft()[1].aclose()
+
+def _new_client() -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        timeout=None,  # noqa: S113 - the caller limits a whole try; HTTP clients' limits are for one read
+        limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
+        headers={"Accept-Encoding": "identity"},  # a compressed reply would hide its size
+        verify=_trusted(),
+    )
 
 
-class _Body(httpx.AsyncByteStream):
-    """A response's body; closing it calls `close`, once."""
-
-    def __init__(self, inner: Any, close: Callable[[], Awaitable[None]]) -> None:
-        self._inner, self._close = inner, [close]
-
-    def __aiter__(self) -> AsyncIterator[bytes]:
-        return self._inner.__aiter__()  # type: ignore[no-any-return]
-
-    async def aclose(self) -> None:
-        while self._close:
-            await self._close.pop()()
-
-
-def _said_more(connection: Any) -> bool:
+def _said_more(client: Any) -> bool:
     """Tell whether bytes came behind the last response: they would be read as the next request's reply.
 
     The HTTP library drops a connection on which bytes come later, but silently keeps these.
     """
-    opened = getattr(getattr(connection, "_pool", None), "connections", ())
+    opened = getattr(getattr(client._transport, "_pool", None), "connections", ())
     parsers = [getattr(getattr(one, "_connection", None), "_h11_state", None) for one in opened]
     return any(parser.trailing_data[0] for parser in parsers if parser is not None)
 

@@ -17,7 +17,6 @@ import math
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +39,7 @@ from robustrag_integrations.replies.reply import LOWEST, Piece, usage_of
 _BY_NUMBER = {"return_tokens_as_token_ids": True}  # vLLM names tokens by number; other servers ignore it
 _LONGER = 8  # the factor by which lists grow where they leave a choice open
 _NEGLIGIBLE = 1e-6  # a beginning of "I don't know" as improbable as this is not followed any further
+_REFUSED = (400, 404, 405, 422, 501)  # statuses of a server that will never do what was asked
 _BY_ID = "token_id:"
 _LARGEST_ID = 1 << 22
 _ROUNDING = 1e-5  # error of a sum of probabilities, as servers compute in float32 and print in decimal
@@ -51,7 +51,7 @@ _Place = tuple[int, Tokens]  # a row, and the tokens behind its prompt
 
 
 class ServerRefusal(ModelError):
-    """A lasting refusal: the server will never do what was asked."""
+    """A lasting refusal, with what decoding aggregation needs from a server."""
 
 
 class RemoteDecodingModel(OpenAIModel, DecodingModel):
@@ -65,12 +65,9 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         base_url, api_key: as for `OpenAIModel`.
         tokenizer: a fast transformers tokenizer, or the folder or name to load it from; None: `model` is that name. It
             must be the one that the server uses.
-        chat: True to put prompts into the tokenizer's chat template; None: if it has one. Reasoning is turned off
-            where the template has a switch for it (`enable_thinking` and the like).
-        template_options: variables of the chat template; these take precedence.
-        top_logprobs: K, how many tokens each request asks for; vLLM allows 20 unless it was started with more.
-        max_top_logprobs: the most that are asked for where K leave a choice open; None: until the server refuses.
-        max_context_tokens: number of tokens of passages that each group may have; longer ones are cut, with a warning.
+        chat, template_options, max_context_tokens: as for `LocalModel`.
+        top_logprobs: K, how many tokens each request asks for; vLLM allows 20 unless it was started with more. Where K
+            leave a choice open, more are asked for until the server refuses.
         settings: further arguments of `OpenAIModel`: `seed`, `max_tokens`, `options`, `timeout`, `attempts`,
             `max_concurrency` (at least the number of groups and one more lets all rows run at once), `name`.
 
@@ -89,13 +86,10 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         chat: bool | None = None,
         template_options: Mapping[str, Any] | None = None,
         top_logprobs: int = 20,
-        max_top_logprobs: int | None = None,
         max_context_tokens: int = 1024,
         **settings: Any,
     ) -> None:
         check_at_least(1, top_logprobs=top_logprobs, max_context_tokens=max_context_tokens)
-        if max_top_logprobs is not None and max_top_logprobs < top_logprobs:
-            raise ValueError(f"max_top_logprobs={max_top_logprobs!r} must be at least top_logprobs={top_logprobs}")
         if unknown := sorted(settings.keys() & {"api", "system", "temperature"}):
             raise ValueError(f"{', '.join(unknown)}: not for decoding, which reads probabilities off completions")
         ends: frozenset[int] = frozenset()
@@ -110,7 +104,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         self.abstentions = self._encoder.abstentions()
         self._codec = TokenizerCodec(tokenizer, ends)
         self.top_logprobs = min(top_logprobs, self._codec.size)
-        self.most_logprobs = min(max_top_logprobs or self._codec.size, self._codec.size)
+        self.most_logprobs = self._codec.size
         self._max_context_tokens = max_context_tokens
 
     @property
@@ -129,46 +123,43 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         return {"server": self._connection.address, "top_logprobs": str(self.top_logprobs)}
 
     def open_session(self, prompts: Sequence[Prompt], no_retrieval: Prompt, max_new_tokens: int) -> DecodingSession:
-        """Ask for the first token of every prompt.
-
-        Raises:
-            ModelError: the question alone cannot be asked, or the chat template begins replies with reasoning; the
-                message says which, or what the server lacks.
-            QuorumError: no group can be asked.
-        """
+        """Ask for the first token of every prompt; raises ModelError if the question alone cannot be asked."""
         self._encoder.refuse_reasoning()
         encoded = [self._encoder.encode(p, self._max_context_tokens) for p in (*prompts, no_retrieval)]
-        truncated = tuple(e.truncated for e in encoded[:-1])
-        return RemoteSession(self, [e.ids for e in encoded], truncated)
+        return RemoteSession(self, [e.ids for e in encoded], tuple(e.truncated for e in encoded[:-1]))
 
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
         return {"prompt": list(self._encoder.encode(Prompt(prompt)).ids), **self._fields, **more}
 
-    # --- what sessions ask for
-
     def ask(self, prompts: Sequence[Tokens], count: int) -> list[TokenList | ModelError]:
-        """Return the `count` most probable tokens after each prompt."""
-        return BACKGROUND.run(self._all(prompts, count))
+        """Return the `count` most probable tokens after each prompt of a session."""
 
-    async def _all(self, prompts: Sequence[Tokens], count: int) -> list[TokenList | ModelError]:
-        return list(await asyncio.gather(*(self._after(prompt, count) for prompt in prompts)))
+        async def all_of_them() -> list[TokenList | ModelError]:
+            return list(await asyncio.gather(*(self._after(prompt, count) for prompt in prompts)))
+
+        return BACKGROUND.run(all_of_them())
 
     async def _after(self, prompt: Tokens, count: int) -> TokenList | ModelError:
         fields = {name: value for name, value in self._fields.items() if name != "stop"}
         extra = {**_BY_NUMBER, **self._fields.get("extra_body", {})}
         request = {**fields, "prompt": list(prompt), "max_tokens": 1, "logprobs": count, "extra_body": extra}
-        read = partial(self._read_list, count)
-        try:  # `read` may have to learn all tokens' texts, whatever the length of the reply
+
+        def read(body: bytes) -> TokenList:  # it may have to learn all tokens' texts, whatever the length of the reply
+            return token_list(parsed(body), count, self._codec.token_of)
+
+        try:
             return await self._caller.call(
                 lambda: self._accepted(request, lambda sent: self._connection.reply(sent, read, at_once=0))
             )
-        except ServerError as error:
-            return _explained(self._shown(error), error.status, count)
-        except Exception as error:
-            return self._shown(error)
-
-    def _read_list(self, count: int, body: bytes) -> TokenList:
-        return token_list(parsed(body), count, self._codec.token_of)
+        except Exception as error:  # without a key that the server sent back
+            words = redacted(str(error), secrets_of(*self._clients))
+            if isinstance(error, ServerError) and error.status in _REFUSED:
+                return ServerRefusal(
+                    f"{words}. Decoding aggregation needs the completions API (/v1/completions), prompts as token ids, "
+                    f"and {count} log-probabilities per token: lower top_logprobs, or raise the server's cap (vLLM: "
+                    "--max-logprobs)"
+                )
+            return ModelError(words if isinstance(error, ModelError) else f"{type(error).__name__}: {words}")
 
     async def _areply(self, prompt: str) -> Response:
         response = await super()._areply(prompt)
@@ -181,36 +172,9 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
             async for piece in pieces:
                 yield piece
 
-    def _shown(self, error: Exception) -> ModelError:
-        """Word a failure, without a key that the server sent back."""
-        words = redacted(str(error), secrets_of(*self._clients))
-        return ModelError(words if isinstance(error, ModelError) else f"{type(error).__name__}: {words}")
-
-
-def _explained(error: ModelError, status: int | None, count: int) -> ModelError:
-    """Add to a refusal what decoding aggregation needs from a server."""
-    words = str(error)
-    if status in (404, 405, 501):
-        return ServerRefusal(
-            f"{words}. Decoding aggregation needs the completions API (/v1/completions), not chat alone"
-        )
-    if status not in (400, 422):
-        return error
-    if "logprob" in words.casefold():
-        return ServerRefusal(
-            f"{words}. {count} log-probabilities per token were asked for: lower top_logprobs, or raise the "
-            "server's cap (vLLM: --max-logprobs)"
-        )
-    if "prompt" in words.casefold() or "token" in words.casefold():
-        return ServerRefusal(f"{words}. Prompts go out as token ids, which the server must take")
-    return ServerRefusal(words)
-
 
 class RemoteSession(DecodingSession):
-    """A decoding session on a server; the last row is the question alone.
-
-    A row whose request fails counts as a group that abstains from then on.
-    """
+    """The last row is the question alone. A row whose request fails is a group that abstains from then on."""
 
     def __init__(self, model: RemoteDecodingModel, prompts: Sequence[Tokens], truncated: tuple[bool, ...]) -> None:
         self._model = model
@@ -311,8 +275,7 @@ class RemoteSession(DecodingSession):
 
     def _distributions(self) -> Distributions:
         highest = max(max(tokens.listed, default=0) for tokens in self._lists.values())
-        width = max(self._model.codec.size, highest + 1)
-        rows = np.zeros((len(self._prompts), width))
+        rows = np.zeros((len(self._prompts), max(self._model.codec.size, highest + 1)))
         for row, tokens in self._lists.items():
             rows[row, list(tokens.listed)] = list(tokens.listed.values())
         unlisted = {row: tokens.unlisted for row, tokens in self._lists.items()}
@@ -330,16 +293,10 @@ class RemoteSession(DecodingSession):
 
 @dataclass(frozen=True)
 class TokenList:
-    """The most probable next tokens of one prompt.
-
-    Attributes:
-        listed: token to probability.
-        unlisted: an upper bound on the probability of any other token, plus the error of a listed one.
-        usage: the usage of the request.
-    """
+    """The most probable next tokens of one prompt."""
 
     listed: Mapping[int, float]
-    unlisted: float
+    unlisted: float  # an upper bound on the probability of any other token, plus the error of a listed one
     usage: Usage = field(default=Usage(), compare=False)
 
     def most(self, token: int) -> float:
@@ -348,19 +305,14 @@ class TokenList:
 
 
 def token_list(reply: Mapping[str, Any], wanted: int, token_of: Callable[[str], int | None]) -> TokenList:
-    """Read the log-probabilities of a completion's first token.
+    """Read the log-probabilities of a completion's first token, `wanted` of them.
 
-    An unlisted token has at most the probability of the last one listed, and at most what all listed ones leave over.
     Log-probabilities that are all float16 or bfloat16 numbers were computed as such: `unlisted` then covers that, too.
-
-    Args:
-        reply: a text completion.
-        wanted: number of tokens that were asked for.
-        token_of: gives the only token with a text, for servers that name tokens by their text. A text that several
-            tokens have, or none (models have room for more tokens than their tokenizers know), counts for none of them.
+    `token_of` gives the only token with a text, for servers that name tokens by their text. A text that several tokens
+    have, or none (models have room for more tokens than their tokenizers know), counts for none of them.
 
     Raises:
-        ModelError: there are none, or they cannot be probabilities; the message says which.
+        ModelError: there are none, or they cannot be probabilities.
     """
     logprobs = choice_of(reply).get("logprobs")
     top = logprobs.get("top_logprobs") if isinstance(logprobs, dict) else None
@@ -400,10 +352,8 @@ def token_list(reply: Mapping[str, Any], wanted: int, token_of: Callable[[str], 
 def _in_half_precision(logprobs: Sequence[float]) -> bool:
     """Tell whether these are all float16 numbers, or all bfloat16 numbers, which others hardly ever are."""
     exact = np.array([logprob for logprob in logprobs if logprob >= LOWEST], np.float64)
-    if len(exact) < 2:
-        return False
     single = exact.astype(np.float32)
-    if not np.array_equal(single, exact):
+    if len(exact) < 2 or not np.array_equal(single, exact):
         return False
     with np.errstate(over="ignore"):
         return bool(np.array_equal(exact.astype(np.float16), exact) or not (single.view(np.uint32) & 0xFFFF).any())

@@ -15,11 +15,7 @@ _USUAL_END = "which ends in /v1 on most servers"
 
 
 def parsed(body: bytes) -> Mapping[str, Any]:
-    """Parse a reply, or an event of one, as JSON.
-
-    Raises:
-        ModelError: it is not a JSON object, or reports an error.
-    """
+    """Parse a reply, or an event of one, as a JSON object that reports no error; a ModelError does not hold it."""
     value: Any = None
     try:
         value = json.loads(body)
@@ -38,14 +34,7 @@ def parsed(body: bytes) -> Mapping[str, Any]:
 
 
 class Events:
-    """Extracts the `data` of events, one line each, from a stream of bytes; everything else is ignored.
-
-    Args:
-        largest: the most bytes of one event.
-
-    Attributes:
-        ended: True once the stream's final event has come.
-    """
+    """Extracts the `data` of events, one line each, from a stream of bytes, until it has `ended`."""
 
     def __init__(self, largest: int) -> None:
         self.ended = False
@@ -53,11 +42,7 @@ class Events:
         self._line = bytearray()
 
     def read(self, piece: bytes) -> Iterator[bytes]:
-        """Yield the events that this piece completes.
-
-        Raises:
-            ModelError: an event is too large.
-        """
+        """Yield the events that this piece completes; raises ModelError where one is too large."""
         for part in piece.splitlines(keepends=True):
             self._line += part
             if len(self._line) > self._largest:
@@ -72,11 +57,7 @@ class Events:
 
 
 def choice_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the first choice of a completion; only one is asked for.
-
-    Raises:
-        ModelError: there is none.
-    """
+    """Return the first choice of a completion; only one is asked for."""
     choices = reply.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         raise ModelError("the server sent no choices")
@@ -85,11 +66,7 @@ def choice_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def response_of(reply: Mapping[str, Any]) -> Response:
-    """Convert a chat or text completion into a `Response`.
-
-    Raises:
-        ModelError: it holds neither text nor a reason for its absence.
-    """
+    """Convert a chat or text completion into a `Response`; raises ModelError without text or a reason for that."""
     said, choice = Said(), choice_of(reply)
     text = said.read(choice, choice.get("message"))
     ending = said.ending(reply.get("usage"))
@@ -100,12 +77,7 @@ def response_of(reply: Mapping[str, Any]) -> Response:
 
 
 class Said:
-    """The content of a choice, whole or in streamed pieces.
-
-    Attributes:
-        reason: why it ended, in the server's word; None as long as it said none.
-        has_content: True if there was text (an empty one, too), reasoning, a refusal or a call of a tool.
-    """
+    """The content of a choice, whole or in streamed pieces, and the reason why it ended, in the server's word."""
 
     def __init__(self) -> None:
         self._blocks = Blocks()
@@ -113,11 +85,7 @@ class Said:
         self.has_content = False
 
     def read(self, choice: Mapping[str, Any], message: Any) -> str:
-        """Read a choice, whose message or delta this is, and return its text.
-
-        Raises:
-            ModelError: its content is neither text nor a list of blocks.
-        """
+        """Read a choice, whose message or delta this is, and return its text."""
         blocks, before = self._blocks, len(self._blocks.text)
         self.reason = choice.get("finish_reason") or self.reason
         message = message if isinstance(message, dict) else {"content": choice.get("text")}
@@ -152,22 +120,14 @@ class StreamEnd:
         self._usage: Any = None
 
     def piece_of(self, chunk: Mapping[str, Any]) -> str:
-        """Return the text of one chunk; empty where it has none.
-
-        Raises:
-            ModelError: the chunk holds something other than text and blocks.
-        """
+        """Return the text of one chunk; empty where it has none."""
         self._begun = True
         self._usage = chunk.get("usage") or self._usage
         choice = choice_of(chunk) if chunk.get("choices") else {}  # the last chunk has the usage alone
         return self._said.read(choice, choice.get("delta"))
 
     def ending(self) -> Ending:
-        """Return how the stream ended.
-
-        Raises:
-            ModelError: it broke off without saying why.
-        """
+        """Return how the stream ended; raises ModelError where it broke off without saying why."""
         if self._said.reason is None:
             if not self._begun:
                 raise ModelError(f"the server's stream held nothing: base_url may lead elsewhere, {_USUAL_END}")

@@ -13,7 +13,6 @@ import pytest
 pytest.importorskip("httpx")
 
 from robustrag_integrations.models.server import connection
-from robustrag_integrations.models.server.connection import Client, ConnectionStack
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.openai_server import LoopbackServer, Reply
@@ -46,8 +45,7 @@ def test_a_connection_that_was_not_used_for_long_is_closed(monkeypatch: pytest.M
         model.generate(PROMPTS, "isolated")
         time.sleep(0.1)
         model.generate(PROMPTS[:1], "isolated")
-        [client] = model._connection._clients._made.values()
-        stack = client._transport
+        [stack] = model._connection._clients._made.values()
         assert len(stack._kept) == 1
         model.close()
         assert not stack._kept
@@ -96,14 +94,6 @@ def test_connections_of_an_event_loop_that_is_over_are_let_go() -> None:
         for _ in range(3):
             assert asyncio.run(model.agenerate(PROMPTS[:2], "isolated"))[0].text == "yes"
         assert len(model._connection._clients._made) == 1
-
-
-def test_behind_a_proxy_the_client_connects_as_its_http_library_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    assert isinstance(Client()._transport, ConnectionStack)
-    monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
-    assert not isinstance(Client()._transport, ConnectionStack)
 
 
 @pytest.mark.parametrize("options", [{"extra_headers": {"x-team": "a"}}, {"extra_body": {"top_k": 1}}, {"top_k": 1}])

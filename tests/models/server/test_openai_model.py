@@ -193,7 +193,6 @@ def test_answers_say_what_a_remote_model_means_for_the_radius() -> None:
     greedy = OpenAIModel("m", "http://127.0.0.1:9/v1", seed=0)
     assert greedy.repeats == Repeats("unknown", "it runs on a server, which was asked for temperature 0 and seed 0")
     assert greedy.deterministic
-    assert greedy.repeats.in_doubt
     assert greedy.warnings == ()
     sampling = OpenAIModel("m", "http://127.0.0.1:9/v1", temperature=0.7)
     assert sampling.repeats == Repeats("samples", "temperature 0.7")
