@@ -17,7 +17,6 @@ parameters, session ids, S3's and Google's signatures, empty and dotted path seg
 from __future__ import annotations
 
 import ipaddress
-import json
 import re
 import socket
 import unicodedata
@@ -67,8 +66,6 @@ _NAME_FIELDS = (
 _ID_FIELDS = ("file_id", "document_id", "ref_doc_id", "doc_id")
 FIELDS = (*_NAME_FIELDS, *_ID_FIELDS)
 _FILE_FIELDS = frozenset({"file_path", "path", "source_path", "file_name", "source_file", "doc_name", "document_name"})
-_JSON = ("metadata", "nodecontent")  # how names of entries end that hold JSON
-_LONGEST_JSON = 1_000_000  # characters
 _MOST_LEVELS = 50
 
 NO_HOST = "an address without a valid host"  # the one name of all of these: whoever makes them up has one vote
@@ -119,9 +116,8 @@ Named = tuple[str, Origin]
 def names_in(metadata: Mapping[str, Any], first: str = "source") -> list[Named]:
     """Return the entries that name an origin, in the order of `FIELDS`, before all of them `first`: the first counts.
 
-    Outer entries come before those of mappings within (`location.s3Location.uri`, `_source`), of which some stores
-    write one as JSON (`metadata`); where an outer entry names something, those within are not looked at. An id counts
-    only where nothing else does, and alone.
+    Outer entries come before those of mappings within (`location.s3Location.uri`, `_source`); where an outer one names
+    something, those within are not looked at. An id counts only where nothing else does, and alone.
     """
     if type(metadata) is dict and not metadata:
         return []
@@ -154,12 +150,7 @@ def _levels(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """The metadata and the mappings within it, outer ones first."""
     levels = [metadata]
     for level in levels:
-        for key, value in level.items():
-            if isinstance(value, str) and (_plain(key) or "").endswith(_JSON) and len(value) <= _LONGEST_JSON:
-                with suppress(ValueError, RecursionError):
-                    value = json.loads(value)
-            if isinstance(value, Mapping) and len(levels) < _MOST_LEVELS:
-                levels.append(value)
+        levels += [value for value in level.values() if isinstance(value, Mapping)][: _MOST_LEVELS - len(levels)]
     return levels
 
 

@@ -17,6 +17,7 @@ from uuid import UUID
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.display import without_selectors
+from robustrag_integrations._util.normalise import compatible, few_marks
 from robustrag_integrations.errors import INTERRUPTS
 from robustrag_integrations.grouping.origins import (
     ID,
@@ -155,6 +156,22 @@ def is_blank(text: str) -> bool:
     return all(c.isspace() or unicodedata.category(c) in ("Cc", "Cf") for c in without_selectors(text))
 
 
+def first_of_same(texts: Sequence[str]) -> list[int]:
+    """Per text the place of the first one that differs in case, width, whitespace and invisible characters alone.
+
+    Texts with nothing in them are their own.
+    """
+    known: dict[str, int] = {}
+    return [known.setdefault(text, place) if text else place for place, text in enumerate(map(_comparable, texts))]
+
+
+def _comparable(text: str) -> str:
+    if text.isascii():
+        return " ".join(text.lower().split())
+    folded = compatible(few_marks(without_selectors(text))).casefold()
+    return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
+
+
 def readable_origin(passage: Passage) -> Origin | None:
     """Return the passage's origin; None if it has none or its metadata fails when it is read."""
     try:
@@ -230,14 +247,8 @@ def isolate(
     for index, ranks in enumerate(members.values()):
         within = tuple(items[rank] for rank in ranks)
         reasons = tuple(reason for rank in ranks if (reason := keys.missing[rank]))
-        key = _common_origin(within) if by == PASSAGE else keys.keys[ranks[0]]
-        groups.append(PassageGroup(index, within, reasons, ranks=tuple(ranks), key=key))
+        groups.append(PassageGroup(index, within, reasons, ranks=tuple(ranks), key=keys.keys[ranks[0]]))
     return tuple(groups)
-
-
-def _common_origin(passages: Sequence[Passage]) -> str | None:
-    names = {origin.name if (origin := readable_origin(p)) else None for p in passages}
-    return names.pop() if len(names) == 1 else None
 
 
 def grouping_of(group_size: int, by: GroupBy | None) -> GroupBy:

@@ -13,13 +13,13 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.settings import check_settings, setting, settings_in
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.errors import INTERRUPTS
-from robustrag_integrations.grouping.copies import first_of_same
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
     SITE,
     GroupBy,
     Passage,
     PassageGroup,
+    first_of_same,
     grouping_of,
     is_named,
     isolate,

@@ -8,7 +8,6 @@ from itertools import islice
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.grouping.copies import first_of_same, near_copies, sketch_of
 from robustrag_integrations.grouping.origins import ID, NO_HOST, Origin
 from robustrag_integrations.grouping.passages import (
     ORIGIN,
@@ -17,6 +16,7 @@ from robustrag_integrations.grouping.passages import (
     GroupBy,
     Passage,
     PassageGroup,
+    first_of_same,
     is_blank,
     readable_origin,
 )
@@ -24,7 +24,6 @@ from robustrag_integrations.grouping.passages import (
 FEW = 3  # groups: of two, neither can be outvoted
 
 _NAMED = 5  # groups that a warning names
-_COMPARED = 200  # passages that are compared with each other
 
 
 def grouping_warnings(groups: Sequence[PassageGroup], by: GroupBy | None) -> list[str]:
@@ -117,25 +116,18 @@ def _few_warnings(groups: Sequence[PassageGroup]) -> list[str]:
 
 
 def _copy_warnings(groups: Sequence[PassageGroup]) -> list[str]:
-    """Warn of passages in different groups with the same text, or nearly."""
-    every = [(g.index, p.text if p.content is None else p.content) for g in groups for p in g.passages]
-    compared = [(group, text) for group, text in every if text.strip()][:_COMPARED]
+    """Warn of passages in different groups with the same text."""
+    texts = [p.text if p.content is None else p.content for g in groups for p in g.passages]
+    owners = [g.index for g in groups for _ in g.passages]
     members: dict[int, set[int]] = {}  # by the first passage with a text
-    for (group, _), first in zip(compared, first_of_same([text for _, text in compared]), strict=True):
-        members.setdefault(first, set()).add(group)
-    same = [those for those in members.values() if len(those) > 1]
-    near: list[set[int]] = []
-    kept = list(members)
-    for i, j in near_copies([sketch_of(compared[first][1]) for first in kept]):
-        pair = members[kept[i]] | members[kept[j]]
-        joined = pair.union(*(those for those in near if not those.isdisjoint(pair)))
-        near = [joined, *(those for those in near if those.isdisjoint(pair))]
-    told = [(those, "the same text", "; copies='one_vote' counts those that answer alike once") for those in same]
-    told += [(those, "nearly the same text", "") for those in near if len(those) > 1 and those not in same]
+    for owner, text, first in zip(owners, texts, first_of_same(texts), strict=True):
+        if text.strip():
+            members.setdefault(first, set()).add(owner)
+    same = [sorted(those) for those in members.values() if len(those) > 1]
     return [
-        f"groups {_listed(sorted(those))} hold {what} ({_named([groups[i] for i in sorted(those)])}): several origins, "
-        f"one author?{fix}"
-        for those, what, fix in told[:_NAMED]
+        f"groups {_listed(those)} hold the same text ({_named([groups[i] for i in those])}): several origins, one "
+        "author? copies='one_vote' counts those that answer alike once"
+        for those in same[:_NAMED]
     ]
 
 

@@ -195,9 +195,6 @@ def read_response(
     response: Response,
     read: Callable[[str], Found | None],
     cut_replies: CutReplies = "abstain",
-    *,
-    by_line: bool = False,
-    by_lines: bool = False,
 ) -> Reading[Found]:
     """Read one response's answer; whatever `read` raises over it makes its group fail, and no other.
 
@@ -208,7 +205,7 @@ def read_response(
         response: as it came; `replies.reading.counted` says how it counts, also by `cut_replies` and lines.
         read: from the answer's text to what is found in it; None for an abstention.
     """
-    response = counted(response, cut_replies, by_line=by_line, by_lines=by_lines)
+    response = counted(response, cut_replies)
     if response.text is None or response.abstains:
         return Reading(response, None)
     try:

@@ -17,7 +17,6 @@ from robustrag_integrations._util.redaction import redacted
 from robustrag_integrations.errors import ModelError
 from robustrag_integrations.models.base import BLANK, Response
 from robustrag_integrations.prompts import ABSTENTION
-from robustrag_integrations.text.answer_text import complete_form
 from robustrag_integrations.text.reasoning import parts_of
 
 CutReplies = Literal["abstain", "count"]
@@ -42,40 +41,24 @@ _FIXES = {
 _WINDOW = re.compile(
     r"context.{0,3}(?:length|window)|maximum context|(?:prompt|input) is too long|too many (?:input )?tokens", re.I
 )
-_LINE = re.compile(r"\s*(\S[^\n]*)\n")
 
 
-def counted(
-    response: Response, cut_replies: CutReplies = "abstain", *, by_line: bool = False, by_lines: bool = False
-) -> Response:
+def counted(response: Response, cut_replies: CutReplies = "abstain") -> Response:
     """Return an isolated response as it counts: its text is the answer alone; `note` says what keeps it from counting.
 
-    Its `logprobs` stay those of the whole reply; they are dropped where its text held more than the answer.
-
-    A cut reply abstains, unless what it cut off is no part of its answer. That is so where the answer stands in a form
-    that was closed before: a JSON object, `<answer>...</answer>`, or LaTeX's `\\boxed{...}`; this form then counts.
-
-    Args:
-        response: the reply; a failure stays as it is.
-        cut_replies: "count" lets the text of a cut reply count as far as it goes.
-        by_line: True if a first line is enough for the method; it is complete where another one follows.
-        by_lines: True if each line counts by itself. The line before the one that was cut goes, too: what limits it may
-            have been cut off.
+    A failure stays as it is. A cut reply abstains; with "count" it counts as far as it goes. The `logprobs` stay those
+    of the whole reply; they are dropped where its text held more than the answer.
     """
     if response.text is None and response.refusal is None:
         return response
     answer, reason = _read(response)
-    if len(answer.text or "") > LONGEST_RESPONSE or answer.text is None:
-        answer = replace(answer, text=(answer.text or "")[:LONGEST_RESPONSE], logprobs=None)
+    text = answer.text or ""
+    if len(text) > LONGEST_RESPONSE or answer.text is None:
+        answer = replace(answer, text=text[:LONGEST_RESPONSE], logprobs=None)
     if reason is None:
         return answer
-    if response.refusal is not None:
-        return replace(answer, abstains=True, note=reason)
-    if cut_replies == "count" and (answer.text or "").strip():
+    if response.refusal is None and cut_replies == "count" and text.strip():
         return replace(answer, note=f"{reason}; what is there counts")
-    complete, what = _before_the_cut(response, answer.text or "", by_line, by_lines)
-    if complete is not None:
-        return replace(answer, text=complete, logprobs=None, note=f"{reason}; {what}")
     return replace(answer, abstains=True, note=reason)
 
 
@@ -155,13 +138,3 @@ def _read(response: Response) -> tuple[Response, str | None]:
     if not parts.answer.strip() and (chars or not response.abstains):
         return replace(answer, abstains=True, note=_NO_ANSWER if chars else _EMPTY), None
     return answer, None
-
-
-def _before_the_cut(response: Response, answer: str, by_line: bool, by_lines: bool) -> tuple[str | None, str]:
-    """Return the part of a cut answer that was complete before the cut, None without one, and what of it counts."""
-    if response.finish != "length" or parts_of(response.text or "").unfinished:
-        return None, ""
-    if by_lines and (lines := "\n".join([line for line in answer.split("\n") if line.strip()][:-2])):
-        return lines, "the lines before count"
-    line = _LINE.match(answer) if by_line else None
-    return line[1] if line else complete_form(answer), "its answer was complete and counts"

@@ -27,9 +27,7 @@ _ANSWER_KEYS = (
 )  # fmt: skip
 _LOOSE_KEYS = frozenset(["final", "response", "result", "output", "value"])  # alone; beside others they are data
 _ASIDE_KEYS = ("reason", "think", "thought", "explan", "confiden", "source", "quote", "note", "citation", "evidence")
-_FENCE = re.compile(r"\A\s*```[\w+-]{0,20}[ \t]*\n")
 _TAGGED = re.compile(r"\s*<(answer|final_answer)>((?:(?!</?\1>).)*)</\1>\s*", re.I | re.S)
-_TAGGED_ANYWHERE = re.compile(r"<(answer|final_answer)>[^<]{1,2000}</\1>", re.I)
 _BOXED = re.compile(r"\${0,2}\\(?:boxed|fbox)\s*\{")
 _TEXT_COMMAND = re.compile(r"\\(?:text|textbf|textit|textrm|mathrm|mathbf|mathit|mbox)\s*\{([^{}]{0,500})\}")
 _CITATION = re.compile(
@@ -51,28 +49,6 @@ def answer_text(reply: str) -> str:
         return text
     found = _json_answer(text)
     return text if found is None else parts_of(found).answer  # JSON's escapes may hide a mark
-
-
-def complete_form(text: str) -> str | None:
-    r"""Return the answer's form that was closed before a text broke off; None if none was.
-
-    Forms are a JSON object at the beginning (in a code fence or not), `<answer>...</answer>`, and the last
-    `\boxed{...}`.
-    """
-    if found := _TAGGED_ANYWHERE.search(text):
-        return found[0]
-    begins = _FENCE.sub("", text[:_LONGEST_JSON]).lstrip()
-    if begins.startswith("{"):
-        try:
-            value, end = json.JSONDecoder().raw_decode(begins)
-        except (ValueError, RecursionError):
-            return None
-        return begins[:end] if value else None
-    for match in reversed(list(_BOXED.finditer(text))[-20:]):
-        end = _closing_brace(text, match.end())
-        if end < len(text) and text[end] == "}":
-            return text[match.start() : end + 1]
-    return None
 
 
 def unboxed(text: str) -> str:

@@ -132,19 +132,6 @@ def asks_for_something_else(question: str) -> bool:
     return _QUESTION_WORD.search(asked) is not None and _ALTERNATIVES.search(asked) is None
 
 
-_LITERAL = re.compile(r"\s*['\"`]*(?:null|nil|nan)['\"`.]*\s*\Z", re.I)
-_ASKS_FOR_CODE = re.compile(
-    r"\b(?:literal|keyword|operator|expression|function|method|returns?|variable|default|value|syntax|code|json|yaml|sql"
-    r"|python|javascript|typescript|java|ruby|lua|golang|swift|kotlin|haskell|lisp|clojure)\b",
-    re.I,
-)
-
-
-def is_literal(reply: str, question: str) -> bool:
-    """True if a reply is a literal such as null, and the question asks for code."""
-    return _LITERAL.match(reply) is not None and _ASKS_FOR_CODE.search(question[:_LONGEST]) is not None
-
-
 _BEGINS = re.compile(
     rf"\W*(?:(?:{_any('verbs that ask for yes or no')})(?![\w'’-])|est-ce qu|y a-t-il|[\w-]+-t-(?:il|elle|on)\b"
     r"|[\w]+-(?:je|tu|il|elle|on|nous|vous|ils|elles)\b)",

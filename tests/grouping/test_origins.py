@@ -93,14 +93,11 @@ def test_hostile_lengths_take_linear_time(text: str) -> None:
         ({"location": {"s3Location": {"uri": "s3://b/a.pdf"}, "type": "S3"}, "score": 0.4}, "s3://b/a.pdf"),
         ({"location": {"type": "WEB", "webLocation": {"url": "http://x.com/a"}}}, "x.com/a"),
         ({"_index": "i", "_id": "7", "_source": {"metadata": {"source": "a.pdf"}, "vector": [0.1]}}, "a.pdf"),
-        ({"id": "7", "metadata": '{"source": "a.pdf", "page": 3}', "doc_id": "chunk 7"}, "a.pdf"),
-        ({"_node_content": '{"id_": "7", "metadata": {"file_path": "/a/b.pdf"}}', "doc_id": "d"}, "/a/b.pdf"),
         ({"doc_name": "b.pdf", "dataset": "x"}, "b.pdf"),
         ({"webUrl": "https://x.sharepoint.com/a.docx"}, "x.sharepoint.com/a.docx"),
         ({"metadata_storage_path": "https://x.blob.core.windows.net/c/a.pdf"}, "x.blob.core.windows.net/c/a.pdf"),
         ({"source": {"url": "http://x.com/a"}, "location": {"uri": "b"}}, "x.com/a"),
-        ({"metadata": '{"source": ', "text": '{"source": "http://x.com"}'}, None),
-        ({"metadata": "[" * 100_000, "a": [{"url": "x.com/a"}]}, None),
+        ({"a": [{"url": "x.com/a"}]}, None),
         ({}, None),
     ],
 )
@@ -121,4 +118,3 @@ def test_metadata_that_holds_itself_or_much_more_is_looked_through_up_to_a_bound
     itself["within"] = itself
     assert not names_in(itself)
     assert not names_in({str(i): {"n": {}} for i in range(10_000)})
-    assert not names_in({"metadata": '{"a": ' * 50_000})

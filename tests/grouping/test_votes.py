@@ -15,7 +15,6 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.defenses.agreement.plurality import Count, Rule
 from robustrag_integrations.defenses.keyword.threshold import Tally, Threshold
 from robustrag_integrations.errors import TooFewVotesError
-from robustrag_integrations.grouping.copies import NEAR, comparable, near_copies, sketch_of
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import Quorum
@@ -66,14 +65,6 @@ def test_that_one_group_decides_is_said_once() -> None:
 def test_copies_are_named_but_for_case_width_and_whitespace() -> None:
     [told] = vote(["yes it  is", "YES It\u3000is", "no c", "ｙｅｓ it\nis", "maybe d"]).warnings
     assert told.startswith("groups 1, 2 and 4 hold the same text (0.txt; 1.txt; 3.txt): several origins, one author?")
-
-
-def test_near_copies_are_named_and_never_merged() -> None:
-    text = "yes " + " ".join(f"the mill has {n} wheels and a door" for n in range(20))
-    answer = vote([text, text.replace("11 wheels", "twelve wheels"), "no " + text[::-1]], copies="one_vote")
-    [told] = answer.warnings
-    assert told.startswith("groups 1 and 2 hold nearly the same text (0.txt; 1.txt)")
-    assert answer.evidence["counts"] == {"yes": 2, "no": 1, "maybe": 0}
 
 
 def test_copies_of_one_passage_among_others_are_named() -> None:
@@ -376,33 +367,3 @@ def test_invalid_rules_are_named(rules: dict[str, Any], message: str) -> None:
         VoteRules(**rules)
     with pytest.raises(ValueError, match=message):
         KeywordAggregation(CallableModel(lambda prompt: "x"), **rules)
-
-
-def test_texts_of_ordinary_length_are_near_copies_by_their_exact_share_of_shingles() -> None:
-    rng = random.Random(4)
-    near = 0
-    for letters in ("ab ", "аб\U0001f600 "):
-        for _ in range(150):
-            texts = ["".join(rng.choices(letters, k=rng.randrange(90, 180))) for _ in range(4)]
-            texts.append(texts[0][: rng.randrange(60, 180)] + "x" + texts[1][:9])
-            plain = [comparable(text) for text in texts]
-            shingles = [{text[i : i + 8] for i in range(len(text) - 7)} for text in plain]
-            expected = [
-                (i, j)
-                for i, j in itertools.combinations(range(len(texts)), 2)
-                if min(len(plain[i]), len(plain[j])) >= 100
-                and len(shingles[i] & shingles[j]) / len(shingles[i] | shingles[j]) >= NEAR
-            ]
-            assert near_copies([*map(sketch_of, texts)]) == expected
-            near += len(expected)
-    assert near > 20
-
-
-def test_of_long_texts_the_share_is_estimated() -> None:
-    rng = random.Random(5)
-    words = ["".join(rng.choices("abcdefghij", k=7)) for _ in range(2500)]
-    text = " ".join(words)
-    for changed, is_near in ((100, True), (1200, False)):  # some 92 % and 35 % in common
-        places = set(rng.sample(range(2500), changed))
-        other = " ".join("changed" if place in places else word for place, word in enumerate(words))
-        assert bool(near_copies([sketch_of(text), sketch_of(other)])) == is_near

@@ -138,36 +138,6 @@ def test_cut_replies_may_count() -> None:
         KeywordAggregation(model("x"), cut_replies="no")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("text", "complete"),
-    [
-        ('{"answer": "Karl Gross"} This is bec', '{"answer": "Karl Gross"}'),
-        ('```json\n{"answer": "Karl Gross"}\n```\nbecau', '{"answer": "Karl Gross"}'),
-        ("<answer>Karl Gross</answer> beca", "<answer>Karl Gross</answer>"),
-        (r"Thus \boxed{Karl Gross} as", r"\boxed{Karl Gross}"),
-        ('{"answer": "Karl Gro', None),
-        ("Karl Gross\n\nThe passage sa", None),
-        ("Karl Gross. He ru", None),
-        (r"Thus \boxed{Karl Gro", None),
-    ],
-)
-def test_a_cut_reply_counts_where_its_answer_was_complete(text: str, complete: str | None) -> None:
-    found = counted(Response(text, finish="length"))
-    assert (None if found.abstains else found.text) == complete
-    assert counted(Response(text, finish="content_filter")).abstains
-    assert counted(Response(f"{text} <think>", finish="length")).abstains
-
-
-def test_a_vote_is_complete_where_another_line_follows() -> None:
-    reply = Response("B. Karl Gross\nThe passage sa", finish="length")
-    voted = MajorityVoting(model(reply)).answer("Who?", PASSAGES, choices=["Lyon", "Karl Gross"])
-    assert voted.text == "Karl Gross"
-    voted = MajorityVoting(model(Response("B. Karl Gross and", finish="length"))).answer(
-        "?", PASSAGES, choices=["L", "K"]
-    )
-    assert voted.abstained
-
-
 FINALS: list[Callable[[CallableModel, str], Any]] = [
     lambda m, cut: KeywordAggregation(m, cut_replies=cut, final="always"),  # type: ignore[arg-type]
     lambda m, cut: VanillaRAG(m, cut_replies=cut),  # type: ignore[arg-type]
@@ -400,7 +370,6 @@ def test_a_stream_that_fails_is_made_up_for_by_a_call(said: list[Piece], empty: 
         ("Paris", {"reasoning_chars": 9}, True),  # came apart: the model gave those of the answer
         (THINKS + "Paris", {}, False),
         ("Par", {"finish": "length"}, True),
-        ("<answer>Paris</answer> since it", {"finish": "length"}, False),
         ("x" * 100_001, {}, False),
     ],
 )

@@ -68,7 +68,7 @@ class ListSettings(AbstainingSettings):
         def items(text: str) -> Items | None:
             return None if self.abstention(text) else items_of(text) or None
 
-        return lambda response: read_response(response, items, self.cut_replies, by_lines=True)
+        return lambda response: read_response(response, items, self.cut_replies)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe, as answers and certificates name them."""

@@ -17,9 +17,8 @@ from robustrag_integrations.models.base import SCORE_NOISE, Response
 from robustrag_integrations.plans.asking import Reading, read_response
 from robustrag_integrations.prompts import AGREED_CONTEXT, Prompt, PromptTemplate
 from robustrag_integrations.replies.reply import LEVELS, confidence
-from robustrag_integrations.text.abstention import is_abstention
 from robustrag_integrations.text.keywords import extractor_fingerprint
-from robustrag_integrations.text.languages import asks_yes_or_no, is_literal
+from robustrag_integrations.text.languages import asks_yes_or_no
 
 ONE_IN = {"plurality": 4, "majority": 2}
 """More than one in so many of the votes that answer must be for an answer."""
@@ -89,9 +88,7 @@ class ConsensusSettings(AbstainingSettings):
 
         def read(response: Response) -> Reading[Said]:
             def said_in(text: str) -> Said | None:
-                # "null" and the like are answers where the question asks for code
-                is_code = self.abstention is is_abstention and is_literal(text, question)
-                if (not is_code and self.abstention(text)) or (found := vote(text, question)) is None:
+                if self.abstention(text) or (found := vote(text, question)) is None:
                     return None
                 level = confidence(response.logprobs)
                 share = None if level is None else level / LEVELS

@@ -52,7 +52,7 @@ class VotingSettings(GroupSettings, ChoiceSettings):
 
     def reading(self, choices: Sequence[str]) -> Callable[[Response], Reading[int]]:
         """Return what reads a group's vote."""
-        return lambda r: read_response(r, lambda text: parse_option(text, choices), self.cut_replies, by_line=True)
+        return lambda r: read_response(r, lambda text: parse_option(text, choices), self.cut_replies)
 
     def as_dict(self) -> dict[str, Any]:
         """The settings, JSON-safe."""

@@ -123,7 +123,7 @@ def isolated_answers(inputs: PlanInput, settings: BaselineSettings, choices: Seq
         return None if chosen is None else choices[chosen]
 
     def read(response: Response) -> Reading[str]:
-        return read_response(response, said, settings.cut_replies, by_line=choices is not None)
+        return read_response(response, said, settings.cut_replies)
 
     return (yield from ask_groups(inputs, prompts, read, Quorum(0)))
 
