@@ -145,6 +145,8 @@ def create_robust_documents_chain(
             )
         always = {"objects": True} if isinstance(checked, ConsensusSettings) else {"final": "always"}
         checked = replace(checked, **always)
+    elif final_llm is not None and isinstance(checked, ListSettings if prompt else (ListSettings, ConsensusSettings)):
+        raise ValueError("final_llm has nothing to do: there is no final call without a prompt of yours, or with lists")
     checked_reader(reader)
     method.load().check_rules(chosen.rules)
     if not isinstance(calls := calls or CallOptions(), CallOptions):
