@@ -82,13 +82,11 @@ class _InLoop:
         if name.startswith("_"):
             raise AttributeError(name)
         found = getattr(self._handler, name)
-        if not name.startswith("on_"):
-            return found
 
         async def awaited(*args: Any, **kwargs: Any) -> None:
             found(*args, **kwargs)
 
-        return awaited
+        return awaited if name.startswith("on_") else found
 
 
 def without_tokens(manager: BaseCallbackManager) -> None:
@@ -97,12 +95,8 @@ def without_tokens(manager: BaseCallbackManager) -> None:
     What `astream_events` and LangGraph's `stream_mode="messages"` put into a run makes models stream, and shows what
     they say.
     """
-    manager.handlers = [_quiet(handler) for handler in manager.handlers]
-    manager.inheritable_handlers = [_quiet(handler) for handler in manager.inheritable_handlers]
-
-
-def _quiet(handler: BaseCallbackHandler) -> BaseCallbackHandler:
-    return cast("BaseCallbackHandler", _Quiet(handler)) if hasattr(handler, "tap_output_iter") else handler
+    for handlers in (manager.handlers, manager.inheritable_handlers):
+        handlers[:] = [cast(Any, _Quiet(h)) if hasattr(h, "tap_output_iter") else h for h in handlers]
 
 
 class _Quiet:

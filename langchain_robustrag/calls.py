@@ -9,26 +9,21 @@ from __future__ import annotations
 import concurrent.futures
 import sys
 from collections.abc import AsyncGenerator, Iterator
-from contextlib import AbstractContextManager
-from contextvars import Context
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeAlias
 
 from langchain_core.callbacks import AsyncCallbackManagerForChainRun, BaseCallbackHandler, CallbackManagerForChainRun
+from langchain_core.prompt_values import PromptValue, StringPromptValue
 from langchain_core.runnables import Runnable, RunnableConfig, RunnablePassthrough
-from langchain_core.runnables.config import set_config_context
-from langchain_core.runnables.utils import coro_with_context
 
 from langchain_robustrag.audit import announced
-from langchain_robustrag.callbacks import NOSTREAM, has_handlers, in_loop, without_tokens
+from langchain_robustrag.callbacks import NOSTREAM, in_loop, without_tokens
 from langchain_robustrag.language_models import (
-    has_listeners,
     is_synchronous,
     repeats_of_runnable,
     retries_itself,
 )
-from langchain_robustrag.prompts import FilledPrompt, Requesting, with_request
+from langchain_robustrag.prompts import FilledPrompt, with_request
 from langchain_robustrag.replies import Seen, Streamed, response_of
 from langchain_robustrag.structured import Structured
 from robustrag_integrations._util.checks import check_at_least, check_flag
@@ -74,16 +69,7 @@ class CallOptions:
 
 
 class LangChainModel(CalledModel):
-    """A model of LangChain, whose calls are children of one run of a chain.
-
-    Args:
-        llm: the model.
-        limits: number of calls that may be under way, and how long each may take.
-        attempts: tries in all where the server says that it is busy. A model that tries again by itself is left to it.
-        config: the chain's config.
-        run_manager: the chain's run.
-        structured: the schema of its answers; None for text.
-    """
+    """A model of LangChain, whose calls are children of one run of a chain."""
 
     def __init__(
         self,
@@ -114,29 +100,23 @@ class LangChainModel(CalledModel):
         return repeats_of_runnable(self._llm)
 
     def _invoke(self, call: Call) -> Response:
-        asking, value = self._asking(call, heard=self._heard)
-        config = self._child(call, seen := Seen())
-        with _inside(config) as context:
-            reply = context.run(asking.invoke, value, config)
-        return response_of(reply, seen.ending)
+        asking, value = self._asking(call)
+        return response_of(asking.invoke(value, self._child(call, seen := Seen())), seen.ending)
 
     async def _ainvoke(self, call: Call) -> Response:
-        asking, value = self._asking(call, heard=self._heard)
-        config = self._child(call, in_loop(seen := Seen()))
-        with _inside(config) as context:
-            reply = await coro_with_context(acalled(asking.ainvoke(value, config)), context, create_task=True)
-        return response_of(reply, seen.ending)
+        asking, value = self._asking(call)
+        return response_of(await asking.ainvoke(value, self._child(call, in_loop(seen := Seen()))), seen.ending)
 
     def _streamed(self, call: Call) -> Iterator[Piece]:
         streamed = Streamed(seen := Seen())
-        asking, value = self._asking(call)
+        asking, value = self._asking(call, streamed=True)
         for chunk in asking.stream(value, self._child(call, seen)):
             yield from streamed.pieces_of(chunk)
         yield from streamed.end()
 
     async def _astreamed(self, call: Call) -> AsyncGenerator[Piece, None]:
         streamed = Streamed(seen := Seen())
-        asking, value = self._asking(call)
+        asking, value = self._asking(call, streamed=True)
         async with closed_after(asking.astream(value, self._child(call, in_loop(seen)))) as chunks:
             async for chunk in chunks:
                 for piece in streamed.pieces_of(chunk):
@@ -149,21 +129,13 @@ class LangChainModel(CalledModel):
             raise error
         return super()._failure(error)
 
-    @cached_property
-    def _heard(self) -> bool:
-        """True if anything listens to the runs of the calls."""
-        config: RunnableConfig = {**self._config, "callbacks": self._run_manager.get_child()}
-        return has_handlers(config) or has_listeners(self._llm)
-
-    def _asking(self, call: Call, *, heard: bool = True) -> tuple[Runnable[Any, Any], Any]:
-        """Return the runnable to invoke, and its input. If `heard`, it streams, and handlers are told of it."""
-        llm, prompt = self._asked, call.prompt
+    def _asking(self, call: Call, *, streamed: bool = False) -> tuple[Runnable[Any, Any], Any]:
+        """Return the runnable to invoke, and its input. What is streamed, the final answer, has no request."""
+        prompt = call.prompt
+        request = prompt.request if isinstance(prompt, FilledPrompt) else ""
+        asked = self._asked if streamed else _Requesting(self._asked, request)
         if not isinstance(prompt, FilledPrompt):
-            return RunnablePassthrough() | llm, prompt.text
-        if not heard and type(prompt.template).__module__.startswith("langchain_core."):
-            # A sequence opens a run for itself and one for the prompt, which cost as much as the model's own.
-            return llm, with_request(prompt.template.format_prompt(**prompt.values), prompt.request)
-        asked = Requesting(llm, prompt.request) if prompt.request else llm
+            return RunnablePassthrough() | asked, StringPromptValue(text=prompt.text)
         return prompt.template | asked, dict(prompt.values)
 
     def _child(self, call: Call, watching: BaseCallbackHandler) -> RunnableConfig:
@@ -189,11 +161,19 @@ class LangChainModel(CalledModel):
         return announced(config, call.prompt)
 
 
-def _inside(config: RunnableConfig) -> AbstractContextManager[Context]:
-    """The context in which the model of a call runs: its config, without the run name, which belongs to the call."""
-    inner = config.copy()
-    inner.pop("run_name", None)
-    return set_config_context(inner)
+class _Requesting(Runnable[PromptValue, Any]):
+    """A model whose prompts get a request at their end; it has no run of its own."""
+
+    def __init__(self, llm: Runnable[Any, Any], request: str) -> None:
+        self._llm, self._request = llm, request
+
+    def invoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Ask the model."""
+        return self._llm.invoke(with_request(input, self._request), config, **kwargs)
+
+    async def ainvoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
+        """Ask the model within the sequence's task, which a SystemExit would leave, and with it the loop."""
+        return await acalled(self._llm.ainvoke(with_request(input, self._request), config, **kwargs))
 
 
 def steers(error: BaseException) -> bool:

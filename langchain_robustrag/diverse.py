@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -32,10 +31,6 @@ _COUNTS = (
 )
 
 
-class UnknownRetrieverError(TypeError):
-    """The way to ask this retriever for more documents is not known; the message says what to set."""
-
-
 class DiverseRetriever(BaseRetriever):
     """Retrieves documents of enough different sources, so that others can outvote a lie.
 
@@ -56,7 +51,7 @@ class DiverseRetriever(BaseRetriever):
             documents, best first; fewer mean that there are no more.
 
     Raises:
-        UnknownRetrieverError: the retriever's number cannot be set; the message says what to do.
+        TypeError: the retriever's number cannot be set; the message says what to do.
         ValueError: a number is not a whole number of at least 1.
 
     Examples:
@@ -130,31 +125,19 @@ class DiverseRetriever(BaseRetriever):
 
 
 def _asked_for(retriever: Any, k: int) -> Any:
-    """Return a copy of the retriever that finds `k` documents.
-
-    Raises:
-        UnknownRetrieverError: it has no number that is known, or other retrievers inside.
-    """
+    """Return a copy of the retriever that finds `k` documents; TypeError if there is no number to set, or if it asks
+    other retrievers."""
     values = {name: getattr(retriever, name) for name in type(retriever).model_fields}
     update: dict[str, Any] = {name: k for name in _COUNTS if name in values and isinstance(values[name], int | None)}
-    if isinstance(values.get("search_kwargs"), Mapping):
-        update["search_kwargs"] = _search(retriever, values["search_kwargs"], k)
+    if isinstance(search := values.get("search_kwargs"), Mapping):
+        kind = values.get("search_type")
+        is_mmr = getattr(kind, "value", kind) == "mmr"
+        candidates = {"fetch_k": max(int(search.get("fetch_k") or 0), 2 * k)}  # that it looks at for MMR or a filter
+        update["search_kwargs"] = {**search, "k": k, **(candidates if is_mmr or "fetch_k" in search else {})}
     listed = [value if isinstance(value, (list, tuple)) else [value] for value in values.values()]
     if not update or any(isinstance(inner, BaseRetriever) for inners in listed for inner in inners):
-        raise UnknownRetrieverError(
+        raise TypeError(
             f"how many documents {type(retriever).__name__} finds cannot be set: put a DiverseRetriever around each "
-            "retriever inside of it, or pass fetch=, a function from a query and a number to that many documents, best "
-            "first"
+            "retriever inside of it, or pass fetch=, a function from a query and a number to that many documents"
         )
     return retriever.model_copy(update=update)
-
-
-def _search(retriever: Any, given: Mapping[str, Any], k: int) -> dict[str, Any]:
-    """Return the vector store's arguments. `fetch_k` counts the candidates that it looks at, for MMR or a filter."""
-    search = {**given, "k": k}
-    store = getattr(getattr(retriever, "vectorstore", None), "similarity_search", None)
-    filters = "filter" in given and store is not None and "fetch_k" in inspect.signature(store).parameters
-    kind = getattr(retriever, "search_type", None)
-    if "fetch_k" in given or filters or getattr(kind, "value", kind) == "mmr":
-        search["fetch_k"] = max(int(given.get("fetch_k") or 0), 2 * k)
-    return search

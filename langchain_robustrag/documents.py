@@ -31,13 +31,7 @@ def grouped(
     document_prompt: BasePromptTemplate[Any] = DEFAULT_DOCUMENT_PROMPT,
     separator: str = "\n\n",
 ) -> tuple[PassageGroup, ...]:
-    """Put documents into isolated groups.
-
-    Args:
-        documents: the documents, best first.
-        rules: the rules of voting, which say what a group is.
-        document_prompt: the template of one document; fields are `page_content` and metadata keys.
-        separator: the text between two documents of one group.
+    """Put documents, best first, into isolated groups.
 
     Raises:
         TypeError: not a list of documents. A text is never split into documents: the author of a part could forge
@@ -80,51 +74,36 @@ def supporting_documents(robustness: object, documents: Sequence[Document]) -> l
 
 
 def checked_documents(documents: Any) -> list[Document]:
-    """Check the documents, and return them as a new list.
-
-    Raises:
-        TypeError: it is something else; the message says what.
-    """
+    """Return the documents as a new list; TypeError if it is something else."""
     if isinstance(documents, (str, bytes, Document)) or not hasattr(documents, "__iter__"):
-        fix = (
-            'drop format_docs: {"context": retriever, ...} gives the documents themselves; text is never split'
-            if isinstance(documents, str)
-            else "give what the retriever gave"
-        )
+        fix = "give what the retriever gave"
+        if isinstance(documents, str):
+            fix = 'drop format_docs: {"context": retriever, ...} gives the documents themselves; text is never split'
         raise TypeError(f"documents must be a list of Document, got {type(documents).__name__}; {fix}")
     items = list(documents)
     for place, item in enumerate(items):
         if not isinstance(item, Document):
-            fix = (
-                "leave out the score" if isinstance(item, tuple) else "make it Document(text, metadata={'source': ...})"
-            )
+            fix = "make it Document(text, metadata={'source': ...}), without a score"
             raise TypeError(f"documents[{place}] must be a Document, got {type(item).__name__}; {fix}")
     return items
 
 
 def _formatted(document: Document, template: BasePromptTemplate[Any]) -> str:
-    """Format a document with the template; missing metadata is left blank.
+    """Format a document with the template; missing metadata is left blank, and a blank document stays blank.
 
-    A blank document stays blank. A document's author chooses its metadata. If the template cannot format it, the bare
-    content is shown.
+    A document's author chooses its metadata. If the template cannot format it, the bare content is shown.
     """
     if "page_content" in template.input_variables and is_blank(document.page_content):
         return ""
     known = {**(document.metadata or {}), "page_content": document.page_content}
-    values = {name: known.get(name, "") for name in template.input_variables}
     try:
-        return str(template.format(**values))
+        return str(template.format(**{name: known.get(name, "") for name in template.input_variables}))
     except Exception:
         return document.page_content
 
 
 def unisolated_documents(inputs: Mapping[str, Any], name: str) -> list[str]:
-    """Return warnings for prompts that show documents under another input than the isolated one.
-
-    Args:
-        inputs: the values that the prompts show, without the documents that are isolated.
-        name: the input whose documents are isolated.
-    """
+    """Return warnings for documents in the inputs that prompts show, but for the isolated one of this name."""
     return [
         f"the prompt's input {other!r} holds documents, which are not isolated: every group is shown them, and the "
         f"radius does not count what they say; give documents as {name!r} alone"
@@ -136,13 +115,13 @@ def unisolated_documents(inputs: Mapping[str, Any], name: str) -> list[str]:
 def _holds_documents(value: Any) -> bool:
     """True if a value holds a document at any depth; a value too deep to search counts as holding one."""
     try:
-        return bool(documents_in(_said(value)))
+        return bool(documents_in(_content_of(value)))
     except UnreadableError:
         return True
 
 
-def _said(value: Any) -> Any:
+def _content_of(value: Any) -> Any:
     """Return the value; for a message its content, since no model is shown anything else of it."""
     if isinstance(value, BaseMessage):
         return value.content
-    return [_said(item) for item in value] if isinstance(value, (list, tuple)) else value
+    return [_content_of(item) for item in value] if isinstance(value, (list, tuple)) else value

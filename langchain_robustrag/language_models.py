@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeAlias, cast
 
 from langchain_core.language_models import BaseLanguageModel, LanguageModelLike
-from langchain_core.outputs import GenerationChunk
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableAssign, RunnableConfig, RunnableParallel, RunnableSequence
 from langchain_core.runnables.base import RunnableBindingBase, coerce_to_runnable
@@ -25,24 +24,18 @@ from robustrag_integrations.models.base import DecodingModel, TextModel
 
 AnyModel: TypeAlias = LanguageModelLike | TextModel | DecodingModel
 
-_CUT = {"finish_reason": "length"}
-
 
 def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
     """Return the model as a Runnable that answers without repeating its prompt.
 
-    Args:
-        llm: the argument of the user.
-        name: the argument that it was given as.
-
     Raises:
         TypeError: not a language model, a Runnable or a function.
+        ValueError: a model with tools that its provider runs.
     """
     if isinstance(llm, (TextModel, DecodingModel)):
         raise TypeError(
-            f"{name} is a {type(llm).__name__}, which LangChain cannot call; give a LangChain model, such as "
-            "langchain_huggingface.HuggingFacePipeline. A TextModel of the core is taken as llm= alone, without "
-            "final_llm= and output_schema="
+            f"{name} is a {type(llm).__name__}, which LangChain cannot call; give one of LangChain's. A TextModel of "
+            "the core is taken as llm= alone, without final_llm= and output_schema="
         )
     if isinstance(llm, BaseRetriever) or (not isinstance(llm, (Runnable, Mapping)) and not callable(llm)):
         raise TypeError(
@@ -98,10 +91,7 @@ def hosted_tools_of(llm: Any) -> list[str]:
 
 
 def rebuilt(runnable: Any, change: Callable[[Any], Any]) -> Any:
-    """Return the Runnable with `change` applied to it or, where that changes nothing, to the Runnables inside it.
-
-    The given one stays as it is: what is changed is a copy.
-    """
+    """Return a copy with `change` applied to the Runnable or, where that changes nothing, to the Runnables inside."""
     changed = change(runnable)
     if changed is not runnable:
         return changed
@@ -167,16 +157,6 @@ def is_synchronous(runnable: Any) -> bool:
     return _is_chat_pipeline(runnable) or any(map(is_synchronous, _inside(runnable)))
 
 
-def has_listeners(runnable: Any) -> bool:
-    """True if something inside may listen to runs, apart from a call's config; False only for known kinds.
-
-    These are models without callbacks of their own, also with arguments bound to them or tried again.
-    """
-    while isinstance(runnable, RunnableBindingBase) and not runnable.config and not runnable.config_factories:
-        runnable = runnable.bound
-    return not isinstance(runnable, BaseLanguageModel) or bool(runnable.callbacks) or runnable.verbose
-
-
 def retries_itself(runnable: Any) -> bool:
     """True if a model inside, or a wrapper around it, retries by itself (`max_retries`, `with_retry`)."""
     return (
@@ -226,61 +206,15 @@ def _answer_only(model: Any) -> Any:
     pipeline_class: Any = type(model)
 
     class AnswerOnly(pipeline_class):  # type: ignore[misc]
-        def _generate(self, prompts: list[str], stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+        def _generate(self, *args: Any, **kwargs: Any) -> Any:
             settings = {**(kwargs.get("pipeline_kwargs") or {}), "return_full_text": False}
-            kwargs.update(pipeline_kwargs=settings, skip_prompt=False)
-            watched = _Watched(self.pipeline)
-            copied = self.model_copy(update={"pipeline": watched})
-            result = pipeline_class._generate(copied, prompts, stop=stop, run_manager=run_manager, **kwargs)
-            if len(prompts) == 1 and watched.cut:
-                result.generations[0][0].generation_info = _CUT
-            return result
+            return super()._generate(*args, **{**kwargs, "pipeline_kwargs": settings, "skip_prompt": False})
 
-        def _stream(self, prompt: str, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
-            kwargs.update(skip_prompt=True)
-            watched = _Watched(self.pipeline)
-            copied = self.model_copy(update={"pipeline": watched})
-            yield from pipeline_class._stream(copied, prompt, stop=stop, run_manager=run_manager, **kwargs)
-            if watched.cut:
-                yield GenerationChunk(text="", generation_info=_CUT)
+        def _stream(self, *args: Any, **kwargs: Any) -> Any:
+            yield from super()._stream(*args, **{**kwargs, "skip_prompt": True})
 
     AnswerOnly.__name__ = AnswerOnly.__qualname__ = pipeline_class.__name__
     return AnswerOnly(**{name: getattr(model, name) for name in pipeline_class.model_fields})
-
-
-class _Watched:
-    """A pipeline for one call with one prompt; it notes whether its reply was cut at the token limit."""
-
-    def __init__(self, pipeline: Any) -> None:
-        self._pipeline = pipeline
-        self._ends: Any = None
-        self._last: int | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._pipeline, name)
-
-    def __call__(self, *inputs: Any, **options: Any) -> Any:
-        from transformers import StoppingCriteriaList
-
-        given = options.get("stopping_criteria") or ()
-        settings = {**getattr(self._pipeline, "_forward_params", {}), **options}
-        config = settings.get("generation_config") or self._pipeline.model.generation_config
-        ends = settings.get("eos_token_id", config.eos_token_id)
-        stops = settings.get("stop_strings", config.stop_strings)
-        self._ends = None if stops else set(ends if isinstance(ends, list) else [ends])
-
-        def watch(tokens: Any, scores: Any, **more: Any) -> bool:
-            """Note the last token, unless the reply ends for a reason of the caller's; ends nothing."""
-            own = len(tokens) == 1 and not any(bool(stopped(tokens, scores)) for stopped in given)
-            self._last = int(tokens[0, -1]) if own else None
-            return False
-
-        return self._pipeline(*inputs, **{**options, "stopping_criteria": StoppingCriteriaList([*given, watch])})
-
-    @property
-    def cut(self) -> bool:
-        """True if the reply does not end with an end token."""
-        return self._last is not None and self._ends is not None and self._last not in self._ends
 
 
 def _is_chat_pipeline(runnable: Any) -> bool:
@@ -301,18 +235,9 @@ def _sampling(model: Any, arguments: Mapping[str, Any]) -> str | None:
     if is_open_model(model) or ("temperature" not in arguments and not hasattr(model, "temperature")):
         return None
     temperature = arguments.get("temperature", getattr(model, "temperature", None))
-    advice = "; set temperature=0" if _takes_temperature(model) else ""
     if temperature is None:
-        return f"no temperature is set, and most servers then sample{advice}"
-    return f"its temperature is {temperature}{advice}" if temperature else None
-
-
-def _takes_temperature(model: Any) -> bool:
-    """True if the model is known to take a temperature; models that reason mostly refuse one."""
-    if any(getattr(model, name, None) for name in ("thinking", "reasoning", "reasoning_effort")):
-        return False
-    profile = getattr(model, "profile", None)
-    return isinstance(profile, Mapping) and profile.get("temperature") is True
+        return "no temperature is set, and most servers then sample"
+    return f"its temperature is {temperature}" if temperature else None
 
 
 def _pipeline_samples(pipeline: Any, asked: Mapping[str, Any]) -> bool:

@@ -13,7 +13,6 @@ from langchain_core.messages import AIMessage, FunctionMessage, HumanMessage, To
 from langchain_core.prompt_values import ChatPromptValue, PromptValue, StringPromptValue
 from langchain_core.prompts import BasePromptTemplate
 from langchain_core.prompts import PromptTemplate as StringTemplate
-from langchain_core.runnables import Runnable, RunnableConfig
 
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 
@@ -22,10 +21,9 @@ _SLOT = "\ue000robustrag-context\ue001"  # private characters: nothing a prompt 
 
 @dataclass(frozen=True)
 class FilledPrompt(Prompt):
-    """The prompt of one LangChain call.
+    """The prompt of one LangChain call, whose text is the one part that passages can reach.
 
     Attributes:
-        text: the one part that passages can reach: a group's passages, or the keywords.
         template: LangChain's template, formatted when the call is made, within its run.
         values: the values of its variables.
         slot: the value that passages can reach.
@@ -46,8 +44,7 @@ class FilledPrompt(Prompt):
 class FilledTemplate(PromptTemplate):
     """A LangChain template where the core expects one of its own.
 
-    The body is what stands in the template's slot: passages, or the keywords that were agreed on. It is a value there,
-    put in by LangChain's own formatting, which does not interpret values.
+    The body is what stands in the template's slot: passages, or the keywords that were agreed on. It is a value there.
 
     Attributes:
         template: LangChain's.
@@ -61,7 +58,6 @@ class FilledTemplate(PromptTemplate):
     inputs: Mapping[str, Any] = field(kw_only=True, compare=False)
     slot: str = field(kw_only=True, compare=False)
     request: str = field(kw_only=True, default="", compare=False)
-
     as_text: bool = field(kw_only=True, default=False, compare=False)
 
     def render(self, **values: str) -> Prompt:
@@ -70,16 +66,14 @@ class FilledTemplate(PromptTemplate):
         Raises:
             ValueError: a template that is read as text does not show the passages once, as they are.
         """
-        body = super().render(**values)
-        others = {name: value for name, value in values.items() if name not in self.fields}
-        filled = {**self.inputs, **others, self.slot: body.text}
+        body, slot, request = super().render(**values), self.slot, self.request
+        filled = {**self.inputs, **{k: v for k, v in values.items() if k not in self.fields}, slot: body.text}
         if not self.as_text:
-            return FilledPrompt(
-                body.text, body.context, template=self.template, values=filled, slot=self.slot, request=self.request
-            )
+            template = self.template
+            return FilledPrompt(body.text, body.context, template=template, values=filled, slot=slot, request=request)
         if "context" in values:
-            return located(self.template, filled, self.slot, self.request)
-        return Prompt(as_text(with_request(self.template.format_prompt(**filled), self.request)))
+            return located(self.template, filled, slot, request)
+        return Prompt(as_text(with_request(self.template.format_prompt(**filled), request)))
 
 
 def as_langchain(template: PromptTemplate, context: str = "context") -> StringTemplate:
@@ -144,33 +138,11 @@ def with_request(value: PromptValue, request: str) -> PromptValue:
     if not asking:
         return ChatPromptValue(messages=[*messages, HumanMessage(request)])
     last = messages[asking[-1]]
-    content = (
-        f"{last.content}\n\n{request}"
-        if isinstance(last.content, str)
-        else [*last.content, {"type": "text", "text": request}]
-    )
+    content: Any = [*last.content, {"type": "text", "text": request}]
+    if isinstance(last.content, str):
+        content = f"{last.content}\n\n{request}"
     messages[asking[-1]] = last.model_copy(update={"content": content})
     return ChatPromptValue(messages=messages)
-
-
-class Requesting(Runnable[PromptValue, Any]):
-    """A model whose prompts get a request at their end; it has no run of its own.
-
-    Args:
-        llm: the model.
-        request: the request.
-    """
-
-    def __init__(self, llm: Runnable[Any, Any], request: str) -> None:
-        self._llm, self._request = llm, request
-
-    def invoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Ask the model."""
-        return self._llm.invoke(with_request(input, self._request), config, **kwargs)
-
-    async def ainvoke(self, input: PromptValue, config: RunnableConfig | None = None, **kwargs: Any) -> Any:
-        """Ask the model without blocking the event loop."""
-        return await self._llm.ainvoke(with_request(input, self._request), config, **kwargs)
 
 
 def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str, request: str = "") -> Prompt:

@@ -24,72 +24,55 @@ def question_inputs(question: str) -> dict[str, Any]:
 
 
 def find_question(
-    inputs: Mapping[str, Any], prompt: BasePromptTemplate[Any], context: str, chosen: Question | None = None
+    inputs: Mapping[str, Any],
+    chosen: Question | None = None,
+    prompt: BasePromptTemplate[Any] | None = None,
+    context: str = "",
 ) -> str:
-    """Find the question of one call, for the report, the keyword prompt and the no-retrieval prompt.
+    """Find the question of one call.
 
     In this order: `chosen` (an input key, or a function from the inputs); the input `input`, `question` or `query`; the
-    last human message among the inputs; the prompt's only other variable. A prompt with no other variable is a task in
-    itself, and its own words are the question.
+    last human message among the inputs; the prompt's only other variable than `context`. A prompt with no other
+    variable is a task in itself, and its own words are the question.
 
     Raises:
         KeyError: the chosen input is missing.
         TypeError: what was chosen is neither a str nor a list of messages.
         ValueError: none of these is there, or it is empty.
     """
-    others = [name for name in prompt.input_variables if name != context]
+    others = [] if prompt is None else [name for name in prompt.input_variables if name != context]
     if chosen is not None:
         found: str | None = _chosen(inputs, chosen)
     else:
         found = usual_question(inputs, others if len(others) == 1 else ())
-        if found is None and not others:
+        if found is None and prompt is not None and not others:
             found = as_text(prompt.format_prompt(**{context: ""})).strip()
     if found is None:
-        unread = [
-            f"{k!r} is no text but {type(inputs[k]).__name__}" for k in (*QUESTION_KEYS, "messages") if k in inputs
-        ]
         raise ValueError(
-            f"cannot tell which input is the question among {sorted(map(str, inputs))}"
-            f"{''.join(f', where {why}' for why in unread)}; name it: question='...'"
+            f"cannot tell which input is the question among {sorted(map(str, inputs))}; name it: question='...'"
         )
     if not found.strip():
         raise ValueError("the question is empty; ask something")
     return found
 
 
-def asked_question(inputs: Mapping[str, Any], chosen: Question | None = None) -> str:
-    """Find the retriever's question among a retrieval chain's inputs, before there is a prompt.
-
-    Raises:
-        KeyError: there is none; the message names the inputs.
-        TypeError: what was chosen is neither a str nor a list of messages.
-    """
-    if chosen is not None:
-        return _chosen(inputs, chosen)
-    if (found := usual_question(inputs)) is not None:
-        return found
-    names = ", ".join(map(repr, (*QUESTION_KEYS, "messages")))
-    raise KeyError(f"the question must be an input {names}, or name it: question='...'; got {sorted(map(str, inputs))}")
-
-
 def usual_question(inputs: Mapping[str, Any], others: Sequence[str] = ()) -> str | None:
     """Return the question from its usual input, or from another one; None where there is none."""
-    for name in dict.fromkeys([*QUESTION_KEYS, "messages", *others]):
-        value = inputs.get(name)
-        if (text := value if isinstance(value, str) else last_human_text(value)) is not None:
-            return text
-    return None
+    texts = (_text_of(inputs.get(name)) for name in (*QUESTION_KEYS, "messages", *others))
+    return next((text for text in texts if text is not None), None)
 
 
 def last_human_text(messages: Any) -> str | None:
     """Return the text of the last human message of a list, of objects, pairs or dicts; None where there is none."""
-    for message in reversed(messages_of(messages)):
-        if isinstance(message, HumanMessage):
-            return str(message.text)
-    return None
+    humans = (str(message.text) for message in reversed(_messages_of(messages)) if isinstance(message, HumanMessage))
+    return next(humans, None)
 
 
-def messages_of(value: Any) -> list[BaseMessage]:
+def _text_of(value: Any) -> str | None:
+    return value if isinstance(value, str) else last_human_text(value)
+
+
+def _messages_of(value: Any) -> list[BaseMessage]:
     """Return the messages of a list of objects, pairs or dicts, or a single message; none where there are none."""
     if isinstance(value, BaseMessage):
         return [value]
@@ -105,8 +88,7 @@ def _chosen(inputs: Mapping[str, Any], chosen: Question) -> str:
     if isinstance(chosen, str) and chosen not in inputs:
         raise KeyError(f"the question was to be the input {chosen!r}; got {sorted(map(str, inputs))}")
     value = inputs[chosen] if isinstance(chosen, str) else chosen(inputs)
-    text = value if isinstance(value, str) else last_human_text(value)
-    if text is None:
+    if (text := _text_of(value)) is None:
         raise TypeError(f"the question must be a str or messages, got {type(value).__name__} from question={chosen!r}")
     return text
 
@@ -117,13 +99,9 @@ def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:
 
 
 def unseen_conversation(inputs: Mapping[str, Any], shown: Collection[str]) -> list[str]:
-    """Return warnings for a conversation that is given and not shown by the prompt.
+    """Return a warning for a conversation among the inputs that is not among those which the prompt shows.
 
     Either the question was made from it, or it is part of nothing that is asked.
-
-    Args:
-        inputs: without the documents.
-        shown: the inputs that the prompt shows.
     """
     unseen = sorted(history_names(inputs) - {"messages"} - set(shown))
     if not unseen:
@@ -141,13 +119,9 @@ def unseen_conversation(inputs: Mapping[str, Any], shown: Collection[str]) -> li
 
 
 def shown_conversation(inputs: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return warnings for the messages that the prompts show: earlier answers and tool results.
-
-    Args:
-        inputs: the values that the prompts show, without the documents.
-    """
+    """Return warnings for the messages among the inputs that prompts show: earlier answers and tool results."""
     shown = [v for v in inputs.values() if isinstance(v, BaseMessage) or _is_conversation(v)]
-    said = [message for value in shown for message in messages_of(value)]
+    said = [message for value in shown for message in _messages_of(value)]
     answers = sum(isinstance(message, AIMessage) and bool(message.text) for message in said)
     return conversation_warnings(answers, sum(isinstance(message, (ToolMessage, FunctionMessage)) for message in said))
 
@@ -162,7 +136,7 @@ def standing_alone(inputs: Mapping[str, Any], heard: Heard) -> str | None:
 
 def _is_conversation(value: Any) -> bool:
     """True for a sequence of messages: objects, pairs of role and text, or dicts of them."""
-    if not isinstance(value, Sequence) or isinstance(value, (str, bytes)) or not value:
+    if not isinstance(value, (list, tuple)) or not value:
         return False
     return all(
         isinstance(item, BaseMessage)

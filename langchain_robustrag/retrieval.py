@@ -20,7 +20,7 @@ from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.prompts import shown_names
 from langchain_robustrag.questions import (
     STANDALONE,
-    asked_question,
+    find_question,
     history_names,
     question_inputs,
     standing_alone,
@@ -105,7 +105,7 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
             fix = f"{{'input': {inputs!r:.60}}}" if isinstance(inputs, str) else "{'input': question}"
             raise TypeError(f"the input must be a dict with the question, got {type(inputs).__name__}; give {fix}")
         if self.retriever.InputType is str:
-            return asked_question(inputs, self.answering.question)
+            return find_question(inputs, self.answering.question)
         return self._under_every_name(inputs)
 
     def _found(self, inputs: dict[str, Any], documents: Any, heard: Heard) -> tuple[dict[str, Any], dict[str, Any]]:

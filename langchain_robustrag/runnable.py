@@ -293,7 +293,7 @@ class RobustDocuments(OneRun[Any]):
             given = sorted(map(str, inputs)) if isinstance(inputs, Mapping) else type(inputs).__name__
             raise KeyError(f"the input must be a dict with the documents under {name!r}; got {given}")
         trusted = {key: value for key, value in inputs.items() if key != name}
-        question = find_question(inputs, self.prompt, name, self.question)
+        question = find_question(inputs, self.question, self.prompt, name)
         method = method_of(self.aggregation)
         choices = inputs.get("choices", self.choices) if method.takes_choices else None
         self._check_inputs(trusted, method.takes_choices)

@@ -13,7 +13,6 @@ from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_robustrag import DiverseRetriever
-from langchain_robustrag.diverse import UnknownRetrieverError
 from tests.contract.langchain import Letters
 
 QUERY = "Who runs the mill?"
@@ -75,7 +74,7 @@ def test_wrappers_take_diverse_retrievers_inside(name: str) -> None:
         }[name]()
 
     check(wrapped(DiverseRetriever(store().as_retriever())).invoke(QUERY))
-    with pytest.raises(UnknownRetrieverError, match="DiverseRetriever around each retriever inside"):
+    with pytest.raises(TypeError, match="DiverseRetriever around each retriever inside"):
         DiverseRetriever(wrapped(store().as_retriever()))
 
 

@@ -17,7 +17,6 @@ pytest.importorskip("langchain_huggingface", reason="needs langchain-huggingface
 pytest.importorskip("torch", reason="needs torch")
 pytest.importorskip("transformers", reason="needs transformers")
 from robustrag_integrations import LocalModel
-from robustrag_integrations.errors import ModelError
 
 QUESTION = "Who is the mayor of Vokar?"
 FACTS = [
@@ -168,26 +167,3 @@ def test_a_prompt_that_shows_its_context_twice_cannot_be_decoded(huggingface: An
     twice = PromptTemplate.from_template("{context} {context} {input}")
     with pytest.raises(ValueError, match="once, unchanged"):
         create_robust_documents_chain(huggingface, twice, aggregation="decoding").invoke(GIVEN)
-
-
-@pytest.mark.parametrize("around", ["pipeline", "chat"])
-@pytest.mark.parametrize("style", ["invoke", "ainvoke"])
-async def test_a_reply_cut_at_its_limit_of_tokens_is_seen_as_cut(reader_folder: Path, around: str, style: str) -> None:
-    from langchain_huggingface import ChatHuggingFace
-
-    short, long = make_pipeline(reader_folder, max_new_tokens=1), make_pipeline(reader_folder)
-    for pipeline, cut in ((short, True), (long, False)):
-        llm = pipeline if around == "pipeline" else ChatHuggingFace(llm=pipeline, tokenizer=pipeline.pipeline.tokenizer)
-        chain = create_robust_documents_chain(llm, return_robustness=True)
-        answer = (chain.invoke(GIVEN) if style == "invoke" else await chain.ainvoke(GIVEN))["robustness"]
-        notes = [g.note for g in answer.groups]
-        assert (notes == ["cut at its limit of tokens"] * 4) is cut
-        assert any("raise max_tokens" in warning.casefold() for warning in answer.warnings) is cut
-
-
-def test_a_streamed_final_reply_that_was_cut_is_an_error(reader_folder: Path) -> None:
-    writer = make_pipeline(reader_folder, max_new_tokens=1)
-    chain = create_robust_documents_chain(make_pipeline(reader_folder), final_llm=writer, **FINAL)
-    for call in (lambda: chain.invoke(GIVEN), lambda: list(chain.stream(GIVEN))):
-        with pytest.raises(ModelError, match="cut at its limit of tokens"):
-            call()

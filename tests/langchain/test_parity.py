@@ -195,14 +195,6 @@ def test_what_is_not_a_list_of_documents_is_refused(bad: Any) -> None:
         create_robust_documents_chain(Reader(), PROMPT, **FINAL).invoke({**INPUT, "context": bad})
 
 
-@pytest.mark.parametrize(
-    ("bad", "fix"), [("text", r"make it Document\("), ((Document("a"), 0.5), "leave out the score")]
-)
-def test_what_is_no_document_is_refused_with_the_fix(bad: Any, fix: str) -> None:
-    with pytest.raises(TypeError, match=rf"documents\[1\] must be a Document, got {type(bad).__name__}; {fix}"):
-        create_robust_documents_chain(Reader(), PROMPT, **FINAL).invoke({**INPUT, "context": [Document("a"), bad]})
-
-
 async def test_arguments_that_no_model_would_be_given_are_refused() -> None:
     given = {**INPUT, "context": truthful()}
     robust = create_robust_documents_chain(Reader(), PROMPT, **FINAL)

@@ -13,9 +13,7 @@ from langchain_core.callbacks import AsyncCallbackHandler, BaseCallbackHandler
 from langchain_core.language_models import FakeListLLM
 from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
 from langchain_core.runnables import Runnable, RunnableLambda
-from langchain_core.runnables.config import ensure_config
 from langchain_core.tracers.context import collect_runs
-from pydantic import PrivateAttr
 
 from langchain_robustrag import (
     VoteRules,
@@ -88,38 +86,6 @@ def test_runs_and_tags_are_those_of_a_prompt_without_a_request() -> None:
 
 
 # --- the same calls, whether anybody learns of them
-
-
-class Inside(Reader):
-    """Notes the config that runs inside of it would inherit."""
-
-    _configs: list[Any] = PrivateAttr(default_factory=list)
-
-    def _generate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-        self._note()
-        return super()._generate(messages, *args, **kwargs)
-
-    async def _agenerate(self, messages: Any, *args: Any, **kwargs: Any) -> Any:
-        self._note()
-        return await super()._agenerate(messages, *args, **kwargs)
-
-    def _note(self) -> None:
-        config = ensure_config()
-        self._configs.append((sorted(config["tags"]), sorted(config["metadata"].items()), config.get("run_name")))
-
-    @property
-    def noted(self) -> Counter[str]:
-        return Counter(map(repr, self._configs))
-
-
-@SYNC
-async def test_the_model_is_asked_the_same_whether_anybody_learns_of_it(style: str) -> None:
-    unheard, heard = Inside(), Inside()
-    said = await called(chain_of(unheard), style, {"tags": ["mine"]})
-    assert said == await called(chain_of(heard), style, {"tags": ["mine"], "callbacks": [Recorder()]})
-    assert sorted(unheard.prompts) == sorted(heard.prompts)
-    assert unheard.noted == heard.noted
-    assert unheard.noted.total() == len(unheard.prompts)
 
 
 @SYNC

@@ -65,7 +65,7 @@ def questions(source: Source) -> None:
         (question_inputs(asked), {"messages": [HumanMessage(asked)]}, {"input": asked})
     )
     try:
-        assert find_question({**inputs, "context": value(source)}, _CHAT, "context") == asked
+        assert find_question({**inputs, "context": value(source)}, None, _CHAT, "context") == asked
     except ValueError:
         assert not asked.strip()
 
