@@ -20,8 +20,8 @@ from benchmarks.timing import per_round
 from benchmarks.workload import Scene, random_llama
 from robustrag_integrations import DecodingAggregation, LocalModel
 from robustrag_integrations.certification import Certification
+from robustrag_integrations.defenses.decoding.certificate import Branch, Grow, OpenTrees
 from robustrag_integrations.defenses.decoding.certifier import DecodingCertifier
-from robustrag_integrations.defenses.decoding.tree import Branch, Grow, OpenTrees
 from robustrag_integrations.models.base import Distributions, Response
 from robustrag_integrations.prompts import Prompt, PromptTemplate
 

@@ -1,20 +1,19 @@
 """Certificate of decoding aggregation (paper, section IV-C, Algorithm 4).
 
-The tree of all partial responses is walked level by level, once for all corruption sizes, all values of eta and all
-cases: a group's distribution after a prefix is the same whoever else is corrupted, so each prefix is scored once, and
-each case sums the rows that are its own. A case leaves the walk at its first Case 4.
+The tree of all partial responses is walked level by level, once for all corruption sizes and all cases: a group's
+distribution after a prefix is the same whoever else is corrupted, so each prefix is scored once, and each case sums the
+rows that are its own. A case leaves the walk at its first Case 4.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from random import Random
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from robustrag_integrations._util.words import count_of
-from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import (
     NOTHING_BENIGN,
     Asking,
@@ -24,187 +23,314 @@ from robustrag_integrations.certification.findings import (
     smaller_size_fails,
 )
 from robustrag_integrations.certification.isolated import NOTHING
-from robustrag_integrations.certification.result import Estimate
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.step import extend, largest_shift, rows_too_noisy, unsettled, who_answers
-from robustrag_integrations.defenses.decoding.token_choice import TokenSpan
-from robustrag_integrations.defenses.decoding.tree import (
-    Branch,
-    Grow,
-    Node,
-    OpenTrees,
-    Rows,
-    Seat,
-    Walk,
-    expand,
-    finished,
-    grow,
-    judged,
-    rows_of,
-    score_leaves,
-    sessions_of,
+from robustrag_integrations.defenses.decoding.token_choice import (
+    ONE,
+    FixedPoint,
+    TokenSpan,
+    certain_tokens,
+    choose_token,
+    fixed_point,
+    most_probable,
 )
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.passages import PassageGroup
-from robustrag_integrations.metrics import Metric
-from robustrag_integrations.models.base import Opening, TokenCodec
+from robustrag_integrations.models.base import Distributions, Opening, TokenCodec
 from robustrag_integrations.models.detokenizer import IncrementalDetokenizer
 from robustrag_integrations.plans.asking import truncation_warnings
-from robustrag_integrations.prompts import ABSTENTION
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+from robustrag_integrations.prompts import ABSTENTION, Prompt
 
 NOBODY_LEFT = "no untouched group takes part in decoding: one that the attacker adds decides alone"
 _AT_ONCE = 16  # prefixes scored per request, so that their distributions fit in memory
-_Known = dict[tuple[Seat, tuple[int, ...]], TokenSpan]
-_MOST_UNSURE = 4  # groups of which it may be open whether they answer; all their subsets are looked at
-
-
-def decoding_certification_plan(
-    question: Question,
-    settings: DecodingSettings,
-    codec: TokenCodec,
-    *,
-    metric: Metric | None = None,
-) -> Asking[tuple[Findings, ...]]:
-    """Certify all corruption sizes of a question in one walk over the tree of partial responses.
-
-    `metric` is only looked at for what it says about itself: one that is `monotone` and has a `highest` score lets the
-    walk leave out what follows a partial response that has it.
-
-    Args:
-        question: the question to certify.
-        settings: the defence's.
-        codec: the model's.
-        metric: scores the responses.
-    """
-    sizes = [Findings(size, question.cases(size)) for size in question.sizes]
-    walk = Walk(question, settings, codec, sizes, Ledger(question.max_model_calls), metric)
-    for found in sizes:
-        if not all(case.groups for case in found.cases):
-            found.open_ended(NOTHING_BENIGN)
-    _pass_on(walk)
-    seated = yield from _open(walk)
-    if seated:
-        seats, rows = seated
-        level = [Node(IncrementalDetokenizer(codec, settings.stop, before_marks=True), seats)]
-        yield from _walk(walk, level, rows)
-        if question.sample:
-            yield from sample_leaves(walk, seats, rows)
-    for index, found in enumerate(sizes):
-        if found.model_calls is None or found.estimate:
-            found.model_calls = walk.ledger.spent
-        found.evidence = {"tree": list(walk.tree.get(index, {}).values()), **found.evidence}
-    return tuple(sizes)
-
-
-def _pass_on(walk: Walk) -> None:
-    """Settle every larger attacker where a smaller one brings tau to 0."""
-    failed: int | None = None
-    for found in walk.sizes:
-        if failed is not None and not found.done:
-            found.settle(smaller_size_fails(failed))
-        if found.done and found.model_calls is None:
-            found.model_calls = walk.ledger.spent
-        if failed is None and found.done and found.certified and found.tau == 0:
-            failed = found.size
-
-
-def _open(
-    walk: Walk,
-) -> Asking[tuple[list[Seat], dict[int, Rows]] | None]:
-    """Read all untouched groups, in sessions of as many rows as inference has, and seat the cases in them."""
-    batches, places = _sessions(walk.sizes)
-    if not batches:
-        return None
-    if len(batches) > walk.ledger.left:
-        for found in walk.sizes:
-            found.give_up(f"{len(batches)} decoding sessions would have to be opened; raise max_model_calls")
-        return None
-    query, settings = walk.question.query, walk.settings
-    prompts = tuple(settings.isolated_prompts(query, batch) for batch in batches)
-    openings: Sequence[Opening] = yield OpenTrees(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
-    walk.ledger.spent += len(batches)
-    for batch, opening in zip(batches, openings, strict=True):
-        if largest_shift(opening.distributions.moved, len(batch)) > settings.slack_units:
-            for found in walk.sizes:
-                found.give_up(rows_too_noisy(opening.distributions.moved, settings))
-            return None
-    turnouts = [_turnout(batch, o.abstention, settings) for batch, o in zip(batches, openings, strict=True)]
-    seats = []
-    for index, found in enumerate(walk.sizes):
-        used = {place for c in found.cases for place in places.get((c.total, c.ranks), ())}
-        found.warnings = tuple(truncation_warnings([openings[s].truncated[row] for s, row in used]))
-        for number, case in enumerate(found.cases):
-            if found.done:
-                break
-            groups = places[case.total, case.ranks]
-            for rows in _may_answer(walk, found, groups, turnouts, exact=not case.corrupted):
-                if rows:
-                    seats.append(Seat(index, number, rows, case.corrupted))
-                else:
-                    yield from _nobody(walk, found, number, case)
-    _pass_on(walk)
-    return seats, {s: rows_of(o.distributions, walk.settings.slack_units) for s, o in enumerate(openings)}
 
 
 @dataclass(frozen=True)
-class _Turnout:
-    """The rows of a session that answer, and those for which float noise could decide (p(abstain) next to gamma)."""
+class OpenTrees:
+    """A request to start a decoding session over each list of prompts; the reply is one `Opening` each, in order."""
 
-    answering: frozenset[int]
-    unsure: frozenset[int]
-
-
-def _turnout(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], settings: DecodingSettings) -> _Turnout:
-    answering = who_answers(groups, abstention, settings.gamma)
-    return _Turnout(frozenset(answering), frozenset(unsettled(groups, abstention, settings)))
+    sessions: tuple[tuple[Prompt, ...], ...]
+    no_retrieval: Prompt
+    max_new_tokens: int
 
 
-def _may_answer(
-    walk: Walk,
-    found: Findings,
-    groups: Sequence[tuple[int, int]],
-    turnouts: Sequence[_Turnout],
-    *,
-    exact: bool,
-) -> Iterator[tuple[tuple[int, int], ...]]:
-    """The sets of groups that may answer, as (session, row): one, or several where abstaining is a matter of noise.
+@dataclass(frozen=True)
+class Branch:
+    """A step down the tree of prefixes.
 
-    Args:
-        walk: for its settings.
-        found: certified no further if there are too many such sets.
-        groups: a case's untouched groups.
-        turnouts: per session.
-        exact: True if noise plays no part.
+    Attributes:
+        session: the place of a session of `OpenTrees`.
+        prefix: all tokens of the answer so far, the new one last.
+        only_child: True if nothing else will branch off the prefix before this token, so that its state can be used up.
     """
-    unsure = [] if exact else [(s, row) for s, row in groups if row in turnouts[s].unsure]
-    if len(unsure) > _MOST_UNSURE:
-        found.open_ended(
-            f"for {count_of(len(unsure), 'untouched group')} the probability of abstaining is within the slack of "
-            f"gamma={walk.settings.gamma:g}: which of them answer is a matter of float noise"
-        )
-        return
-    for count in range(len(unsure) + 1):
-        for silent in combinations(unsure, count):
-            yield tuple(
-                (s, row)
-                for s, row in groups
-                if (s, row) not in silent and ((s, row) in unsure or row in turnouts[s].answering)
-            )
+
+    session: int
+    prefix: tuple[int, ...]
+    only_child: bool
 
 
-def _nobody(walk: Walk, found: Findings, number: int, case: BenignCase) -> Asking[None]:
-    """Certify an empty J: an abstention without an attacker, anything with one."""
-    if case.corrupted:
-        found.open_ended(NOBODY_LEFT)
-        return
-    [score] = yield from walk.ledger.scored([ABSTENTION])
-    found.add(ABSTENTION, score, "no group answers", number)
+@dataclass(frozen=True)
+class Grow:
+    """A request to score these prefixes; the reply is one `Distributions` each, in order.
+
+    States of prefixes shorter than the parents of these are not needed any more, the roots excepted.
+
+    Attributes:
+        branches: the prefixes.
+        exact: True if only the numbers of inference will do: those given before had too much noise.
+    """
+
+    branches: tuple[Branch, ...]
+    exact: bool = False
 
 
+@dataclass(frozen=True)
+class _Seat:
+    """The position of a case's answering groups: (session, row) each."""
+
+    size: int  # index of the findings
+    number: int  # of the case within its size
+    rows: tuple[tuple[int, int], ...]
+    corrupted: int
+
+
+@dataclass
+class _Node:
+    """A partial response, and the cases in which it is possible."""
+
+    text: IncrementalDetokenizer
+    seats: list[_Seat]
+    only_child: bool = False
+
+    @property
+    def sessions(self) -> list[int]:
+        """The sessions that hold a row of one of the cases."""
+        return sorted({session for seat in self.seats for session, _ in seat.rows})
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A session's rows after a prefix, in fixed point.
+
+    Attributes:
+        scores: [rows, V].
+        fallbacks: the tokens that may be the no-retrieval token.
+        noise: a bound on the distance of each score from that of inference.
+        sure: True if inference has the same fallbacks.
+    """
+
+    scores: FixedPoint
+    fallbacks: tuple[int, ...]
+    noise: int = 0
+    sure: bool = True
+
+    @classmethod
+    def of(cls, distributions: Distributions, slack: int) -> _Rows:
+        """Convert a session's reply.
+
+        The fallbacks are the no-retrieval token, and those that float noise (a 64th of the slack for all sums) could
+        put in its place.
+        """
+        for group, failure in enumerate(distributions.failures):
+            if failure is not None:
+                raise ModelError(f"nothing can be certified while requests fail; row {group}: {failure}")
+        noise = math.ceil(distributions.noise * ONE)
+        best = most_probable(distributions.no_retrieval)
+        if not slack and not noise:
+            return cls(fixed_point(distributions.groups), (best,))
+        row = fixed_point(distributions.no_retrieval[None])[0]
+        behind = int(row[best]) - row
+        near = tuple(dict.fromkeys((best, *map(int, np.flatnonzero(behind <= slack // 64)))))
+        sure = not noise or np.count_nonzero(behind <= slack // 64 + 2 * noise) == 1
+        return cls(fixed_point(distributions.groups), near if slack else (best,), noise, bool(sure))
+
+
+_Spans = list[tuple[_Seat, TokenSpan | None]]
 _Places = dict[tuple[int, tuple[tuple[int, ...], ...]], list[tuple[int, int]]]
+
+
+def decoding_certification_plan(
+    question: Question, settings: DecodingSettings, codec: TokenCodec
+) -> Asking[tuple[Findings, ...]]:
+    """Certify all corruption sizes of a question in one walk over the tree of partial responses."""
+    sizes = [Findings(size, question.cases(size)) for size in question.sizes]
+    walk = _Walk(question, settings, codec, sizes, Ledger(question.max_model_calls))
+    for found in sizes:
+        if not all(case.groups for case in found.cases):
+            found.open_ended(NOTHING_BENIGN)
+    walk.pass_on()
+    seats, rows = yield from walk.open()
+    if seats:
+        yield from walk.down(_Node(IncrementalDetokenizer(codec, settings.stop, before_marks=True), seats), rows)
+    for found in sizes:
+        if found.model_calls is None:
+            found.model_calls = walk.ledger.spent
+    return tuple(sizes)
+
+
+@dataclass
+class _Walk:
+    """The walk down the tree, for all corruption sizes; `sizes` has the findings of each."""
+
+    question: Question
+    settings: DecodingSettings
+    codec: TokenCodec
+    sizes: list[Findings]
+    ledger: Ledger
+
+    def pass_on(self) -> None:
+        """Settle every larger attacker where a smaller one brings tau to 0."""
+        failed: int | None = None
+        for found in self.sizes:
+            if failed is not None and not found.done:
+                found.settle(smaller_size_fails(failed))
+            if found.done and found.model_calls is None:
+                found.model_calls = self.ledger.spent
+            if failed is None and found.done and found.certified and found.tau == 0:
+                failed = found.size
+
+    def open(self) -> Asking[tuple[list[_Seat], dict[int, _Rows]]]:
+        """Read all untouched groups, in sessions of as many rows as inference has, and seat the cases in them."""
+        batches, places = _sessions(self.sizes)
+        if len(batches) > self.ledger.left:
+            self._give_up(f"{len(batches)} decoding sessions would have to be opened; raise max_model_calls")
+        if not batches or len(batches) > self.ledger.left:
+            return [], {}
+        query, settings = self.question.query, self.settings
+        prompts = tuple(settings.isolated_prompts(query, batch) for batch in batches)
+        request = OpenTrees(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
+        openings: Sequence[Opening] = yield request
+        self.ledger.spent += len(batches)
+        for batch, opening in zip(batches, openings, strict=True):
+            if largest_shift(opening.distributions.moved, len(batch)) > settings.slack_units:
+                self._give_up(rows_too_noisy(opening.distributions.moved, settings))
+                return [], {}
+        read = list(zip(batches, (o.abstention for o in openings), strict=True))
+        answering = {(s, r) for s, (groups, p) in enumerate(read) for r in who_answers(groups, p, settings.gamma)}
+        unsure = {(s, r) for s, (groups, p) in enumerate(read) for r in unsettled(groups, p, settings)}
+        seats = []
+        for index, found in enumerate(self.sizes):
+            used = {place for c in found.cases for place in places.get((c.total, c.ranks), ())}
+            found.warnings = tuple(truncation_warnings([openings[s].truncated[row] for s, row in used]))
+            for number, case in enumerate(found.cases):
+                if found.done:
+                    break
+                groups = places[case.total, case.ranks]
+                if case.corrupted and (open_to_noise := unsure.intersection(groups)):
+                    found.open_ended(
+                        f"for {count_of(len(open_to_noise), 'untouched group')} the probability of abstaining is within "
+                        f"the slack of gamma={settings.gamma:g}: which of them answer is a matter of float noise"
+                    )
+                elif rows := tuple(place for place in groups if place in answering):
+                    seats.append(_Seat(index, number, rows, case.corrupted))
+                elif case.corrupted:
+                    found.open_ended(NOBODY_LEFT)
+                else:
+                    [score] = yield from self.ledger.scored([ABSTENTION])
+                    found.add(ABSTENTION, score, "no group answers", number)
+        self.pass_on()
+        return seats, {s: _Rows.of(o.distributions, settings.slack_units) for s, o in enumerate(openings)}
+
+    def _give_up(self, why: str) -> None:
+        for found in self.sizes:
+            found.give_up(why)
+
+    def down(self, root: _Node, rows: dict[int, _Rows]) -> Asking[None]:
+        """Walk the tree breadth first; the root's rows are known."""
+        level = yield from self._expanded([root], [self._judged(root, rows)])
+        while level := self._living(level):
+            needed = sum(len(node.sessions) for node in level)
+            if needed > self.ledger.left:
+                last = max((s.size for node in level for s in node.seats), key=lambda i: (self.sizes[i].size, i))
+                self.sizes[last].give_up(
+                    f"{needed:,} more to score, and {count_of(self.ledger.left, 'model call')} left; raise "
+                    "max_model_calls, or eta"
+                )
+                continue
+            spans: list[_Spans] = []
+            for start in range(0, len(level), _AT_ONCE):
+                spans += yield from self._grown(level[start : start + _AT_ONCE])
+            level = yield from self._expanded(level, spans)
+
+    def _living(self, level: Sequence[_Node]) -> list[_Node]:
+        """Return the nodes that some undecided case still needs."""
+        self.pass_on()
+        for node in level:
+            node.seats = [seat for seat in node.seats if not self.sizes[seat.size].done]
+        return [node for node in level if node.seats]
+
+    def _grown(self, part: Sequence[_Node]) -> Asking[list[_Spans]]:
+        """Return the tokens that can follow these nodes in each of their cases.
+
+        Where noise in the model's numbers could make a difference, it is asked once more, for the numbers of inference.
+        """
+        scored = yield from self._scored(part, exact=False)
+        self.ledger.spent += sum(len(node.sessions) for node in part)
+        spans = [self._judged(node, rows) for node, rows in zip(part, scored, strict=True)]
+        unclear = [i for i, found in enumerate(spans) if any(span is None for _, span in found)]
+        if unclear:
+            again = yield from self._scored([part[i] for i in unclear], exact=True)
+            for i, rows in zip(unclear, again, strict=True):
+                spans[i] = self._judged(part[i], rows)
+        return spans
+
+    def _scored(self, part: Sequence[_Node], *, exact: bool) -> Asking[list[dict[int, _Rows]]]:
+        """Score these nodes' prefixes in the sessions that they need."""
+        branches = tuple(Branch(s, tuple(n.text.tokens), n.only_child) for n in part for s in n.sessions)
+        distributions: Sequence[Distributions] = yield Grow(branches, exact)
+        replies = iter(distributions)
+        return [{s: _Rows.of(next(replies), self.settings.slack_units) for s in node.sessions} for node in part]
+
+    def _judged(self, node: _Node, replies: dict[int, _Rows]) -> _Spans:
+        """Return what can follow a node in each case; None where the noise of the numbers leaves it open."""
+        spans: _Spans = []
+        for seat in node.seats:
+            scores = np.stack([replies[s].scores[row] for s, row in seat.rows])
+            here, eta = replies[seat.rows[0][0]], self.settings.eta_units
+            choice = choose_token(scores, here.fallbacks[0], eta)
+            slack = self.settings.slack_units if seat.corrupted else 0
+            error = 2 * sum(replies[s].noise for s, _ in seat.rows)
+            span = certain_tokens(choice, here.fallbacks, seat.corrupted, eta, slack, error, sure=here.sure)
+            spans.append((seat, span))
+        return spans
+
+    def _expanded(self, level: Sequence[_Node], spans: Sequence[_Spans]) -> Asking[list[_Node]]:
+        """Return the partial responses that follow a level, and score the finished ones: a score of 0 settles its size."""
+        following: list[_Node] = []
+        leaves: list[tuple[str, list[_Seat]]] = []
+        for node, known in zip(level, spans, strict=True):
+            children = 0
+            for token, seats in self._follows(node, known).items():
+                text = node.text.fork()
+                _, complete = extend(text, token, self.settings.max_new_tokens)
+                if complete:
+                    text.finish()
+                    leaves.append((text.shown or ABSTENTION, seats))
+                else:
+                    children += 1
+                    following.append(_Node(text, seats))
+            if children == 1:
+                following[-1].only_child = True
+        scores = yield from self.ledger.scored(text for text, _ in leaves)
+        for (text, seats), score in zip(leaves, scores, strict=True):
+            for seat in seats:
+                self.sizes[seat.size].add(text, score, "a path of the decoding tree", seat.number)
+        return following
+
+    def _follows(self, node: _Node, spans: _Spans) -> dict[int, list[_Seat]]:
+        """Return per token that can follow a node the cases in which it can."""
+        follows: dict[int, list[_Seat]] = {}
+        for seat, span in spans:
+            if self.sizes[seat.size].done:
+                continue
+            if span is None or span.kind == "open":
+                self.sizes[seat.size].open_ended(
+                    f"after {self.codec.decode(node.text.tokens)!r:.200} the {seat.corrupted} corrupted groups "
+                    "can decide the next token"
+                )
+            for token in span.tokens if span is not None else ():
+                follows.setdefault(token, []).append(seat)
+        return follows
 
 
 def _sessions(sizes: Sequence[Findings]) -> tuple[list[list[PassageGroup]], _Places]:
@@ -224,93 +350,6 @@ def _sessions(sizes: Sequence[Findings]) -> tuple[list[list[PassageGroup]], _Pla
             seat_of[case.total, ranks] = (at, len(batches[at]))
             batches[at].append(group)
         places[case.total, case.ranks] = [seat_of[case.total, ranks] for ranks in case.ranks]
-    for total, at in [(t, a) for (t, _), (a, _) in seat_of.items()]:
+    for total, at in {(total, at) for (total, _), (at, _) in seat_of.items()}:
         batches[at] += [NOTHING] * (total - len(batches[at]))
     return batches, places
-
-
-def _walk(walk: Walk, level: list[Node], rows: dict[int, Rows]) -> Asking[None]:
-    """Walk the tree breadth first; the root's rows are known."""
-    following, leaves = expand(walk, level[0], judged(walk, level[0], rows) or ())
-    yield from score_leaves(walk, leaves)
-    level = following
-    while level := _living(walk, level):
-        needed = sum(len(sessions_of(node)) for node in level)
-        if needed > walk.ledger.left:
-            last = max((s.size for node in level for s in node.seats), key=lambda i: (walk.sizes[i].size, i))
-            walk.sizes[last].give_up(
-                f"{needed:,} more to score, and {count_of(walk.ledger.left, 'model call')} left; raise "
-                "max_model_calls, or eta"
-            )
-            continue
-        following, leaves = [], []
-        for start in range(0, len(level), _AT_ONCE):
-            part = level[start : start + _AT_ONCE]
-            spans = yield from grow(walk, part)
-            for node, known in zip(part, spans, strict=True):
-                children, ended = expand(walk, node, known)
-                following += children
-                leaves += ended
-        yield from score_leaves(walk, leaves)
-        level = following
-
-
-def _living(walk: Walk, level: Sequence[Node]) -> list[Node]:
-    """The nodes that some undecided case still needs."""
-    _pass_on(walk)
-    for node in level:
-        node.seats = [seat for seat in node.seats if walk.alive(seat)]
-    return [node for node in level if node.seats]
-
-
-def sample_leaves(walk: Walk, seats: Sequence[Seat], root: dict[int, Rows]) -> Asking[None]:
-    """Draw paths of the tree for every corruption size that a limit left undecided.
-
-    Each draw takes one case and, at every step, one possible token, evenly. What a prefix allows is computed once.
-    """
-    known: _Known = {}
-    for index, found in enumerate(walk.sizes):
-        mine = [seat for seat in seats if seat.size == index]
-        if found.certified or not mine:
-            continue
-        random = Random(f"{walk.question.seed}/{found.size}")
-        drawn: list[str] = []
-        while len(drawn) < walk.question.sample and not found.unbounded:
-            text = yield from _draw(walk, random.choice(mine), root, random, known)
-            if text is None:
-                found.refute("a sampled path leads to a step at which the corrupted groups can decide the next token")
-            else:
-                drawn.append(text)
-        scores = yield from walk.ledger.scored(drawn)
-        if found.unbounded:
-            continue
-        for text, score in zip(drawn, scores, strict=True):
-            found.add(text, score, "a sampled path of the decoding tree", 0)
-        found.estimate = Estimate(
-            min(r.score for r in found.responses.values()), walk.question.sample, walk.question.seed
-        )
-
-
-def _draw(walk: Walk, seat: Seat, root: dict[int, Rows], random: Random, known: _Known) -> Asking[str | None]:
-    """Draw one finished response; None where the attacker can cause anything."""
-    text = IncrementalDetokenizer(walk.codec, walk.settings.stop, before_marks=True)
-    while True:
-        prefix = tuple(text.tokens)
-        if (seat, prefix) not in known:
-            rows = root if not prefix else (yield from _rows_after(walk, seat, prefix))
-            span = walk.span(seat, rows, prefix)
-            assert span is not None  # noqa: S101 - the numbers of inference leave nothing open
-            known[seat, prefix] = span
-        span = known[seat, prefix]
-        if span.kind == "open":
-            return None
-        _, complete = extend(text, random.choice(span.tokens), walk.settings.max_new_tokens)
-        if complete:
-            return finished(text)
-
-
-def _rows_after(walk: Walk, seat: Seat, prefix: tuple[int, ...]) -> Asking[dict[int, Rows]]:
-    sessions = sorted({session for session, _ in seat.rows})
-    replies = yield Grow(tuple(Branch(s, prefix, only_child=False) for s in sessions), exact=True)
-    walk.ledger.spent += len(sessions)
-    return {s: rows_of(d, walk.settings.slack_units) for s, d in zip(sessions, replies, strict=True)}

@@ -18,10 +18,14 @@ from robustrag_integrations.certification.certify import (
     repeat_warnings,
 )
 from robustrag_integrations.certification.findings import ByMetric, CertificationReply, Question
-from robustrag_integrations.defenses.decoding.certificate import decoding_certification_plan
+from robustrag_integrations.defenses.decoding.certificate import (
+    Branch,
+    Grow,
+    OpenTrees,
+    decoding_certification_plan,
+)
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
 from robustrag_integrations.defenses.decoding.token_choice import ONE
-from robustrag_integrations.defenses.decoding.tree import Branch, Grow, OpenTrees
 from robustrag_integrations.metrics import Metric
 from robustrag_integrations.models.base import (
     DecodingModel,
@@ -51,7 +55,7 @@ def decoding_run(
     named = str(getattr(model, "description", type(model).__name__))
     return CertificationRun(
         question,
-        decoding_certification_plan(question, settings, model.codec, metric=certifier.metric),
+        decoding_certification_plan(question, settings, model.codec),
         certifier,
         "decoding",
         {**settings.as_dict(), "model": named},
