@@ -1,8 +1,6 @@
 """Metrics: the score of a response, given reference answers. Certificates and evaluations use them.
 
-A metric is any function from a response and its references to a number of at least 0, where 0 is the worst. A metric
-may say more about itself with attributes: `monotone = True` promises that a response never scores lower than any of its
-beginnings, and lets certification leave out branches; `highest` is the best score there is.
+A metric is any function from a response and its references to a number of at least 0, where 0 is the worst.
 
 A metric that fails on a response (it raises, or returns a negative number or none at all) costs that response its score
 and nothing else: the response scores 0, the lowest score there is, so that a lower bound stays a lower bound, and the
@@ -43,8 +41,8 @@ def contains_answer(response: str, references: Sequence[str]) -> float:
 
     An abstention scores 1.0 where a reference is one ("I don't know": the question has no answer), else 0.0.
 
-    Case, punctuation, articles, full-width forms and line breaks make no difference; a minus does ("-5", "A-"). It is
-    not monotone: "York" is in "New York" and no longer in "New Yorkshire", and words that follow may turn a response
+    Case, punctuation, articles, full-width forms and line breaks make no difference; a minus does ("-5", "A-"). More
+    words may score less: "York" is in "New York" and not in "New Yorkshire", and words that follow may turn a response
     into an abstention.
     """
     if is_abstention(response):
@@ -147,8 +145,6 @@ class LLMJudge:
         prompt: a template with the fields `query`, `references` and `response`.
         attempts: number of times a judge is asked for one score.
     """
-
-    highest = 100.0
 
     def __init__(
         self, model: TextModel, query: str = "", *, prompt: PromptTemplate = JUDGE_PROMPT, attempts: int = 2
@@ -253,8 +249,6 @@ class GuardedMetric:
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self.failures: dict[str, str] = {}
-        self.monotone = getattr(metric, "monotone", False) is True
-        self.highest: float | None = getattr(metric, "highest", None)
 
     @property
     def __name__(self) -> str:

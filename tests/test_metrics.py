@@ -64,10 +64,9 @@ def test_an_abstention_is_right_where_the_answer_is_one(response: str, reference
     assert contains_answer(response, references) == score
 
 
-def test_containing_is_not_monotone_and_does_not_claim_to_be() -> None:
+def test_more_words_may_score_less() -> None:
     assert contains_answer("new york", ["york"]) == 1
     assert contains_answer("new yorkshire", ["york"]) == 0
-    assert not getattr(contains_answer, "monotone", False)
 
 
 def test_a_choice_is_met_exactly() -> None:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations.certification.cases import AttackMode, BenignCase, benign_group_cases, check_size
-from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
+from robustrag_integrations.certification.result import Certification, PossibleResponse
 from robustrag_integrations.grouping.passages import PASSAGE, GroupBy, Passage, grouping_of, isolate
 from robustrag_integrations.grouping.warnings import keyless_warnings
 
@@ -46,8 +46,6 @@ class Question:
         top_k: the length of a full retrieval; None for as many as there are passages.
         max_model_calls: number of model calls that may be spent on all sizes together: prompts, or for decoding
             prefixes (`Certification.model_calls` says what is counted).
-        sample: number of responses to sample where tau cannot be proven; 0 for none.
-        seed: the seed of the sampling.
     """
 
     query: str
@@ -60,8 +58,6 @@ class Question:
     group_by: GroupBy | None = None
     top_k: int | None = None
     max_model_calls: int = 1000
-    sample: int = 0
-    seed: int = 0
 
     def __post_init__(self) -> None:
         for size in self.sizes:
@@ -69,7 +65,6 @@ class Question:
         if not self.sizes:
             raise ValueError("no corruption size was given; name at least one, such as corruption_size=1")
         check_at_least(1, max_model_calls=self.max_model_calls)
-        check_at_least(0, sample=self.sample, seed=self.seed)
         object.__setattr__(self, "group_by", grouping_of(self.group_size, self.group_by))
         object.__setattr__(self, "sizes", tuple(sorted(set(self.sizes))))
 
@@ -102,7 +97,6 @@ class Findings:
     stopped: str | None = None
     done: bool = False
     model_calls: int | None = None
-    estimate: Estimate | None = None
     warnings: tuple[str, ...] = ()
     evidence: Mapping[str, Any] = field(default_factory=dict)
 
@@ -126,10 +120,6 @@ class Findings:
         """Stop looking."""
         if not self.done:
             self.done, self.stopped = True, why
-
-    def refute(self, why: str) -> None:
-        """Record, after a limit was met, that the attacker can cause anything after all."""
-        self.unbounded, self.certified, self.stopped, self.estimate = True, True, why, None
 
     @property
     def tau(self) -> float:
@@ -197,7 +187,6 @@ def certificate(
         complete=found.stopped is None,
         unbounded=found.unbounded,
         stopped=found.stopped,
-        estimate=found.estimate,
         cases=len(found.cases),
         model_calls=found.model_calls or 0,
         settings={**settings, **setup},

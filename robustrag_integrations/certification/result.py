@@ -32,21 +32,6 @@ class PossibleResponse:
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """The lowest score among sampled responses: what tau may be, not what it is proven to be.
-
-    Attributes:
-        value: the lowest score that was met.
-        sample_size: number of responses that were drawn.
-        seed: the seed of the draw.
-    """
-
-    value: float
-    sample_size: int
-    seed: int
-
-
-@dataclass(frozen=True)
 class Certification:
     """The worst that an attacker can do to one answer.
 
@@ -65,7 +50,6 @@ class Certification:
         unbounded: True if the attacker can cause responses without limit, since they alone decide a keyword, a token,
             or everything.
         stopped: why R is not complete; None when it is.
-        estimate: from sampled responses, where that was asked for and tau could not be proven.
         cases: number of cases of untouched groups.
         model_calls: the number of model calls. For keywords and votes, prompts: isolated ones (those that fill up
             a batch included) and final ones, however many went into one forward pass. For decoding, prefixes: reading
@@ -77,7 +61,7 @@ class Certification:
             forward passes, how many were and how many were not, the float noise that was measured and the noise that
             was assumed as its bound.
         warnings: weaknesses of the guarantee, in words.
-        evidence: the data of pictures: a keyword tally, votes, or the decoding tree of the first case.
+        evidence: the data of pictures: a keyword tally, or votes.
     """
 
     tau: float
@@ -92,7 +76,6 @@ class Certification:
     complete: bool = True
     unbounded: bool = False
     stopped: str | None = None
-    estimate: Estimate | None = None
     cases: int = 0
     model_calls: int = 0
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -117,8 +100,6 @@ class Certification:
         ]
         if self.stopped:
             told.append(("Stopped", self.stopped))
-        if e := self.estimate:
-            told.append(("Estimate", f"{e.value:g} from {e.sample_size} samples (seed {e.seed}); not a guarantee"))
         return told + [("Warning", warning) for warning in self.warnings]
 
     def explain(self) -> str:

@@ -208,8 +208,7 @@ class Defense(ABC):
                 each, ascending; they share the model's calls.
             options: `metric` scores the responses; `attack` is `"injection"` or `"modification"`; `choices` are the
                 options of a multiple-choice question; `top_k`, number of passages that the retrieval returns when it
-                finds enough, default as many as given; `max_model_calls`, beyond which nothing is certified;
-                `sample`, number of responses to sample for an estimate where tau cannot be proven, with `seed`.
+                finds enough, default as many as given; `max_model_calls`, beyond which nothing is certified.
 
         Returns:
             A `Certification`; for a list of sizes a tuple of them.

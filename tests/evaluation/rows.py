@@ -63,7 +63,7 @@ def certificate(tau: float, size: int = 1, attack: str = "injection", **change: 
     about = {"query": "Who?", "references": ["Anna"], "metric": "contains", "defense": "keyword"}
     made: dict[str, Any] = {"responses": [], "complete": True, "stopped": None, "warnings": [], "evidence": {}}
     made |= {"cases": 1, "model_calls": 0}
-    score = {"attack": attack, "corruption_size": size, "tau": tau, "certified": True, "estimate": None}
+    score = {"attack": attack, "corruption_size": size, "tau": tau, "certified": True}
     return {**about, **made, **score, **change}
 
 

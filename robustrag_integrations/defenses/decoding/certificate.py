@@ -216,9 +216,9 @@ class _Walk:
                 if found.done:
                     break
                 groups = places[case.total, case.ranks]
-                if case.corrupted and (open_to_noise := unsure.intersection(groups)):
+                if case.corrupted and (noisy := unsure.intersection(groups)):
                     found.open_ended(
-                        f"for {count_of(len(open_to_noise), 'untouched group')} the probability of abstaining is within "
+                        f"for {count_of(len(noisy), 'untouched group')} the probability of abstaining is within "
                         f"the slack of gamma={settings.gamma:g}: which of them answer is a matter of float noise"
                     )
                 elif rows := tuple(place for place in groups if place in answering):
@@ -295,7 +295,7 @@ class _Walk:
         return spans
 
     def _expanded(self, level: Sequence[_Node], spans: Sequence[_Spans]) -> Asking[list[_Node]]:
-        """Return the partial responses that follow a level, and score the finished ones: a score of 0 settles its size."""
+        """Return the partial responses that follow a level, and score the finished ones."""
         following: list[_Node] = []
         leaves: list[tuple[str, list[_Seat]]] = []
         for node, known in zip(level, spans, strict=True):
@@ -312,9 +312,9 @@ class _Walk:
             if children == 1:
                 following[-1].only_child = True
         scores = yield from self.ledger.scored(text for text, _ in leaves)
-        for (text, seats), score in zip(leaves, scores, strict=True):
+        for (response, seats), score in zip(leaves, scores, strict=True):
             for seat in seats:
-                self.sizes[seat.size].add(text, score, "a path of the decoding tree", seat.number)
+                self.sizes[seat.size].add(response, score, "a path of the decoding tree", seat.number)
         return following
 
     def _follows(self, node: _Node, spans: _Spans) -> dict[int, list[_Seat]]:

@@ -12,14 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import combinations, islice
-from random import Random
 from typing import Any
 
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
 from robustrag_integrations.certification.isolated import certify_sizes
-from robustrag_integrations.certification.result import Estimate
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Said, Tally, Threshold
 from robustrag_integrations.errors import ModelError
@@ -63,10 +61,6 @@ class KeywordSpan:
         for count in by_size:
             for chosen in combinations(self.contested, count):
                 yield tuple(sorted((*self.always, *chosen)))
-
-    def drawn(self, random: Random) -> tuple[str, ...]:
-        """Return a keyword set drawn at random: each contested keyword in or out."""
-        return tuple(sorted((*self.always, *(w for w in self.contested if random.random() < 0.5))))
 
 
 def keyword_span(said: Said, corrupted: int, threshold: Threshold) -> KeywordSpan:
@@ -126,15 +120,6 @@ class _Trial:
             f"the attacker decides on {count_of(len(span.contested), 'keyword')}, 2^{len(span.contested)} sets, with "
             f"{count_of(ledger.left, 'model call')} left; raise max_model_calls=, or raise alpha= and beta="
         )
-        if size := self.question.sample:
-            random = Random(f"{self.question.seed}/{found.size}/{number}")
-            drawn = [span.drawn(random) for _ in range(size)]
-            sample = Findings(found.size, found.cases)
-            ledger.limit += len(drawn)
-            yield from self._try_all(sample, number, iter(drawn), ledger, span)
-            found.responses.update(sample.responses)
-            value = min(r.score for r in found.responses.values())
-            found.estimate = Estimate(value, len(drawn), self.question.seed)
 
     def _asks(self, kept: tuple[str, ...]) -> bool:
         return self.settings.final == "always" and bool(kept) and kept not in self.finals

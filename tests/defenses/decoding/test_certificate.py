@@ -26,8 +26,6 @@ def test_the_tree_branches_into_top_and_no_retrieval_tokens() -> None:
     defense = DecodingAggregation(ScriptedDecodingModel(peaked), prompts=BARE, eta=2.5, slack=0.0, max_new_tokens=4)
     found = defense.certify("q", PASSAGES, "a", metric=graded)
     assert {r.text for r in found.responses} == {"".join(t) for t in itertools.product("ac", repeat=3)}
-    kinds = {node["kind"] for node in found.evidence["tree"] if len(node["prefix"]) < 3}
-    assert kinds == {"either"}
 
 
 def test_one_walk_serves_all_corruption_sizes() -> None:
@@ -39,30 +37,13 @@ def test_one_walk_serves_all_corruption_sizes() -> None:
     assert together[-1].model_calls == max(c.model_calls for c in alone)
 
 
-def test_a_tree_over_the_limit_gives_up_the_largest_attacker_first_and_samples_only_when_asked() -> None:
+def test_a_tree_over_the_limit_gives_up_the_largest_attacker_first() -> None:
     model = ScriptedDecodingModel(peaked)
     defense = DecodingAggregation(model, prompts=BARE, eta=2.5, slack=0.0, max_new_tokens=4)
     limited = defense.certify("q", PASSAGES, "a", metric=graded, max_model_calls=6)
-    assert (limited.tau, limited.certified, limited.estimate) == (0, False, None)
-    sampled = defense.certify("q", PASSAGES, "a", metric=graded, max_model_calls=6, sample=30, seed=1)
-    assert (sampled.tau, sampled.certified) == (0, False)
-    assert sampled.estimate is not None
-    assert sampled.estimate.value == defense.certify("q", PASSAGES, "a", metric=graded).tau
-    assert "not a guarantee" in sampled.explain()
-
-
-def test_a_monotone_metric_leaves_out_what_cannot_score_lower() -> None:
-    class StartsWell:
-        monotone, highest = True, 1.0
-        __name__ = "starts well"
-
-        def __call__(self, response: str, references: Sequence[str]) -> float:
-            return float(response[:1] in "ac")
-
-    defense = DecodingAggregation(ScriptedDecodingModel(peaked), prompts=BARE, eta=2.5, slack=0.0, max_new_tokens=4)
-    pruned = defense.certify("q", PASSAGES, "a", metric=StartsWell())
-    assert (pruned.tau, pruned.certified, pruned.complete) == (1, True, False)
-    assert pruned.model_calls == 1
+    assert (limited.tau, limited.certified) == (0, False)
+    both = defense.certify("q", PASSAGES, "a", corruption_size=[1, 2], metric=graded, max_model_calls=6)
+    assert not both[-1].certified
 
 
 class NoFork(ScriptedDecodingModel):

@@ -173,37 +173,19 @@ def silent_one(p_abstain: dict[str, float]):
     return Model(distribution)
 
 
-@pytest.mark.parametrize(
-    ("shift", "slack", "sets"),
-    [(0.0, 2.0**-10, 2), (2.0**-11, 2.0**-10, 2), (-(2.0**-11), 2.0**-10, 2), (0.01, 2.0**-10, 1), (0.0, 0.0, 1)],
-)
-def test_a_group_whose_abstention_is_a_matter_of_noise_may_or_may_not_answer(shift, slack, sets) -> None:
-    from robustrag_integrations.defenses.decoding.certificate import _may_answer, _turnout
-    from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-    from robustrag_integrations.grouping.passages import isolate
-
-    settings = DecodingSettings(gamma=0.5, slack=slack, prompts=BARE)
-    turnout = _turnout(isolate(["p0", "p1"]), np.array([0.5 + shift, 0.1]), settings)
-    found = list(_may_answer(None, None, [(0, 0), (0, 1)], [turnout], exact=False))
-    assert len(found) == sets
-    assert all((0, 1) in rows for rows in found)
-    assert len(list(_may_answer(None, None, [(0, 0), (0, 1)], [turnout], exact=True))) == 1
-
-
 def test_certificates_count_on_neither_side_of_gamma() -> None:
     passages = [f"p{i}" for i in range(6)]
-    settings = {"prompts": BARE, "gamma": 0.5, "eta": 0.35, "max_new_tokens": 2}
-    # Five untouched groups lead by 0.5, which eta=0.35 and one attacker leave open; with four it is 0.4.
+    settings = {"prompts": BARE, "gamma": 0.5, "eta": 1.0, "max_new_tokens": 2}
     sure = DecodingAggregation(silent_one({}), **settings).certify("q", passages, "a", metric=graded)
-    unsure = DecodingAggregation(silent_one({"p0": 0.5}), **settings).certify("q", passages, "a", metric=graded)
-    exact = DecodingAggregation(silent_one({"p0": 0.5}), slack=0.0, **settings).certify(
-        "q", passages, "a", metric=graded
-    )
-    assert {r.text for r in unsure.responses} >= {r.text for r in sure.responses} | {r.text for r in exact.responses}
-    crowd = DecodingAggregation(silent_one(dict.fromkeys(passages, 0.5)), **settings)
-    found = crowd.certify("q", passages, "a", metric=graded)
-    assert (found.tau, found.unbounded) == (0, True)
-    assert "within the slack of gamma=0.5" in (found.stopped or "")
+    assert not sure.unbounded
+    for shift in (0, 2.0**-11, -(2.0**-11)):
+        unsure = DecodingAggregation(silent_one({"p0": 0.5 + shift}), **settings)
+        found = unsure.certify("q", passages, "a", metric=graded)
+        assert (found.tau, found.unbounded) == (0, True)
+        assert "within the slack of gamma=0.5" in (found.stopped or "")
+    for clear in ({"p0": 0.51}, {"p0": 0.49}):
+        found = DecodingAggregation(silent_one(clear), **settings).certify("q", passages, "a", metric=graded)
+        assert not found.unbounded
 
 
 def test_the_radius_leaves_room_for_groups_next_to_gamma() -> None:

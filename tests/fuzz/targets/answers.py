@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
-from robustrag_integrations.certification.result import Certification, Estimate, PossibleResponse
+from robustrag_integrations.certification.result import Certification, PossibleResponse
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_json
 from tests.fuzz.hostile import name, text, value
 from tests.fuzz.source import Source
@@ -67,7 +67,6 @@ def a_certificate(source: Source) -> Certification:
         defense="keyword",
         responses=tuple(responses),
         stopped=text(source) if source.chance(2) else None,
-        estimate=Estimate(0.5, 10, 3) if source.chance(2) else None,
         warnings=tuple(source.some(lambda: text(source, 3, 500), 2)),
         settings={"model": name(source)},
         evidence={"counts": {name(source): 2}},
