@@ -13,7 +13,6 @@ at the limit, further calls fail at once.
 from __future__ import annotations
 
 import asyncio
-import random
 import sys
 import threading
 import time
@@ -24,7 +23,7 @@ from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from numbers import Real
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from robustrag_integrations._util.redaction import shown_in_one_line
 from robustrag_integrations._util.steps import closed_after
@@ -343,7 +342,11 @@ class ModelCaller:
             raise error
         pause = retry_after(error)
         if pause is None:
-            pause = random.uniform(0, min(_LAST_WAIT, _FIRST_WAIT * 2 ** min(call.tries - 1, 30)))
+            from tenacity import RetryCallState, wait_random_exponential
+
+            state = RetryCallState(cast(Any, None), None, (), {})  # the number of tries decides
+            state.attempt_number = min(call.tries, 64)
+            pause = wait_random_exponential(multiplier=_FIRST_WAIT, max=_LAST_WAIT)(state)
         elif not pause <= LONGEST_WAIT:
             raise error
         await asyncio.sleep(pause)

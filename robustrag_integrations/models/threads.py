@@ -3,8 +3,8 @@
 `concurrent.futures` and anyio wait for their threads when the interpreter ends, so that one call that hangs would keep
 the process alive for ever. These are daemons.
 
-SystemExit (`sys.exit` in a client) becomes a ModelError where a model's function is called: its call has failed, and
-the program and the other calls go on. KeyboardInterrupt and cancellations pass.
+SystemExit (`sys.exit` in a client) and GeneratorExit become a ModelError where a model's function is called: its call
+has failed, and the program and the other calls go on. KeyboardInterrupt and cancellations pass.
 """
 
 from __future__ import annotations
@@ -60,18 +60,21 @@ async def in_thread(fn: Callable[..., Result], *args: Any) -> Result:
 
 
 def called(fn: Callable[..., Result], *args: Any) -> Result:
-    """Call a model's function; SystemExit becomes a ModelError."""
+    """Call a model's function; SystemExit and GeneratorExit become a ModelError."""
     try:
         return fn(*args)
-    except SystemExit as error:
+    except (SystemExit, GeneratorExit) as error:
         raise ModelError(f"the model's function raised {in_one_line(error)}") from error
 
 
 async def acalled(reply: Awaitable[Result]) -> Result:
     """`called` for what a coroutine function returns."""
+    task = asyncio.current_task()
     try:
         return await reply
-    except SystemExit as error:
+    except (SystemExit, GeneratorExit) as error:
+        if isinstance(error, GeneratorExit) and (_running_loop() is None or asyncio.current_task() is not task):
+            raise  # this coroutine is closed from outside
         raise ModelError(f"the model's function raised {in_one_line(error)}") from error
 
 
