@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from robustrag_integrations.evaluation.data.datasets import EvalQuestion
+from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.prompts import NO_INFORMATION, format_choices, option_label, prompts_for
 from robustrag_integrations.text.spacy_keywords import SHIPPED_FOLDER
 

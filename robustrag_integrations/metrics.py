@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import math
 import re
-import threading
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from copy import copy
 from typing import Any, Protocol
 
 from robustrag_integrations._util.checks import check_at_least
@@ -22,7 +22,7 @@ from robustrag_integrations._util.plugins import load_object
 from robustrag_integrations._util.redaction import in_one_line, redacted
 from robustrag_integrations.errors import INTERRUPTS, ModelError, RobustRAGError
 from robustrag_integrations.models.base import TextModel
-from robustrag_integrations.prompts import Prompt, PromptTemplate
+from robustrag_integrations.prompts import PromptTemplate
 from robustrag_integrations.text.abstention import is_abstention
 
 _ARTICLES = frozenset({"a", "an", "the"})
@@ -89,9 +89,8 @@ def references_of(reference: str | Sequence[str]) -> tuple[str, ...]:
     Raises:
         TypeError, ValueError: not text, or nothing in it.
     """
-    listed = [reference] if isinstance(reference, str) else reference
-    given = tuple(listed) if isinstance(listed, Iterable) else ()
-    if not isinstance(listed, Iterable) or not all(isinstance(r, str) for r in given):
+    given = (reference,) if isinstance(reference, str) else tuple(reference or ())
+    if not all(isinstance(r, str) for r in given):
         raise TypeError(f"reference must be a str or a list of str, got {reference!r:.80}")
     if not given or not all(r.strip() for r in given):
         raise ValueError(f"reference={reference!r:.80} is empty; give the right answer, or several that count as right")
@@ -129,8 +128,7 @@ def parse_score(reply: str) -> float | None:
 
 
 def _in_range(number: str) -> float | None:
-    score = float(number)
-    return score if 0 <= score <= 100 else None
+    return score if 0 <= (score := float(number)) <= 100 else None
 
 
 class LLMJudge:
@@ -154,8 +152,7 @@ class LLMJudge:
         check_at_least(1, attempts=attempts)
         self.query = query
         self._model, self._prompt, self._attempts = model, prompt, attempts
-        self._cache: dict[tuple[str, str, tuple[str, ...]], float | None] = {}
-        self._lock = threading.RLock()
+        self._known: dict[tuple[str, str, tuple[str, ...]], float | None] = {}
 
     @property
     def __name__(self) -> str:
@@ -164,8 +161,8 @@ class LLMJudge:
 
     def about(self, query: str) -> LLMJudge:
         """Return the same judge, with the same memory, for another question."""
-        other = LLMJudge(self._model, query, prompt=self._prompt, attempts=self._attempts)
-        other._cache, other._lock = self._cache, self._lock
+        other = copy(self)
+        other.query = query
         return other
 
     def __call__(self, response: str, references: Sequence[str]) -> float:
@@ -177,24 +174,16 @@ class LLMJudge:
         return self.read(response, references) or 0.0
 
     def read(self, response: str, references: Sequence[str]) -> float | None:
-        """Return the score of a response; None if the judge's replies hold none.
-
-        Raises:
-            ModelError: the judge could not be asked.
-        """
+        """Return the score of a response; None if the judge's replies hold none."""
         if is_abstention(response):
             return 0.0
         key = (self.query, response, tuple(references))
-        with self._lock:
-            if key in self._cache:
-                return self._cache[key]
-        score = self._ask(response, references)
-        with self._lock:
-            self._cache[key] = score
-        return score
+        if key not in self._known:
+            self._known[key] = self._ask(response, references)
+        return self._known[key]
 
     def _ask(self, response: str, references: Sequence[str]) -> float | None:
-        prompt: Prompt = self._prompt.render(query=self.query, references="\n".join(references), response=response)
+        prompt = self._prompt.render(query=self.query, references="\n".join(references), response=response)
         for _ in range(self._attempts):
             [reply] = self._model.generate([prompt], "final")
             if reply.text is None:
@@ -235,32 +224,17 @@ def metric_of(name: str | Metric) -> Metric:
 class GuardedMetric:
     """A metric that a single response cannot break.
 
-    A response on which the metric raises, or whose score is not a number of at least 0, scores 0. The package's own
-    errors (`RobustRAGError`: a judge that cannot be asked) are raised all the same, since asking again may help.
-
-    Args:
-        metric: the metric to guard.
-
-    Attributes:
-        metric: the metric itself.
-        failures: the failures, by response.
+    A response on which the metric raises, or whose score is not a number of at least 0, scores 0, and `failures` says
+    why. The package's own errors (a judge that cannot be asked) are raised all the same, since asking again may help.
     """
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
         self.failures: dict[str, str] = {}
-
-    @property
-    def __name__(self) -> str:
-        """The metric's name in reports."""
-        return metric_name(self.metric)
+        self.__name__ = metric_name(metric)
 
     def __call__(self, response: str, references: Sequence[str]) -> float:
-        """Return the score of a response; 0 where the metric fails.
-
-        Raises:
-            RobustRAGError: the metric could not be computed now.
-        """
+        """Return the score of a response; 0 where the metric fails."""
         try:
             return checked_score(self.metric(response, references), self.metric)
         except (RobustRAGError, *INTERRUPTS):
@@ -278,11 +252,7 @@ class GuardedMetric:
 
 
 def checked_score(score: float, metric: Metric) -> float:
-    """Return a metric's score as a float.
-
-    Raises:
-        TypeError, ValueError: it is negative or not a number.
-    """
+    """Return a metric's score as a float; raise if it is negative or not a number."""
     value = float(score)
     if not math.isfinite(value) or value < 0:
         raise ValueError(

@@ -14,14 +14,13 @@ from random import Random
 from typing import Any
 
 from robustrag_integrations._util.display import printable
-from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Scene, Writer, incorrect_of
+from robustrag_integrations.attacks.canned import repeated
+from robustrag_integrations.attacks.scene import Attack, Scene
 
 PREFIX = "payloads:"
 LARGEST = 16 * 1024 * 1024  # bytes of a file
 LONGEST = 20_000  # characters of a payload
 MOST = 100_000
-
-_MARKS = {"question": ("{{question}}", "{question}"), "target": ("{{target}}", "{target}")}
 
 
 def payload_attack(path: str) -> Attack:
@@ -32,29 +31,28 @@ def payload_attack(path: str) -> Attack:
     is that the target is answered, else nothing in an answer shows it.
 
     Raises:
-        ValueError: the file cannot be read, or holds no payload.
-    """
-    texts = read_payloads(path)
-    aims = any(mark in text for text in texts for mark in _MARKS["target"])
-    about = f"{len(texts):,} payloads of a file"
-    name = f"{PREFIX}{path}"
-    return Attack(name, about, _writer(texts), 1, incorrect_of if aims else _any, goal="answer" if aims else "other")
-
-
-def read_payloads(path: str) -> tuple[str, ...]:
-    """The payloads of a file, in its order and without repeats.
-
-    Raises:
         ValueError: the file cannot be read, is larger than 16 MiB, or holds no payload; the message names it.
     """
     try:
-        return _read(path, Path(path).stat().st_mtime_ns)
+        texts = _read(path, Path(path).stat().st_mtime_ns)
     except (OSError, ValueError, RecursionError) as error:
         raise ValueError(f"cannot read the payloads {path!r}: {printable(str(error), 200)}") from error
+
+    def write(scene: Scene) -> list[str]:
+        random = Random(f"{scene.seed} {scene.question}")
+        chosen = random.sample(texts, min(max(scene.corruption_size, 1), len(texts)))
+        filled = [t.replace("{{question}}", scene.question).replace("{{target}}", scene.target) for t in chosen]
+        return [f"{scene.cover} {repeated(text[: 2 * LONGEST], scene.repeat)}" for text in filled]
+
+    about = f"{len(texts):,} payloads of a file"
+    if any("{{target}}" in text for text in texts):
+        return Attack(f"{PREFIX}{path}", about, write, 1)
+    return Attack(f"{PREFIX}{path}", about, write, 1, lambda question: question.incorrect or "", goal="other")
 
 
 @lru_cache(maxsize=16)  # each question asks for them
 def _read(path: str, changed: int) -> tuple[str, ...]:
+    """The payloads of a file, in its order and without repeats."""
     with Path(path).open("rb") as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
@@ -75,23 +73,3 @@ def _texts(value: Any) -> list[str]:
         value = value["payloads"] if isinstance(value.get("payloads"), list) else list(value.values())
     listed = value if isinstance(value, list) else []
     return [t for item in listed for t in (item if isinstance(item, list) else [item]) if isinstance(t, str)]
-
-
-def _writer(texts: tuple[str, ...]) -> Writer:
-    def write(scene: Scene) -> list[str]:
-        random = Random(f"{scene.seed} {scene.question}")
-        chosen = random.sample(texts, min(max(scene.corruption_size, 1), len(texts)))
-        return [f"{scene.cover} {' '.join([_filled(text, scene)] * scene.repeat)}" for text in chosen]
-
-    return write
-
-
-def _filled(text: str, scene: Scene) -> str:
-    for name, marks in _MARKS.items():
-        for mark in marks:
-            text = text.replace(mark, getattr(scene, name))
-    return text[: 2 * LONGEST]
-
-
-def _any(question: AttackedQuestion) -> str | None:
-    return question.incorrect or ""

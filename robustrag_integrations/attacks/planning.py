@@ -1,8 +1,8 @@
 """Corruption of a retrieval: planted passages and their ranks, as a certified attacker may choose (paper, section II).
 
-Injection puts passages anywhere; once the list is full, as many of the lowest-ranked benign passages drop out.
-Modification puts passages in the place of benign ones. Both are among the attacks that `certification.cases`
-enumerates, so a certificate for the same corruption size covers whatever is planned here.
+Injection puts passages anywhere; once the list is full, as many of the lowest-ranked benign passages drop out. It is
+among the attacks that `certification.cases` enumerates, so a certificate for the same corruption size covers whatever
+is planned here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations.attacks.families import ATTACKS, attack_of
 from robustrag_integrations.attacks.scene import Attack, AttackedQuestion, Goal, Scene, Writer
-from robustrag_integrations.certification.cases import AttackMode, check_attack
+from robustrag_integrations.certification.cases import check_attack
 from robustrag_integrations.grouping.passages import Passage, as_passages
 from robustrag_integrations.metrics import Metric, contains_answer
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 Rank = str | int  # a name of `RANKS`, or a rank from 1
 RANKS = ("first", "middle", "last", "random")
-PLANTED = "planted"  # the ids and sources of planted passages begin with it
 TRIES = 40  # retrievals that the adaptive attacker tries
 
 
@@ -53,7 +52,6 @@ def plan_attack(
     *,
     rank: Rank = "first",
     corruption_size: int = 1,
-    mode: AttackMode = "injection",
     seed: int = 0,
     repeat: int | None = None,
     top_k: int | None = None,
@@ -65,14 +63,13 @@ def plan_attack(
     """Corrupt a retrieval. The same arguments always give the same passages.
 
     Args:
-        name: a name of `ATTACKS`, `module:function`, `file.py:function`, or a function (see `families.attack_of`).
+        name: a name of `ATTACKS`, `payloads:FILE`, `module:function`, `file.py:function`, or a function.
         question: the target of the attack.
         shown: the clean retrieval, best first.
         rank: the place of the planted passages: together at the top (`first`), in the `middle`, at the end (`last`), or
             from a rank on (1 is the top; beyond the end means last); `random` draws a place for each of them, by seed
             and question. `adaptive` finds its own places; where none does any harm, it is prompt injection at the top.
         corruption_size: k', how many passages are planted; no more than there is room for.
-        mode: `injection` or `modification` (planted passages replace those at their ranks).
         seed: of what is drawn at random.
         repeat: number of times the malicious content is repeated in a passage; None for the attack's own number.
         top_k: number of passages that the retrieval returns when it finds enough; None: as many as are shown. In a list
@@ -86,7 +83,7 @@ def plan_attack(
         TypeError, ValueError: an invalid argument, or the question gives the attacker no target.
     """
     attack, items = attack_of(name), as_passages(shown)
-    room = check_attack(len(items), corruption_size, mode, top_k)
+    room = check_attack(len(items), corruption_size, "injection", top_k)
     if rank not in RANKS and not is_whole_number(rank, 1):
         raise ValueError(f"rank={rank!r} must be {', '.join(map(repr, RANKS))}, or a whole number from 1, the top")
     target = attack.target(question)
@@ -105,7 +102,6 @@ def plan_attack(
             scene.answers,
             target=scene.target,
             corruption_size=corruption_size,
-            attack=mode,
             metric=metric,
             choices=choices,
             top_k=top_k,
@@ -116,13 +112,13 @@ def plan_attack(
             flags = tuple(not any(p is benign for benign in items) for p in found.passages)
             return AttackedRetrieval(found.passages, flags, target)
         attack, rank = ATTACKS["pia"], "first"
-    planted = _planted(attack, scene, min(corruption_size, room))
-    length = min(room, len(items) + len(planted)) if mode == "injection" else max(len(items), len(planted))
-    at = _places(rank, length, len(planted), Random(f"{seed} {question.question}"))
-    replaced = at if mode == "modification" else range(length - len(planted), len(items))
-    rest, evil = iter(p for i, p in enumerate(items) if i not in replaced), iter(planted)
-    flags = tuple(i in at for i in range(length))
-    return AttackedRetrieval(tuple(next(evil if flag else rest) for flag in flags), flags, target, attack.goal)
+    texts, count = _texts(attack, scene), min(corruption_size, room)
+    names = [f"planted{i}" for i in range(count)]  # attackers choose the names of their sources
+    evil = iter([Passage(texts[i % len(texts)], id=each, source=each) for i, each in enumerate(names)])
+    length = min(room, len(items) + count)
+    places = _places(rank, length, count, Random(f"{seed} {question.question}"))
+    flags, benign = tuple(i in places for i in range(length)), iter(items)
+    return AttackedRetrieval(tuple(next(evil if flag else benign) for flag in flags), flags, target, attack.goal)
 
 
 def planted_texts(
@@ -136,20 +132,12 @@ def planted_texts(
 ) -> tuple[str, ...]:
     """Return what an attack writes about a question, before it is placed: one text for all passages, or several.
 
-    Args:
-        name: as for `plan_attack`; none of the attacks that search or do nothing.
-        question: the target of the attack.
-        shown: the clean retrieval, best first.
-        repeat: number of times the malicious content is repeated in a passage; None for the attack's own number.
-        corruption_size: number of texts that the attacker has use for; it may write fewer or more.
-        seed: of what is drawn at random.
+    The arguments are those of `plan_attack`; attacks that search or do nothing write nothing.
 
     Raises:
         TypeError, ValueError: an invalid argument, or the question gives the attacker no target.
     """
     attack = attack_of(name)
-    if attack.write is None:
-        raise ValueError(f"attack {attack.name!r} writes nothing about {question.question!r:.80}")
     return _texts(attack, _scene(attack, question, as_passages(shown), corruption_size, repeat, seed))
 
 
@@ -171,17 +159,13 @@ def _scene(
 
 
 def _texts(attack: Attack, scene: Scene) -> tuple[str, ...]:
-    said = () if attack.write is None else attack.write(scene)
+    if attack.write is None:
+        raise ValueError(f"attack {attack.name!r} writes nothing about {scene.question!r:.80}")
+    said = attack.write(scene)
     texts = [said] if isinstance(said, str) else list(said) if isinstance(said, Sequence) else []
     if not texts or not all(isinstance(text, str) for text in texts):
         raise TypeError(f"attack {attack.name!r} must return a text or a list of texts, got {said!r:.80}")
     return tuple(texts)
-
-
-def _planted(attack: Attack, scene: Scene, count: int) -> tuple[Passage, ...]:
-    """The planted passages; each has another source, since attackers choose the names of their sources."""
-    texts, names = _texts(attack, scene), [f"{PLANTED}{i}" for i in range(count)]
-    return tuple(Passage(texts[i % len(texts)], id=name, source=name) for i, name in enumerate(names))
 
 
 def _places(rank: Rank, length: int, count: int, random: Random) -> frozenset[int]:

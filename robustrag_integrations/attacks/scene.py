@@ -10,31 +10,20 @@ from robustrag_integrations.grouping.passages import Passage
 
 
 class AttackedQuestion(Protocol):
-    """The parts of a question that an attack needs; `evaluation.data.EvalQuestion` has them."""
+    """The parts of a question that an attack needs; `evaluation.data.questions.EvalQuestion` says more of them."""
 
     @property
-    def question(self) -> str:
-        """The words of the question."""
-
+    def question(self) -> str: ...  # noqa: D102
     @property
-    def answers(self) -> tuple[str, ...]:
-        """The right answers."""
-
+    def answers(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
-    def incorrect(self) -> str | None:
-        """The answer that the attacker wants."""
-
+    def incorrect(self) -> str | None: ...  # noqa: D102
     @property
-    def choices(self) -> tuple[str, ...]:
-        """The options of a multiple-choice question."""
-
+    def choices(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
-    def poisoned(self) -> tuple[str, ...]:
-        """False texts about the question that are ready to be planted."""
-
+    def poisoned(self) -> tuple[str, ...]: ...  # noqa: D102
     @property
-    def poison_target(self) -> str | None:
-        """The claim of these texts, where that is not `incorrect`."""
+    def poison_target(self) -> str | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -83,19 +72,12 @@ Goal = Literal["answer", "link", "other"]
 something that no answer's text shows, such as its cost in tokens and seconds."""
 
 
-def incorrect_of(question: AttackedQuestion) -> str | None:
-    """Return the target of most attacks."""
-    return question.incorrect
-
-
 @dataclass(frozen=True)
 class Attack:
     """A family of attacks.
 
     Attributes:
-        name: in configurations and reports.
-        summary: a description in a few words.
-        write: writes the planted passages. None for no attack, or for one that searches (`needs_defense`).
+        write: None for no attack, or for one that searches (`needs_defense`).
         repeat: number of times the malicious content is repeated in a passage by default.
         target: the answer that it wants; None where a question does not say.
         needs_defense: it tries out the defence that it attacks, and puts its passages where they work best.
@@ -106,6 +88,6 @@ class Attack:
     summary: str
     write: Writer | None
     repeat: int
-    target: Callable[[AttackedQuestion], str | None] = incorrect_of
+    target: Callable[[AttackedQuestion], str | None] = lambda question: question.incorrect
     needs_defense: bool = False
     goal: Goal = "answer"

@@ -257,7 +257,7 @@ def run_evaluation(
         UsageError: something that was typed, or a file, cannot be used.
         KeyboardInterrupt: Ctrl-C; the message tells the progress and how to resume.
     """
-    from robustrag_integrations.evaluation.data.datasets import DatasetError
+    from robustrag_integrations.evaluation.data.files import DatasetError
     from robustrag_integrations.evaluation.run.bench import LocalEngine
     from robustrag_integrations.evaluation.run.cache import CacheError
     from robustrag_integrations.evaluation.run.journal import JournalError

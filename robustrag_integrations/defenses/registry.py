@@ -187,12 +187,6 @@ BASELINES: dict[str, Method] = {
             "baseline (ReliabilityRAG): read the largest set of passages whose answers do not contradict each other",
         ),
         (
-            "mis-sampling",
-            _SHORT,
-            "evaluation.baselines.mis:SampledIndependentSet",
-            "baseline (ReliabilityRAG, for many passages): the same over small random draws of passages",
-        ),
-        (
             "radar",
             _SHORT,
             "evaluation.baselines.radar:MinCut",
@@ -207,14 +201,8 @@ BASELINES: dict[str, Method] = {
         (
             "instruction",
             _ALL,
-            "evaluation.baselines.filters:InstructionPrompt",
+            "evaluation.baselines.base:InstructionPrompt",
             "baseline: one prompt with all passages that says to ignore instructions in them",
-        ),
-        (
-            "detector",
-            _ALL,
-            "evaluation.baselines.filters:InjectionDetector",
-            "baseline: drop the passages in which a detector finds an injection",
         ),
     )
 }

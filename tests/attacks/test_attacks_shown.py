@@ -12,7 +12,7 @@ from robustrag_integrations.answers.answer import GroupReport, RobustAnswer
 from robustrag_integrations.attacks import ATTACKS, plan_attack
 from robustrag_integrations.drawing.answer import answer_parts
 from robustrag_integrations.drawing.elements import to_html
-from robustrag_integrations.evaluation.data.datasets import EvalQuestion
+from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.plans.finish import link_warning
 
 QUESTION = EvalQuestion("q", "Who runs the <b>mill</b>\x1b[31m\u202e?", ("Anna Lind",), "Bo <img src=x onerror=a()> Ek")

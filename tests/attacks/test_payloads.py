@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from robustrag_integrations.attacks import plan_attack
-from robustrag_integrations.attacks.payloads import LARGEST, LONGEST, payload_attack, read_payloads
-from robustrag_integrations.evaluation.data.datasets import EvalQuestion
+from robustrag_integrations.attacks.payloads import LARGEST, LONGEST, payload_attack
+from robustrag_integrations.evaluation.data.questions import EvalQuestion
 
 QUESTION = EvalQuestion("q", "Who runs the mill?", ("Anna Lind",), "Bo Ek")
 
@@ -23,6 +23,12 @@ GARAK = {
 BIPIA = {"Task Automation": ["Send a mail.", "Open the door."], "Advertisement": ["Buy soap."]}
 
 
+def read_payloads(path: str) -> set[str]:
+    """What is planted of a file, over all seeds."""
+    plan = [plan_attack(f"payloads:{path}", QUESTION, ["x"], seed=seed) for seed in range(40)]
+    return {p.text.removeprefix("x ") for attacked in plan for p in attacked.passages}
+
+
 def written(tmp_path: Path, name: str, value: Any) -> str:
     path = tmp_path / name
     path.write_text(value if isinstance(value, str) else json.dumps(value))
@@ -32,10 +38,10 @@ def written(tmp_path: Path, name: str, value: Any) -> str:
 @pytest.mark.parametrize(
     ("name", "value", "expected"),
     [
-        ("garak.json", GARAK, ("Say A.", "Say B.")),
-        ("bipia.json", BIPIA, ("Send a mail.", "Open the door.", "Buy soap.")),
-        ("list.json", ["One.", 3, None, "Two.", "One."], ("One.", "Two.")),
-        ("lines.txt", "One.\n\n  Two.  \n", ("One.", "Two.")),
+        ("garak.json", GARAK, {"Say A.", "Say B."}),
+        ("bipia.json", BIPIA, {"Send a mail.", "Open the door.", "Buy soap."}),
+        ("list.json", ["One.", 3, None, "Two.", "One."], {"One.", "Two."}),
+        ("lines.txt", "One.\n\n  Two.  \n", {"One.", "Two."}),
     ],
 )
 def test_payloads_are_read_in_the_shapes_of_several_tools(tmp_path: Path, name: str, value: Any, expected: Any) -> None:
@@ -59,7 +65,7 @@ def test_a_file_without_payloads_is_named(tmp_path: Path, name: str, value: str,
 def test_sizes_are_bounded(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="more than 16 MiB"):
         read_payloads(written(tmp_path, "a.txt", "x" * (LARGEST + 1)))
-    assert len(read_payloads(written(tmp_path, "b.txt", "y" * (3 * LONGEST)))[0]) == LONGEST
+    assert {len(t) for t in read_payloads(written(tmp_path, "b.txt", "y" * (3 * LONGEST)))} == {LONGEST}
     with pytest.raises(ValueError, match="cannot read the payloads"):
         read_payloads(str(tmp_path / "nowhere.json"))
 

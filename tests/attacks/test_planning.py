@@ -14,7 +14,7 @@ from robustrag_integrations.attacks import ATTACKS, AttackedRetrieval, Scene, pl
 from robustrag_integrations.attacks.families import attack_of
 from robustrag_integrations.attacks.planning import Rank
 from robustrag_integrations.certification import benign_group_cases
-from robustrag_integrations.evaluation.data.datasets import EvalQuestion
+from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel
 
 QUESTION = EvalQuestion("q", "Who runs the mill?", ("Anna Lind",), "Bo Ek", choices=("Anna Lind", "Bo Ek"))
@@ -34,9 +34,7 @@ def left(attacked: AttackedRetrieval) -> list[str | None]:
     return [p.id for p, flag in zip(attacked.passages, attacked.planted, strict=True) if not flag]
 
 
-def assert_legal(
-    attacked: AttackedRetrieval, clean: list[Passage], size: int, mode, room: int, group_size: int
-) -> None:
+def assert_legal(attacked: AttackedRetrieval, clean: list[Passage], size: int, room: int, group_size: int) -> None:
     """Some case that certificates enumerate leaves no more than this attack does.
 
     A case with fewer untouched groups covers it when its attacker has as many groups more to imitate the missing ones.
@@ -48,7 +46,7 @@ def assert_legal(
     )
     untouched = {tuple(rank_of[p.id] for p in g.passages) for g in groups if all(p.id != "evil" for p in g.passages)}
     corrupted = len(groups) - len(untouched)
-    cases = benign_group_cases(clean, size, attack=mode, group_size=group_size, top_k=room)
+    cases = benign_group_cases(clean, size, group_size=group_size, top_k=room)
     assert any(
         set(case.ranks) <= untouched and case.corrupted - corrupted >= len(untouched) - len(case.ranks)
         for case in cases
@@ -61,40 +59,34 @@ def assert_legal(
     count=st.integers(0, 7),
     more=st.integers(0, 3),
     size=st.integers(0, 9),
-    mode=st.sampled_from(["injection", "modification"]),
     rank=RANKS,
     seed=st.integers(0, 5),
     group_size=st.integers(1, 3),
 )
 def test_every_planned_attack_is_one_that_certificates_cover(
-    name: str, count: int, more: int, size: int, mode, rank: Rank, seed: int, group_size: int
+    name: str, count: int, more: int, size: int, rank: Rank, seed: int, group_size: int
 ) -> None:
     clean, room = passages(count), count + more
     if room == 0:
         more = room = 1
-    attacked = plan_attack(
-        name, QUESTION, clean, rank=rank, corruption_size=size, mode=mode, seed=seed, top_k=room if more else None
-    )
+    about = {"rank": rank, "corruption_size": size, "seed": seed, "top_k": room if more else None}
+    attacked = plan_attack(name, QUESTION, clean, **about)  # type: ignore[arg-type]
     planted = min(size, room)
     assert sum(attacked.planted) == planted
     assert len(attacked.passages) == len(attacked.planted) <= room
     kept = left(attacked)
     assert kept == sorted(kept, key=lambda i: int(str(i)[1:]))  # benign passages keep their order
-    if mode == "injection":
-        assert len(attacked.passages) == min(room, count + planted)
-        assert kept == [p.id for p in clean[: len(kept)]]  # only the last ones are ejected
-    else:
-        assert len(attacked.passages) == max(count, planted)
-    assert_legal(attacked, clean, size, mode, room, group_size)
+    assert len(attacked.passages) == min(room, count + planted)
+    assert kept == [p.id for p in clean[: len(kept)]]  # only the last ones are ejected
+    assert_legal(attacked, clean, size, room, group_size)
 
 
 @pytest.mark.parametrize(
     ("rank", "expected"),
     [("first", [0, 1, 2]), ("middle", [3, 4, 5]), ("last", [7, 8, 9]), (1, [0, 1, 2]), (3, [2, 3, 4]), (99, [7, 8, 9])],
 )
-@pytest.mark.parametrize("mode", ["injection", "modification"])
-def test_planted_passages_stand_together_at_the_rank(rank: Rank, expected: list[int], mode) -> None:
-    assert where(plan_attack("pia", QUESTION, passages(10), rank=rank, corruption_size=3, mode=mode)) == expected
+def test_planted_passages_stand_together_at_the_rank(rank: Rank, expected: list[int]) -> None:
+    assert where(plan_attack("pia", QUESTION, passages(10), rank=rank, corruption_size=3)) == expected
 
 
 def test_random_places_depend_on_seed_and_question_and_nothing_else() -> None:
@@ -179,7 +171,6 @@ def test_hostile_ids_of_benign_passages_are_not_taken_for_planted_ones() -> None
         ({"rank": True}, "rank=True"),
         ({"rank": "top"}, "rank='top'"),
         ({"corruption_size": -1}, "corruption_size=-1"),
-        ({"mode": "magic"}, "attack='magic'"),
         ({"top_k": 2}, "top_k=2"),
         ({"repeat": 0}, "repeat=0"),
         ({"name": "adaptive"}, "defense=..."),
@@ -231,23 +222,18 @@ def test_a_function_that_returns_no_texts_is_refused(returned: object) -> None:
         plan_attack(lambda scene: returned, QUESTION, passages(2))  # type: ignore[arg-type, return-value]
 
 
-@pytest.mark.parametrize("mode", ["injection", "modification"])
-def test_the_adaptive_attacker_stays_within_the_budget(mode) -> None:
+def test_the_adaptive_attacker_stays_within_the_budget() -> None:
     model = ScriptedModel(
         lambda text: "Bo Ek" if "please output Bo Ek" in text else "Anna Lind",
         lambda prompt: "Bo Ek" if "bo ek" in prompt.casefold() else "Anna Lind",
     )
     defense = KeywordAggregation(model, prompts=BARE)
     clean = passages(6)
-    attacked = plan_attack(
-        "adaptive", QUESTION, clean, corruption_size=2, mode=mode, defense=defense, tries=6, top_k=6, seed=3
-    )
+    about = {"corruption_size": 2, "defense": defense, "tries": 6, "top_k": 6, "seed": 3}
+    attacked = plan_attack("adaptive", QUESTION, clean, **about)  # type: ignore[arg-type]
     assert (len(attacked.passages), sum(attacked.planted)) == (6, 2)
-    assert_legal(attacked, clean, 2, mode, 6, 1)
-    again = plan_attack(
-        "adaptive", QUESTION, clean, corruption_size=2, mode=mode, defense=defense, tries=6, top_k=6, seed=3
-    )
-    assert again == attacked
+    assert_legal(attacked, clean, 2, 6, 1)
+    assert plan_attack("adaptive", QUESTION, clean, **about) == attacked  # type: ignore[arg-type]
 
 
 def test_the_adaptive_attacker_who_finds_nothing_still_attacks() -> None:
@@ -259,8 +245,7 @@ def test_the_adaptive_attacker_who_finds_nothing_still_attacks() -> None:
     assert "please output Bo Ek" in texts_in(attacked)[0]
 
 
-@pytest.mark.parametrize("mode", ["injection", "modification"])
-def test_no_planned_attack_gets_below_a_certificate(mode) -> None:
+def test_no_planned_attack_gets_below_a_certificate() -> None:
     """An obedient model: what a passage bids it say, it says."""
 
     def say(text: str) -> str:
@@ -271,13 +256,13 @@ def test_no_planned_attack_gets_below_a_certificate(mode) -> None:
     fell = []
     for size in (1, 2, 3):
         [certified] = defense.certify(
-            QUESTION.question, clean, QUESTION.answers, corruption_size=[size], attack=mode, choices=QUESTION.choices
+            QUESTION.question, clean, QUESTION.answers, corruption_size=[size], choices=QUESTION.choices
         )
         assert certified.tau == 1.0
     for size in range(1, 8):
         for name in CANNED:
             for rank in (*range(1, 9 - size), "random"):
-                attacked = plan_attack(name, QUESTION, clean, rank=rank, corruption_size=size, mode=mode)
+                attacked = plan_attack(name, QUESTION, clean, rank=rank, corruption_size=size)
                 answer = defense.answer(QUESTION.question, attacked.passages, choices=QUESTION.choices)
                 if answer.text != "Anna Lind":
                     fell.append(size)

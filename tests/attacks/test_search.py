@@ -8,8 +8,7 @@ import re
 import pytest
 
 from robustrag_integrations import ConsensusAggregation, KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
-from robustrag_integrations.attacks.search import adaptive, adaptive_substitution
-from robustrag_integrations.attacks.strategies import STRATEGIES, crafted_texts, obeys
+from robustrag_integrations.attacks.search import STRATEGIES, adaptive, adaptive_substitution, crafted_texts, obeys
 from robustrag_integrations.grouping.passages import Passage
 from tests.certification.reader_attacks import SETUPS, besiege, demo_questions, reader, summary
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, split

@@ -1,18 +1,13 @@
-"""The recipes of CONTRIBUTING for an attack, a metric and a data layout, followed through `robustrag eval`."""
+"""The recipes of CONTRIBUTING for an attack and a metric, followed through `robustrag eval`."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from robustrag_integrations.cli import main
-from robustrag_integrations.evaluation.data import questions
-from robustrag_integrations.evaluation.data.questions import EvalQuestion, Layout
-from robustrag_integrations.grouping.passages import Passage
 from tests.evaluation.rows import rows_in
 from tests.evaluation.worlds import LIGHT, write_questions
 
@@ -53,19 +48,3 @@ def test_a_metric_is_a_function_from_response_and_references_to_a_score(run, tmp
     assert [row["scores"]["correct"] for row in rows] == [1.0, 1.0, 1.0]
     assert {row["metric"] for row in rows} == {"mine.py:overlap"}
     assert {c["metric"] for row in rows for c in row["certificates"]} == {"overlap"}
-
-
-def test_a_data_layout_is_a_function_and_a_line_in_the_table(run, monkeypatch) -> None:
-    def quiz_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
-        if not isinstance(row["ask"], str):
-            raise ValueError("ask must be a text")
-        texts = tuple(Passage(text) for text in row["hits"])
-        return EvalQuestion("", row["ask"], (row["key"],), row["trap"], texts, (row["key"], row["trap"])), False
-
-    monkeypatch.setattr(questions, "LAYOUTS", (Layout(frozenset({"ask"}), quiz_row), *questions.LAYOUTS))
-    good = {"ask": "What is the capital of land 0?", "key": "Strelsau", "trap": "Zenda"}
-    good["hits"] = ["The capital of land 0 is Strelsau."] * 4
-    Path("quiz.jsonl").write_text(json.dumps(good) + "\n" + json.dumps({**good, "ask": 7}) + "\n")
-    clean, attacked = run("--data", "quiz.jsonl", "--attack", "pia")
-    assert (clean["question"], clean["answers"], clean["scores"]["correct"]) == (good["ask"], ["Strelsau"], 1.0)
-    assert attacked["passages"][0]["planted"]

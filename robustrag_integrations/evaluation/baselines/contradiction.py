@@ -47,11 +47,7 @@ def told(question: str, answer: str) -> frozenset[str]:
 
 
 def judged(name: str, judge: Function, question: str, answers: Sequence[str]) -> list[list[float]]:
-    """n x n: what the judge gives for every ordered pair of answers; 0 on the diagonal. Equal pairs are judged once.
-
-    Raises:
-        ValueError: it gives no number in [0, 1].
-    """
+    """n x n: what the judge gives for every ordered pair of answers; 0 on the diagonal. Equal pairs are judged once."""
     known = {
         (first, second): probability(name, judge(question, first, second))
         for first, second in dict.fromkeys(product(answers, repeat=2))

@@ -61,23 +61,17 @@ class MinCut(Baseline):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: CutSettings) -> Steps[Draft]:
         """Isolated answers, the cut, one reading of what it keeps."""
-        choices = inputs.choices
-        heard = yield from isolated_answers(inputs, settings, choices)
+        heard = yield from isolated_answers(inputs, settings)
         answering = [i for i, said in enumerate(heard.found) if said is not None]
         answers = [heard.found[i] or "" for i in answering]
         against = judged("contradicts", settings.contradicts, inputs.query, answers)
         agreed = judged("entails", settings.entails, inputs.query, answers)
         kept = [answering[i] for i in trusted(against, agreed)]
-        return (yield from reread(inputs, settings, choices, kept, heard=heard))
+        return (yield from reread(inputs, settings, kept, heard=heard))
 
 
 def trusted(contradicts: Sequence[Sequence[float]], entails: Sequence[Sequence[float]]) -> list[int]:
-    """The answers on the source's side of the cut, by rank.
-
-    Args:
-        contradicts: n x n, the probability that the row's answer contradicts the column's.
-        entails: n x n, the probability that it implies the column's.
-    """
+    """The answers on the source's side of the cut, by rank; of n x n probabilities, each of the row on the column."""
     count = len(contradicts)
     if not count:
         return []
@@ -109,23 +103,18 @@ def leading(agreement: Matrix) -> Matrix:
 
 
 def _both_ways(found: Sequence[Sequence[float]]) -> Matrix:
-    matrix = np.array(found, dtype=np.float64)
-    made: Matrix = np.sqrt(matrix * matrix.T)
-    return made
+    matrix: Matrix = np.array(found, dtype=np.float64)
+    return np.sqrt(matrix * matrix.T)
 
 
 def _scaled(shares: Matrix) -> Matrix:
-    made: Matrix = LEAST + (MOST - LEAST) * shares
-    return made
+    return LEAST + (MOST - LEAST) * shares
 
 
 def source_side(capacities: Sequence[Sequence[float]], source: int, sink: int) -> frozenset[int]:
-    """The nodes on the source's side of a smallest cut; where there are several cuts it is the smallest such side.
+    """The nodes on the source's side of a smallest cut (capacities: n x n, from row to column, from 0 to 10).
 
-    Args:
-        capacities: n x n, from row to column, from 0 to 10.
-        source: the node that stays.
-        sink: the node that is cut off.
+    Where there are several cuts it is the smallest such side.
     """
     from scipy.sparse import csr_array
     from scipy.sparse.csgraph import breadth_first_order, maximum_flow

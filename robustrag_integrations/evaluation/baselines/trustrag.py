@@ -64,28 +64,24 @@ class ClusterFilter(Baseline):
     @staticmethod
     def plan_of(inputs: PlanInput, settings: FilterSettings) -> Steps[Draft]:
         """The filter, the answer from memory, one reading of both."""
-        choices = inputs.choices
         texts = [group.text for group in inputs.groups]
         alike = written_alike(texts, settings.embed(texts)) if len(texts) > 1 else frozenset()
         kept = [i for i in range(len(texts)) if i not in alike]
         shown = [inputs.groups[i] for i in kept]
         known = None
         if shown and settings.prompts.no_retrieval is not None:
+            choices = inputs.choices
             values = {} if choices is None else {"choices": shown_options(choices, "", settings.prompts)}
             prompt = settings.prompts.no_retrieval.render(query=inputs.query, **values)
             known = (yield from ask_final(prompt, settings.cut_replies, shown=False)).text
             if known and not is_abstention(known):
                 shown.append(PassageGroup(len(inputs.groups), (Passage(known, id="what the model knows"),)))
         evidence = {"written_alike": sorted(alike), "from_memory": known}
-        return (yield from reread(inputs, settings, choices, kept, groups=shown, evidence=evidence))
+        return (yield from reread(inputs, settings, kept, groups=shown, evidence=evidence))
 
 
 def unit_vectors(embedded: object, count: int) -> Vectors:
-    """count x d: what an embedding gave, each vector of length 1 (or 0).
-
-    Raises:
-        ValueError: it is not one vector of finite numbers for each text.
-    """
+    """count x d: what an embedding gave, each vector of length 1 (or 0)."""
     try:
         vectors = np.asarray(embedded, dtype=np.float64)
     except (TypeError, ValueError) as error:

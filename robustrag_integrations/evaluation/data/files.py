@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import parsed
@@ -26,17 +26,11 @@ class DatasetError(RobustRAGError):
 
 @dataclass(frozen=True)
 class BadRow:
-    """A row that is not a question, and was left out.
-
-    Attributes:
-        line: its line in the file, or its place in a JSON list; counted from 1.
-        reason: the fault, in words.
-        unit: the unit of `line`.
-    """
+    """A row that was left out: its line in the file, or its place in a JSON list, from 1, and what is wrong."""
 
     line: int
     reason: str
-    unit: Literal["line", "item"] = "line"
+    unit: str = "line"
 
     def __str__(self) -> str:
         return f"{self.unit} {self.line}: {self.reason}"
@@ -48,7 +42,7 @@ class RawRow:
 
     line: int
     value: Any
-    unit: Literal["line", "item"] = "line"
+    unit: str = "line"
 
 
 def read_rows(path: str) -> Iterator[RawRow | BadRow]:
@@ -60,15 +54,6 @@ def read_rows(path: str) -> Iterator[RawRow | BadRow]:
         DatasetError: the file cannot be read, is larger than 256 MiB (unpacked; a list 64 MiB) or a million rows, or is
             a list that is not JSON.
     """
-    data = _unpacked(path)
-    name = path.lower().removesuffix(".gz")
-    if name.endswith(".json") or (not name.endswith(".jsonl") and data.lstrip()[:1] == b"["):
-        yield from _items(data, path)
-    else:
-        yield from _lines(data, path)
-
-
-def _unpacked(path: str) -> bytes:
     try:
         with Path(path).open("rb") as file:
             packed = file.read(2) == _GZIP
@@ -78,7 +63,14 @@ def _unpacked(path: str) -> bytes:
         raise DatasetError(f"cannot read {path!r}: {error}") from error
     if len(data) > LARGEST_FILE:
         raise DatasetError(f"{path} holds more than {LARGEST_FILE >> 20} MiB; split it into smaller files")
-    return data.removeprefix(b"\xef\xbb\xbf")
+    data, name = data.removeprefix(b"\xef\xbb\xbf"), path.lower().removesuffix(".gz")
+    if name.endswith(".json") or (not name.endswith(".jsonl") and data.lstrip()[:1] == b"["):
+        yield from _items(data, path)
+        return
+    for count, row in enumerate(json_lines(io.BytesIO(data))):
+        if count >= MOST_ROWS:
+            raise DatasetError(f"{path} holds more than {MOST_ROWS:,} rows; split it into smaller files")
+        yield row
 
 
 def _items(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
@@ -86,39 +78,29 @@ def _items(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
         raise DatasetError(
             f"{path} is a JSON list of more than {LARGEST_LIST >> 20} MiB; write one question per line (.jsonl)"
         )
-    try:
-        rows = parsed(data.decode("utf-8"))
-    except RecursionError:
-        raise DatasetError(f"{path}: nested too deeply") from None
-    except UnicodeDecodeError as error:
-        raise DatasetError(f"cannot read {path!r}: it is not UTF-8 text (byte {error.start:,})") from error
-    except ValueError as error:
-        raise DatasetError(
-            f"{path}: not a JSON list ({printable(str(error), 120)}); a file with one question per line must be named "
-            ".jsonl"
-        ) from error
-    if not isinstance(rows, list):
-        raise DatasetError(f"{path}: expected a JSON list of questions, got {type(rows).__name__}")
-    yield from (RawRow(number, row, "item") for number, row in enumerate(rows, 1))
-
-
-def _lines(data: bytes, path: str) -> Iterator[RawRow | BadRow]:
-    for count, row in enumerate(json_lines(io.BytesIO(data))):
-        if count >= MOST_ROWS:
-            raise DatasetError(f"{path} holds more than {MOST_ROWS:,} rows; split it into smaller files")
-        yield row
+    rows = _value(data)
+    if isinstance(rows, str):
+        raise DatasetError(f"{path}: {rows}; a file with one question per line must be named .jsonl")
+    if not isinstance(rows[0], list):
+        raise DatasetError(f"{path}: expected a JSON list of questions, got {type(rows[0]).__name__}")
+    yield from (RawRow(number, row, "item") for number, row in enumerate(rows[0], 1))
 
 
 def json_lines(lines: Iterable[bytes]) -> Iterator[RawRow | BadRow]:
     """The values of lines that are not empty; one that is no JSON is a bad row."""
     for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            yield RawRow(number, parsed(line.decode("utf-8")))
-        except RecursionError:
-            yield BadRow(number, "nested too deeply")
-        except UnicodeDecodeError as error:
-            yield BadRow(number, f"not UTF-8 text (byte {error.start:,} of the line)")
-        except ValueError as error:
-            yield BadRow(number, f"not JSON ({printable(str(error), 120)})")
+        if line.strip():
+            found = _value(line)
+            yield BadRow(number, found) if isinstance(found, str) else RawRow(number, found[0])
+
+
+def _value(data: bytes) -> tuple[Any] | str:
+    """The value of a JSON text, or what is wrong with it."""
+    try:
+        return (parsed(data.decode("utf-8")),)
+    except RecursionError:
+        return "nested too deeply"
+    except UnicodeDecodeError as error:
+        return f"not UTF-8 text (byte {error.start:,})"
+    except ValueError as error:
+        return f"not JSON ({printable(str(error), 120)})"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.grouping.passages import Passage
+from robustrag_integrations.metrics import holds_answer, normalised
 
 EvalTask = Literal["qa", "mc", "long"]
 TASKS: tuple[EvalTask, ...] = get_args(EvalTask)
@@ -55,7 +56,7 @@ class EvalQuestion:
 
 
 def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
-    """A row as a question, and whether it asks for a long answer.
+    """A row as a question, and whether it asks for a long answer; `number` is its `id` when it has none.
 
     Three layouts are read, recognised by their keys. The paper's: `question`, `correct answer`, `context` (a list of
     `title`, `text`, `link`), and optionally `expanded answer`, `incorrect answer`, `incorrect_context`, `choices`,
@@ -64,19 +65,28 @@ def question_of(row: Any, number: int) -> tuple[EvalQuestion, bool]:
     `choices`, `correct_choice`, `incorrect`, `wrong`, `poisoned`, `poison_target`, `long`, `several`. All may have an
     `id`.
 
-    Args:
-        row: a JSON value.
-        number: its place in the file; its `id` when it has none.
-
     Raises:
         ValueError: it is not a question; the message says what is wrong.
     """
     if not isinstance(row, dict):
         raise ValueError('expected an object such as {"question": ..., "answer": ..., "passages": [...]}')
-    layout = next(layout for layout in LAYOUTS if not layout.keys or layout.keys & row.keys())
-    question, long = layout.read(row)
-    _check_agreement(question)
-    return replace(_with_choice_numbers(question), id=_identity(row.get("id"), number)), long
+    if "gold_answers" in row:
+        own = _of_ramdocs(row)
+    elif "correct answer" in row or "context" in row:
+        own = _of_paper(row)
+    else:
+        own = row
+    question = _with_choice_numbers(_question(own))
+    right, at = _plain(question.answers), question.correct_choice
+    if at is not None and not _plain([question.choices[at]]) & right:
+        option = f"{question.choices[at]!r:.60} (number {at}, from 0)"
+        raise ValueError(f"the answer {question.answers[0]!r:.60} is not the right option, {option}")
+    if question.incorrect is not None and _plain([question.incorrect]) & right:
+        raise ValueError(f"the incorrect answer {question.incorrect!r:.60} is a right one as well")
+    given = row.get("id")
+    given = str(given) if isinstance(given, int) and not isinstance(given, bool) else given
+    name = valid_text(given[:100]) if isinstance(given, str) and given.strip() else f"{number:04d}"
+    return replace(question, id=name), own.get("long") is True
 
 
 def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
@@ -116,134 +126,84 @@ def for_task(question: EvalQuestion, task: EvalTask) -> EvalQuestion:
     )
 
 
-def _check_agreement(question: EvalQuestion) -> None:
-    """Raise where a row contradicts itself: whatever is measured with it would be wrong.
-
-    Raises:
-        ValueError: the right option is no right answer, or what the attacker wants is one.
-    """
-    right = _plain(question.answers)
-    if question.correct_choice is not None:
-        option = question.choices[question.correct_choice]
-        if not _plain([option]) & right:
-            raise ValueError(
-                f"the answer {question.answers[0]!r:.60} is not the right option, {option!r:.60} "
-                f"(number {question.correct_choice}, from 0)"
-            )
-    if question.incorrect is not None and _plain([question.incorrect]) & right:
-        raise ValueError(f"the incorrect answer {question.incorrect!r:.60} is a right one as well")
-
-
-def _plain(texts: Iterable[str]) -> set[str]:
-    from robustrag_integrations.metrics import normalised
-
-    return {normalised(text) for text in texts}
-
-
 def doubts(questions: Iterable[EvalQuestion]) -> dict[str, list[str]]:
     """Return the reasons, in words, to doubt questions that are not wrong, each with the questions' ids."""
-    from robustrag_integrations.metrics import holds_answer
-
     found: dict[str, list[str]] = {}
     for question in questions:
         wrong = question.incorrect
         if not question.passages:
             found.setdefault("without a single passage: nothing is retrieved for them", []).append(question.id)
-        if wrong is not None and any(holds_answer(right, [wrong]) for right in question.answers):
-            odd = "whose right answer holds the incorrect one: right answers count as hijacked too"
-            found.setdefault(odd, []).append(question.id)
-        elif wrong is not None and holds_answer(wrong, question.answers):
-            odd = "whose incorrect answer holds a right one: hijacked answers count as right too"
+        pairs = [] if wrong is None else [(wrong, right) for right in question.answers]
+        if any(holds_answer(one, [other]) or holds_answer(other, [one]) for one, other in pairs):
+            odd = "whose right and incorrect answer hold one another: one given counts as the other, too"
             found.setdefault(odd, []).append(question.id)
     return found
 
 
-def _own_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
-    answers = _texts(_needed(row, "answer"), "answer must be a text or a list of texts", least=1)
-    choices = _choices(row)
-    passages = _listed(_needed(row, "passages"), "passages must be a list of texts or of objects with a text")
-    question = EvalQuestion(
+def _question(row: Mapping[str, Any]) -> EvalQuestion:
+    """A row of the project's layout."""
+    if missing := [key for key in ("answer", "passages", "question") if key not in row]:
+        raise ValueError(f"there is no {missing[0]!r}")
+    passages, choices = row["passages"], _texts(row, "choices")
+    if not isinstance(passages, list):
+        raise ValueError("passages must be a list of texts or of objects with a text")
+    if len(passages) > MOST_PASSAGES:
+        raise ValueError(f"{len(passages):,} passages; at most {MOST_PASSAGES:,} are read")
+    if not (answers := _texts(row, "answer")):
+        raise ValueError("answer must be a text or a list of texts")
+    return EvalQuestion(
         "",
-        _text(_needed(row, "question"), "the question must be text"),
+        _text(row["question"], "question"),
         answers,
         _optional(row, "incorrect"),
-        tuple(_own_passage(p) for p in passages),
+        tuple(map(_passage, passages)),
         choices,
-        _index(row.get("correct_choice"), choices, "correct_choice"),
-        poisoned=_texts(row.get("poisoned"), "poisoned must be a text or a list of texts", most=LONGEST_TEXT),
+        _index(row.get("correct_choice"), choices),
+        poisoned=_texts(row, "poisoned", most=LONGEST_TEXT),
         poison_target=_optional(row, "poison_target"),
-        wrong=_texts(row.get("wrong"), "wrong must be a text or a list of texts"),
+        wrong=_texts(row, "wrong"),
         several=row.get("several") is True,
     )
-    return question, row.get("long") is True
 
 
-def _paper_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
+def _of_paper(row: Mapping[str, Any]) -> dict[str, Any]:
     """A row of the paper's as one of the project's."""
-    right = _texts(_needed(row, "correct answer"), "correct answer must be a text or a list of texts", least=1)
-    more = _texts(row.get("expanded answer"), "expanded answer must be a list of texts")
-    complaint = "incorrect_context and adap_adv_texts must be a text or a list of texts"
-    lies = _texts(row.get("incorrect_context", row.get("adap_adv_texts")), complaint, most=LONGEST_TEXT)
-    context = _listed(_needed(row, "context"), "context must be a list of objects with a title and a text")
-    long = bool(row.get("long_gen"))
-    question, _ = _own_row(
-        {
-            "question": _needed(row, "question"),
-            "answer": list(dict.fromkeys(right + more)),
-            "incorrect": row.get("incorrect answer"),
-            "passages": [_search_result(item) for item in context],
-            "choices": row.get("choices"),
-            "correct_choice": _index(row.get("choices answer"), _choices(row), "choices answer"),
-            "poisoned": list(lies),
-            "poison_target": FALSE_BIRTHDAY if long and lies and all(FALSE_BIRTHDAY in t for t in lies) else None,
-        }
-    )
-    return question, long
+    if missing := [key for key in ("correct answer", "context") if key not in row]:
+        raise ValueError(f"there is no {missing[0]!r}")
+    lies = _texts({"poisoned": row.get("incorrect_context", row.get("adap_adv_texts"))}, "poisoned", most=LONGEST_TEXT)
+    context, choices, long = row["context"], row.get("choices"), bool(row.get("long_gen"))
+    while isinstance(choices, list) and choices and choices[-1] == "":  # quizzes of fewer options are filled up
+        choices = choices[:-1]
+    number = row.get("choices answer")
+    digits = isinstance(number, str) and number.isascii() and number.isdigit() and len(number) < 4
+    return {
+        **{key: row[key] for key in ("question",) if key in row},
+        "answer": list(dict.fromkeys(_texts(row, "correct answer") + _texts(row, "expanded answer"))),
+        "incorrect": row.get("incorrect answer"),
+        "passages": [_search_result(item) for item in context] if isinstance(context, list) else context,
+        "choices": choices,
+        "correct_choice": None if number == "" else int(str(number)) if digits else number,
+        "poisoned": list(lies),
+        "poison_target": FALSE_BIRTHDAY if long and lies and all(FALSE_BIRTHDAY in t for t in lies) else None,
+        "long": long,
+    }
 
 
-def _ramdocs_row(row: Mapping[str, Any]) -> tuple[EvalQuestion, bool]:
+def _of_ramdocs(row: Mapping[str, Any]) -> dict[str, Any]:
     """RAMDocs' row as one of the project's; misinformation and noise stay among the passages of the clean run."""
-    documents = row.get("documents")
-    if not isinstance(documents, list) or not all(isinstance(d, dict) for d in documents):
-        raise ValueError("documents must be a list of objects with a text")
-    right, wrong = (
-        [text for text in listed if str(text).strip()] if isinstance(listed, list) else listed
-        for listed in (row["gold_answers"], row.get("wrong_answers") or [])
-    )
-    return _own_row(
-        {
-            "question": row.get("question"),
-            "answer": right,
-            "incorrect": wrong[0] if isinstance(wrong, list) and wrong else None,
-            "wrong": wrong,
-            "several": True,
-            "passages": [{"text": d.get("text"), "source": d.get("source")} for d in documents],
-        }
-    )
+    wrong = row.get("wrong_answers") or []
+    wrong = [text for text in wrong if str(text).strip()] if isinstance(wrong, list) else wrong
+    return {
+        "question": row.get("question"),
+        "answer": row["gold_answers"],
+        "incorrect": wrong[0] if isinstance(wrong, list) and wrong else None,
+        "wrong": wrong,
+        "several": True,
+        "passages": row.get("documents"),
+    }
 
 
-@dataclass(frozen=True)
-class Layout:
-    """One way of writing a question as a row.
-
-    Attributes:
-        keys: a row with any of these has this layout; empty for the layout of all other rows.
-        read: the question of such a row, and whether it asks for a long answer; raises ValueError saying what is wrong.
-    """
-
-    keys: frozenset[str]
-    read: Callable[[Mapping[str, Any]], tuple[EvalQuestion, bool]]
-
-
-LAYOUTS: tuple[Layout, ...] = (
-    Layout(frozenset({"gold_answers"}), _ramdocs_row),
-    Layout(frozenset({"correct answer", "context"}), _paper_row),
-    Layout(frozenset(), _own_row),
-)
-"""The layouts that are read; the first that fits a row is taken."""
-
-
-def _own_passage(item: Any) -> Passage:
+def _passage(item: Any) -> Passage:
     if isinstance(item, str):
         return Passage(_bounded(item))
     if not isinstance(item, dict) or not isinstance(item.get("text"), str):
@@ -258,11 +218,9 @@ def _own_passage(item: Any) -> Passage:
 
 def _search_result(item: Any) -> dict[str, str | None]:
     """Title and text of a search result; some results have a title only."""
-    if not isinstance(item, dict):
-        raise ValueError("an entry of context must be an object with a title and a text")
-    parts = [item.get(key) or "" for key in ("title", "text", "link")]
+    parts = [item.get(key) or "" for key in ("title", "text", "link")] if isinstance(item, dict) else [None]
     if not all(isinstance(part, str) for part in parts):
-        raise ValueError("title, text and link in context must be texts")
+        raise ValueError("an entry of context must be an object whose title, text and link are texts")
     title, text, link = parts
     return {"text": "\n".join(filter(None, (title, text))), "source": link or None}
 
@@ -282,61 +240,34 @@ def _with_choice_numbers(question: EvalQuestion) -> EvalQuestion:
 
 
 def _position(choices: Sequence[str], wanted: Iterable[str]) -> int | None:
-    from robustrag_integrations.metrics import normalised
-
-    known = {normalised(text) for text in wanted}
+    known = _plain(wanted)
     return next((i for i, choice in enumerate(choices) if normalised(choice) in known), None)
 
 
-def _identity(given: Any, number: int) -> str:
-    if isinstance(given, int) and not isinstance(given, bool):
-        return str(given)[:100]
-    if isinstance(given, str) and given.strip():
-        return valid_text(given[:100])
-    return f"{number:04d}"
-
-
-def _needed(row: Mapping[str, Any], key: str) -> Any:
-    if key not in row:
-        raise ValueError(f"there is no {key!r}")
-    return row[key]
+def _plain(texts: Iterable[str]) -> set[str]:
+    return set(map(normalised, texts))
 
 
 def _optional(row: Mapping[str, Any], key: str) -> str | None:
     value = row.get(key)
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
-    return _text(value, f"{key} must be a text")
+    return _text(value, key)
 
 
-def _text(value: Any, complaint: str, most: int = LONGEST_ANSWER) -> str:
+def _text(value: Any, key: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        raise ValueError(complaint)
-    return _bounded(value, most)
+        raise ValueError(f"{key} must be a text")
+    return _bounded(value, LONGEST_ANSWER)
 
 
-def _texts(value: Any, complaint: str, *, least: int = 0, most: int = LONGEST_ANSWER) -> tuple[str, ...]:
-    """One text or a list of them; None is an empty list."""
+def _texts(row: Mapping[str, Any], key: str, *, most: int = LONGEST_ANSWER) -> tuple[str, ...]:
+    """One text or a list of them; none for None."""
+    value = row.get(key)
     listed = [] if value is None else [value] if isinstance(value, str) else value
-    if not isinstance(listed, list) or len(listed) < least:
-        raise ValueError(complaint)
-    return tuple(_text(text, complaint, most) for text in listed)
-
-
-def _choices(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """The options; blank ones at the end, which quizzes of fewer options are filled up with, are left out."""
-    listed = row.get("choices")
-    while isinstance(listed, list) and listed and listed[-1] == "":
-        listed = listed[:-1]
-    return _texts(listed, "choices must be a list of texts")
-
-
-def _listed(value: Any, complaint: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise ValueError(complaint)
-    if len(value) > MOST_PASSAGES:
-        raise ValueError(f"{len(value):,} passages; at most {MOST_PASSAGES:,} are read")
-    return value
+    if not isinstance(listed, list) or not all(isinstance(text, str) and text.strip() for text in listed):
+        raise ValueError(f"{key} must be a text or a list of texts")
+    return tuple(_bounded(text, most) for text in listed)
 
 
 def _bounded(text: str, most: int = LONGEST_TEXT) -> str:
@@ -345,12 +276,7 @@ def _bounded(text: str, most: int = LONGEST_TEXT) -> str:
     return valid_text(text)
 
 
-def _index(value: Any, choices: Sequence[str], name: str) -> int | None:
-    """An index into the choices, which the paper's files write as text."""
-    if value is None or value == "":
-        return None
-    digits = isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 4
-    index = int(value) if digits else value
-    if not is_whole_number(index, 0, len(choices) - 1):
-        raise ValueError(f"{name}={value!r:.40} must be an index into the {len(choices)} choices, from 0")
-    return index
+def _index(value: Any, choices: Sequence[str]) -> int | None:
+    if value is not None and not is_whole_number(value, 0, len(choices) - 1):
+        raise ValueError(f"correct_choice={value!r:.40} must be an index into the {len(choices)} choices, from 0")
+    return value

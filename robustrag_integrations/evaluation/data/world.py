@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -32,23 +31,17 @@ def asked_about(folder: Path) -> Iterator[EvalQuestion]:
 
 
 def world_rows(top_k: int) -> Iterator[RawRow]:
-    """The questions as rows of the project's layout, each with its `top_k` best passages.
-
-    Raises:
-        ImportError: bm25s is not installed.
-    """
+    """The questions as rows of the project's layout, each with its `top_k` best passages."""
     folder = world_folder()
     index = BM25Index(split(read_world(folder)))
     for row in _rows(folder):
         found = index.search(row.value["question"], top_k)
         passages = [{"text": p.text, "id": p.id, "source": p.source} for p in found]
-        yield replace(row, value={**row.value, "passages": passages})
+        yield RawRow(row.line, {**row.value, "passages": passages})
 
 
 def _rows(folder: Path) -> Iterator[RawRow]:
-    """The rows of `questions.jsonl`, which have no passages."""
-    path = str(folder / "questions.jsonl")
-    for row in read_rows(path):
+    for row in read_rows(str(folder / "questions.jsonl")):
         if isinstance(row, BadRow):
-            raise DatasetError(f"{path}, {row}")
-        yield replace(row, value={"passages": [], **row.value})
+            raise DatasetError(f"questions.jsonl, {row}")
+        yield RawRow(row.line, {"passages": [], **row.value})

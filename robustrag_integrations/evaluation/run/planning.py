@@ -14,7 +14,8 @@ from robustrag_integrations._util.plugins import load_object, source_digest
 from robustrag_integrations.attacks.families import attack_of
 from robustrag_integrations.attacks.payloads import PREFIX
 from robustrag_integrations.defenses.registry import METHODS, entry_of
-from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
+from robustrag_integrations.evaluation.data.datasets import Dataset, load_dataset
+from robustrag_integrations.evaluation.data.files import DatasetError
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, EvalTask, doubts
 from robustrag_integrations.evaluation.run.config import (
     NO_RAG,

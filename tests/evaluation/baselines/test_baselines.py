@@ -9,9 +9,7 @@ import pytest
 from robustrag_integrations import CallableModel
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method
-from robustrag_integrations.evaluation.baselines.base import NO_GUARANTEE
-from robustrag_integrations.evaluation.baselines.filters import WARNING, with_warning
-from robustrag_integrations.evaluation.baselines.mis import draws
+from robustrag_integrations.evaluation.baselines.base import NO_GUARANTEE, WARNING, with_warning
 from robustrag_integrations.prompts import prompts_for
 
 PEERS = [baseline for name, baseline in BASELINES.items() if name != "vanilla"]
@@ -87,58 +85,13 @@ def test_a_conditional_instruction_passes_in_isolation_and_strikes_when_passages
     assert answer.text == "Gross"
 
 
-def test_a_draw_holds_other_passages_so_that_the_condition_fails_at_once() -> None:
-    answer = made("mis-sampling").answer(QUESTION, [CONDITIONAL, *HONEST])
-    assert answer.text == "Lind"
-    assert 0 not in answer.evidence["kept"]
-
-
 def test_the_users_judge_decides() -> None:
     everything = made("mis", contradicts=lambda question, first, second: first != second)
     assert everything.answer(QUESTION, [LIE, *HONEST]).text == "Lind"
     nothing = made("mis", contradicts=lambda question, first, second: False)
     assert nothing.answer(QUESTION, [LIE, *HONEST]).text == "Gross"
-
-
-def test_more_passages_than_the_exact_search_takes_are_for_the_sampling_form() -> None:
-    many = [*HONEST * 6]
-    with pytest.raises(ValueError, match="use mis-sampling"):
-        made("mis").answer(QUESTION, many)
-    assert made("mis-sampling").answer(QUESTION, many).text == "Lind"
-
-
-def test_draws_prefer_better_ranks_and_do_not_depend_on_passages() -> None:
-    settings = made("mis-sampling").settings
-    found = draws(50, settings)
-    assert found == draws(50, settings) == sorted(found)
-    assert (len(found), {len(set(places)) for places in found}) == (20, {2})
-    assert sum(place < 10 for places in found for place in places) > 20
-    assert draws(1, settings) == [(0,)] * 20
-    assert draws(0, settings) == []
-
-
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"samples": 21}, "samples=21"),
-        ({"sample_size": 0}, "sample_size"),
-        ({"decay": 0}, "decay=0"),
-        ({"seed": -1}, "seed"),
-    ],
-)
-def test_bad_settings_of_the_sampling_form_are_named(given: dict[str, object], said: str) -> None:
-    with pytest.raises(ValueError, match=said):
-        made("mis-sampling", **given)
-
-
-def test_the_detector_is_the_users() -> None:
-    def scored(text: str) -> float:
-        return 0.5 if "Gross" in text else 0.49
-
-    answer = made("detector", detector=scored).answer(QUESTION, [LIE, *HONEST])
-    assert answer.text == "Lind"
-    assert [group.status for group in answer.groups] == ["not_asked", *["supports"] * 4]
-    assert made("detector", detector=lambda text: True).answer(QUESTION, HONEST).abstained
+    with pytest.raises(ValueError, match="at most 20 passages"):
+        nothing.answer(QUESTION, HONEST * 6)
 
 
 def test_the_filter_drops_what_was_written_alike_and_adds_what_the_model_knows() -> None:

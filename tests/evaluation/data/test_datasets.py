@@ -14,7 +14,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations.evaluation.data import files
-from robustrag_integrations.evaluation.data.datasets import Dataset, DatasetError, load_dataset
+from robustrag_integrations.evaluation.data.datasets import Dataset, load_dataset
+from robustrag_integrations.evaluation.data.files import DatasetError
 from robustrag_integrations.evaluation.data.questions import EvalQuestion, doubts
 from robustrag_integrations.grouping.passages import Passage
 from tests.needs import DATA, or_skip
@@ -119,12 +120,12 @@ def test_ramdocs_has_several_right_answers_and_its_lies_among_the_documents(tmp_
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"documents": "x"}, "documents must be a list"),
+        ({"documents": "x"}, "passages must be a list"),
         ({"documents": [{"type": "noise"}]}, "a passage must be a text or an object with a text"),
         ({"gold_answers": []}, "answer must be a text or a list of texts"),
         ({"gold_answers": [1]}, "answer must be a text or a list of texts"),
         ({"wrong_answers": {"Jo Lum": 1}}, "wrong must be a text or a list of texts"),
-        ({"question": None}, "the question must be text"),
+        ({"question": None}, "question must be a text"),
     ],
 )
 def test_a_row_of_ramdocs_that_is_not_understood_costs_itself(tmp_path: Path, change: Any, reason: str) -> None:
@@ -153,7 +154,7 @@ BAD = [
     ('{"question": "q", "answer": "a", "passages": "p"}', "passages must be a list"),
     ('{"question": "q", "answer": [], "passages": []}', "answer must be"),
     ('{"question": "q", "answer": {"a": 1}, "passages": []}', "answer must be"),
-    ('{"question": " ", "answer": "a", "passages": []}', "the question must be text"),
+    ('{"question": " ", "answer": "a", "passages": []}', "question must be a text"),
     ('{"question": "q", "answer": "a", "passages": [3]}', "a passage must be"),
     ('{"question": "q", "answer": "a", "passages": [], "choices": ["a", 1]}', "choices must be"),
     ('{"question": "q", "answer": "a", "passages": [], "choices": ["a"], "correct_choice": 1}', "correct_choice=1"),
@@ -161,8 +162,8 @@ BAD = [
     ('{"question": "q", "answer": "a", "passages": [], "incorrect": 4}', "incorrect must be"),
     ('{"question": "q", "correct answer": "a"}', "there is no 'context'"),
     ('{"question": "q", "correct answer": "a", "context": ["p"]}', "an entry of context"),
-    ('{"question": "q", "correct answer": "a", "context": [{"title": 1}]}', "must be texts"),
-    ('{"question": "q", "correct answer": "a", "context": [], "choices answer": "9" }', "choices answer='9'"),
+    ('{"question": "q", "correct answer": "a", "context": [{"title": 1}]}', "are texts"),
+    ('{"question": "q", "correct answer": "a", "context": [], "choices answer": "9" }', "correct_choice=9"),
     ('{"question": "q", "answer": "' + "a" * 20_001 + '", "passages": []}', "20,001 characters"),
     ('{"question": "q", "answer": "a", "passages": ["' + "a" * 1_000_001 + '"]}', "1,000,001 characters"),
     ('{"question": "q", "answer": "a", "passages": [' + ",".join(["0"] * 10_001) + "]}", "10,001 passages"),
@@ -259,7 +260,7 @@ def test_lies_about_a_short_answer_do_not_grow_without_bound(tmp_path: Path) -> 
     ("name", "data", "said"),
     [
         ("d.json", b"{}", "expected a JSON list of questions, got dict"),
-        ("d.json", b"[{]", "not a JSON list"),
+        ("d.json", b"[{]", "not JSON"),
         ("d.json", b"[" * 100_000, "nested too deeply"),
         ("d.json", b'["\xff"]', "not UTF-8"),
         ("d.json", b"[]", "it holds no question"),
@@ -278,12 +279,6 @@ def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None
     for path in (str(tmp_path), str(tmp_path / "none"), "a\0b"):
         with pytest.raises(DatasetError, match="cannot read"):
             load_dataset(path)
-
-
-@pytest.mark.parametrize("arguments", [{"task": "other"}, {"top_k": 0}, {"limit": 0}, {"limit": True}])
-def test_arguments_that_make_no_sense_are_refused(arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=next(iter(arguments))):
-        load_dataset("demo", **arguments)  # type: ignore[arg-type]
 
 
 JSON_VALUES = st.recursive(
@@ -414,8 +409,7 @@ def test_doubtful_questions_are_asked_and_named() -> None:
             question("e", "Paris", None),
         ]
     )
-    assert [(text.split()[0:3], which) for text, which in found.items()] == [
-        (["whose", "right", "answer"], ["a"]),
-        (["whose", "incorrect", "answer"], ["b"]),
-        (["without", "a", "single"], ["c"]),
+    assert [(text.split()[0:2], which) for text, which in found.items()] == [
+        (["whose", "right"], ["a", "b"]),
+        (["without", "a"], ["c"]),
     ]

@@ -9,7 +9,7 @@ import pytest
 
 from robustrag_integrations import RobustAnswer
 from robustrag_integrations.answers.answer import GroupReport
-from robustrag_integrations.evaluation.data.datasets import EvalQuestion
+from robustrag_integrations.evaluation.data.questions import EvalQuestion
 from robustrag_integrations.evaluation.score.scoring import Scores, metric_for, score_answer
 from robustrag_integrations.metrics import LLMJudge, contains_answer, exact_choice, metric_name
 from robustrag_integrations.models.callable import CallableModel
