@@ -45,13 +45,6 @@ def repeats_in_words(model: str, why: str) -> str:
     return f"{'not known whether it repeats itself' if model == 'unknown' else model} ({why})"
 
 
-def loss_in_words(margin: float, unit: str) -> str:
-    """Say by how much an outvoted group lost; a margin that is not positive is a tie with a part of the answer."""
-    if margin <= 0:
-        return "lost a tie"
-    return f"lost by {margin:.3g} {unit.removesuffix('s') if margin == 1 else unit}"
-
-
 def standing_in_words(tau: float, certified: bool) -> str:
     """Put tau into words; an undecided one is never called a guarantee."""
     if not certified:

@@ -13,7 +13,6 @@ from robustrag_integrations._util.display import printable, table
 from robustrag_integrations._util.json_values import plain, restored
 from robustrag_integrations._util.words import (
     count_of,
-    loss_in_words,
     radius_in_words,
     repeats_in_words,
     tiers_in_words,
@@ -60,22 +59,20 @@ class GroupReport:
         origins: the origins of its passages, as their metadata spells them, without repeats.
         status: `supports`: its answer is the one that is shown; `variant`: a longer or shorter form of it, counted
             apart; `differs`: it answers something else; `unsure`: the same, of which the model is unsure, or an answer
-            that does not count for that reason (`unsure="abstain"`); `abstained`; `failed` (counted as an abstention);
-            a `copy` of another group's text with the same reply, which counts once; or `not_asked`, or cancelled, as
-            the other groups had decided the answer (`stop_when_decided`).
+            that does not count for that reason; `abstained`; `failed` (counted as an abstention); a `copy` of another
+            group's text with the same reply, which counts once; or `not_asked`, or cancelled, as the others decided.
         response: its isolated response. For decoding aggregation: the answer up to where this group would have gone
             on differently, and its own next token.
         keywords: the key of its answer, by which it is counted; for keyword aggregation its keywords, sorted.
         choice: voting: the index of the option voted for.
-        margin: the votes or counts by which a group that differs lost, in the unit of `margin_unit` of the answer.
         error: the reason for its failure.
         truncated: True if its passages were cut to fit the model's context.
         positions: the places (0-based) of its passages among those that the defence was given.
-        words: its answer as it writes it, without wrapping; for voting the option that it chose; for keyword
-            aggregation the retained keywords that it says.
+        words: its answer as it writes it; for voting its option; for keyword aggregation the kept keywords that it
+            says.
         note: the reason for not counting its response, or not in full, where the model did not fail: cut, or refused.
-        reasoning_chars: number of characters of reasoning that came with its response; they count for nothing.
-        usage: tokens of its isolated calls; what is not known is None. Reports that differ in it alone are equal.
+        reasoning_chars: characters of reasoning that came with its response; they count for nothing.
+        usage: tokens of its isolated calls. Reports that differ in it alone are equal.
         votes: its number of votes.
         copy_of: the group that it is a copy of.
         tier: the trust label of its origin (`VoteRules.tiers`).
@@ -89,7 +86,6 @@ class GroupReport:
     response: str | None = None
     keywords: tuple[str, ...] = ()
     choice: int | None = None
-    margin: float | None = None
     error: str | None = None
     truncated: bool = False
     positions: tuple[int, ...] = ()
@@ -161,23 +157,21 @@ class RobustAnswer:
         query: the question.
         defense: the defence's name.
         groups: one report per group, in isolation order.
-        claims: long answers and lists: the claims of `text`, each with its own support and radius.
         choice: multiple choice: the index of the winning option.
         warnings: everything that weakens this answer or its radius, in words.
         settings: the defence's settings, JSON-safe; holds the extractor's fingerprint where one was used.
         evidence: the numbers that decided: keyword counts and threshold, vote counts, or decoding gaps; JSON-safe.
-        margin_unit: the unit of a group's `margin`.
-        radius_unit: the unit of the radius: `groups`; `votes` where groups have several (`VoteRules.weights`);
-            `passages` where none names its origin, so that one author may have written several.
-        reasoning_chars: characters of reasoning that came with the replies; they count for nothing and are shown
-            nowhere.
+        radius_unit: `groups`; `votes` where groups have several (`VoteRules.weights`); `passages` where none names its
+            origin, so that one author may have written several.
         model_calls: prompts sent to the model (text models) or rows of the decoding session (local decoding).
         determinism: the model's reproducibility, and the radius's promise about this run.
+        reasoning_chars: characters of reasoning that came with the replies; they are shown nowhere.
         spending: calls, rounds and tokens of this run. Answers that differ in it alone are equal.
         radius_verbatim: the largest r such that replacing any r groups leaves `text` as it is to the letter; at most
             `radius`, and the same where a method has one radius alone.
         tier_budgets: per tier how many groups can be replaced together, as `radius` is meant: the largest such budgets.
             Each group keeps its tier. None without tiers, and of a method that counts no groups; `holds` reads them.
+        claims: the items of a list, each with its own support and radius.
     """
 
     text: str
@@ -190,7 +184,6 @@ class RobustAnswer:
     warnings: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
     evidence: Mapping[str, Any] = field(default_factory=dict)
-    margin_unit: str = "groups"
     radius_unit: str = "groups"
     model_calls: int = 0
     determinism: Determinism = UNKNOWN
@@ -237,13 +230,9 @@ class RobustAnswer:
 
     @property
     def radius_by_tier(self) -> dict[str, int] | None:
-        """For each tier, how many of its groups can be replaced while those of all others are untouched.
-
-        None without tiers, and of a method that counts no groups.
-        """
-        if self.tier_budgets is None:
-            return None
-        return {tier: max(budget[tier] for budget in self.tier_budgets) for tier in self.tier_budgets[0]}
+        """For each tier, how many of its groups can be replaced while all others are untouched; as `tier_budgets`."""
+        budgets = self.tier_budgets
+        return None if budgets is None else {tier: max(budget[tier] for budget in budgets) for tier in budgets[0]}
 
     @property
     def tier_sizes(self) -> dict[str, int]:
@@ -254,10 +243,7 @@ class RobustAnswer:
     def holds(self, budget: Mapping[str, int]) -> bool:
         """True if the answer stays when so many groups of each tier are replaced together, and none of any other.
 
-        Where a tier has fewer groups, all of them are meant.
-
-        Raises:
-            TypeError, ValueError: no mapping; the answer has no such tier, or the number is none.
+        Where a tier has fewer groups, all of them are meant. A tier that the answer has not is a ValueError.
         """
         if not isinstance(budget, Mapping):
             raise TypeError(f"holds({budget!r:.60}): name the tiers, such as {{'other': 1}}; without tiers, see radius")
@@ -319,7 +305,7 @@ class RobustAnswer:
         )
 
     def withheld(self, why: str) -> RobustAnswer:
-        """Return an abstention in place of the answer, which says why; the radius is left in its evidence."""
+        """Return an abstention in place of the answer; its evidence keeps the radius."""
         return self.changed(
             text=ABSTENTION,
             radius=0,
@@ -338,10 +324,9 @@ class RobustAnswer:
 
     @property
     def dissent(self) -> tuple[Dissent, ...]:
-        """Every other answer that groups give; where there is no answer, every answer.
+        """Every other answer that groups give; where there is no answer, every answer. None of a list.
 
-        First those of another tier than the answer's, then those with most votes. The items of a list stand beside each
-        other: those that too few groups give are `evidence["left_out"]`.
+        First those of another tier than the answer's, then those with most votes.
         """
         return () if self.claims else self._answers_of(("differs", "unsure"))
 
@@ -372,11 +357,9 @@ class RobustAnswer:
         return tuple(sorted(found, key=lambda dissent: (dissent.tier in answering, -dissent.support)))
 
     def telling(self, said: str, told: Sequence[Dissent] | None = None) -> RobustAnswer:
-        """Return the abstention whose text tells people what sources say; itself where none says anything.
+        """Return the abstention whose text tells people what sources say, after `said`; itself where none says any.
 
-        Args:
-            said: the words that come first, such as "Sources disagree".
-            told: the answers to tell; all for None.
+        `told` are the answers to tell; all for None.
         """
         listed = self.dissent if told is None else tuple(told)
         if not self.abstained or not listed:
@@ -455,7 +438,7 @@ class RobustAnswer:
 
     def group_rows(self) -> list[tuple[str, ...]]:
         """Each group as a row: number, passages, verdict, response, note."""
-        return [_row(group, self.margin_unit) for group in self.groups]
+        return [_row(group) for group in self.groups]
 
     def explain(self) -> str:
         """A readable account for a terminal; hostile characters in responses are neutralised."""
@@ -493,10 +476,8 @@ def ask_report(
     }
 
 
-def _row(group: GroupReport, unit: str) -> tuple[str, ...]:
-    lost = group.status == "differs" and group.margin is not None
+def _row(group: GroupReport) -> tuple[str, ...]:
     notes = (
-        loss_in_words(group.margin or 0, unit) if lost else None,
         group.error,
         group.note,
         None if group.copy_of is None else f"copy of group {group.copy_of + 1}",

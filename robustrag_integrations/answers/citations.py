@@ -28,7 +28,7 @@ class Citation:
         group: the group's index.
         passage_ids: the ids of its passages.
         origins: their origins, without repeats.
-        positions: their places (0-based; rank 1 is at 0) among the passages that the defence was given.
+        positions: their places (0-based) among the passages that the defence was given.
         words: the parts of the answer that the group says.
     """
 
@@ -45,36 +45,29 @@ def marked_text(text: str, citations: Sequence[Citation]) -> str:
 
     What lies within something longer that the group says is not marked apart.
     """
-    text, rest = text[:_LONGEST_TEXT], text[_LONGEST_TEXT:]
-    text = _MARKER.sub("", text)
+    text, rest = _MARKER.sub("", text[:_LONGEST_TEXT]), _MARKER.sub("", text[_LONGEST_TEXT:])
     numbers: dict[int, list[int]] = {}
-    phrases: dict[str, tuple[int, int] | None] = {}
     for citation in citations:
-        for phrase in citation.words:
-            if phrase not in phrases and len(phrases) < _MOST_PHRASES:
-                phrases[phrase] = max(mentions(phrase, text), key=lambda span: span[1], default=None)
-        spans = {span for phrase in citation.words if (span := phrases.get(phrase)) is not None}
-        ends = {
-            end for start, end in spans if not any(s <= start < end <= e and (s, e) != (start, end) for s, e in spans)
-        }
+        said = [word for word in citation.words if not any(word in other != word for other in citation.words)]
+        ends = {end for phrase in said[:_MOST_PHRASES] if (end := last_mention(phrase, text))}
         for end in ends or {len(text.rstrip())}:
             numbers.setdefault(end, []).append(citation.number)
     parts, done = [], 0
     for end in sorted(numbers):
         parts += [text[done:end], " " if end else "", *(f"[{number}]" for number in numbers[end])]
         done = end
-    return "".join([*parts, text[done:], _MARKER.sub("", rest)])
+    return "".join([*parts, text[done:], rest])
 
 
-def mentions(phrase: str, text: str) -> list[tuple[int, int]]:
-    """Return the first mentions (start, end) of a phrase in a text, in its order; case does not matter.
+def last_mention(phrase: str, text: str) -> int | None:
+    """Return where the last mention of a phrase in a text ends; case does not matter.
 
     Between its words may stand anything but letters and digits. Words count only as wholes, but in scripts without
     spaces; signs at the ends of a phrase (-5, C++, €9) belong to it. Takes time linear in the length of the text.
     """
     words = plain_words(phrase).split()
     if not words:
-        return []
+        return None
     joined = r"[\W_]{1,8}".join(map(re.escape, words))
     patterns = [rf"(?<!\w){joined}(?!\w)"]
     if not (phrase[0].isalnum() and phrase[-1].isalnum()):
@@ -82,6 +75,6 @@ def mentions(phrase: str, text: str) -> list[tuple[int, int]]:
     if not phrase.isascii() and not any(c.isspace() for c in phrase):
         patterns.append(joined)
     for pattern in patterns:
-        if found := [match.span() for match in islice(re.finditer(pattern, text, re.IGNORECASE), _MOST)]:
-            return found
-    return []
+        if ends := [match.end() for match in islice(re.finditer(pattern, text, re.IGNORECASE), _MOST)]:
+            return ends[-1]
+    return None

@@ -1,11 +1,8 @@
-"""The check of a text that words an agreed answer: it says the answer, and nothing else.
+"""The check of a text that words an agreed answer: it says the answer, and nothing else. And links in answers.
 
 A model that is asked to put "30 days" into a sentence may write "1 day", "not 30 days", or add a link. So its text is
-shown only if the answer stands in it once, as it was agreed on, and every other word is one of the question's or a
-function word. A word that could turn the meaning (a negation, a number, a name, "only", "before") is neither, unless
-the question has it.
-
-Links and images are bare addresses, and the targets of Markdown and HTML.
+shown only if the answer stands in it once, and every other word is one of the question's or a function word. A word
+that could turn the meaning (a negation, a number, a name, "only", "before") is neither, unless the question has it.
 """
 
 from __future__ import annotations
@@ -44,13 +41,9 @@ _TAIL = ".,;:!?'\"*_~)]"
 
 
 def says_only(text: str, agreed: str, question: str) -> bool:
-    """True if a text says an agreed answer and nothing else.
+    """True if a text that a model wrote says an agreed answer and nothing else but words of the question.
 
-    Args:
-        text: what a model wrote.
-        agreed: the answer, as a source writes it.
-        question: the question, whose words may be repeated. In a language without a list of function words nothing
-            but those may.
+    In a language without a list of function words nothing but those may stand beside the answer.
     """
     core = agreed.strip().rstrip(".,;")
     asked = plain_words(question).split()
@@ -75,11 +68,7 @@ def _denies(question: str, words: list[str]) -> bool:
 
 def links_in(text: str) -> tuple[str, ...]:
     """Return the addresses in a text, in order and without repeats: bare ones, with a scheme or a path behind the
-    host, and targets of Markdown and HTML.
-
-    Args:
-        text: an answer or a passage; characters that do not show are passed over.
-    """
+    host, and targets of Markdown and HTML. Characters that do not show are passed over."""
     looked_at = _INVISIBLE.sub("", text[:_LOOKED_AT])
     if _LINK_SIGN.search(looked_at) is None:
         return ()
@@ -92,11 +81,7 @@ def links_in(text: str) -> tuple[str, ...]:
 
 
 def without_links(text: str) -> str:
-    """Return a text without the addresses in it; of a Markdown link or image its label stays.
-
-    Args:
-        text: a short one; it stays as it is if it has none.
-    """
+    """Return a short text without the addresses in it; of a Markdown link or image its label stays."""
     if not links_in(text):
         return text
     text = _LABELLED.sub(r"\1", _INVISIBLE.sub("", text))

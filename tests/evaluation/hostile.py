@@ -43,13 +43,13 @@ def hostile_row(name: str, text: str) -> dict[str, Any]:
     row.update(dataset=text or "empty", model=text, setup=text)
     for passage in row["passages"]:
         passage.update(text=whole, source=text, planted=True)
-    row["answer"].update(query=text, warnings=[text], defense=text, margin_unit=text)
+    row["answer"].update(query=text, warnings=[text], defense=text)
     row["answer"]["settings"] = {text: text}
     row["answer"]["evidence"] = {"counts": {text: 3, "fine": 1}, "threshold": 2.0, "retained": [text]}
     row["answer"]["evidence"] |= {"gaps": [1.0, 0.5], "answering": 5, "fallback_steps": [1, 10**9]}
     row["answer"]["evidence"] |= {"words": [whole, text], "rivals": [text], "tokens": [-1]}
     for group in row["answer"]["groups"]:
-        group.update(response=text, keywords=[text], origins=[text], error=text, margin=1.0, status="differs")
+        group.update(response=text, keywords=[text], origins=[text], error=text, status="differs")
     row["answer"]["groups"][0]["response"] = row["answer"]["text"] = whole
     for found in row["certificates"]:
         found.update(query=text, references=[text], metric=text, stopped=text, warnings=[text])

@@ -37,7 +37,6 @@ def row(number: int, **change: Any) -> dict[str, Any]:
             "warnings": [],
             "settings": {},
             "evidence": {},
-            "margin_unit": "groups",
             "model_calls": 11,
             "groups": [],
         },

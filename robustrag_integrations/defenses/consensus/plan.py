@@ -113,7 +113,6 @@ def _told(answer: RobustAnswer, outcome: Outcome) -> RobustAnswer:
 def _said_of(inputs: PlanInput, outcome: Outcome) -> Callable[[Said], dict[str, Any]]:
     """Return the function from what a group says to the fields of its report."""
     variants = variants_of(outcome.key, [own.key for own in outcome.said if own is not None], inputs.query)
-    most = outcome.count.votes.get(outcome.key, 0) if outcome.key is not None else 0
 
     def said(own: Said) -> dict[str, Any]:
         if own.counts and own.key == outcome.key:
@@ -126,7 +125,6 @@ def _said_of(inputs: PlanInput, outcome: Outcome) -> Callable[[Said], dict[str, 
             "status": status,
             "keywords": (own.key,),
             "words": (outcome.text if status == "supports" and outcome.sole else own.text,),
-            "margin": float(most - outcome.count.votes.get(own.key, 0)) if status == "differs" and most else None,
             "confidence": own.confidence,
         }
 

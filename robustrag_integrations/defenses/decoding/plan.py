@@ -99,7 +99,6 @@ def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCod
             "tokens": list(text.tokens),
             **_spelt_out(codec, steps),
         },
-        margin_unit="probability",
         model_calls=len(groups) + 1 if live else 0,
     )
     return Draft(answer, truncated=truncated)
@@ -121,9 +120,7 @@ def _copies(groups: Sequence[PassageGroup], answering: Sequence[int]) -> dict[in
 
 def _noted(step: DecodingStep) -> _Noted:
     own = step.scores.argmax(axis=1)
-    total = step.scores.sum(axis=0)
-    best = int(total[step.choice.top])
-    return _Noted(step.choice, tuple(own.tolist()), tuple((best - total[own]).tolist()))
+    return _Noted(step.choice, tuple(own.tolist()))
 
 
 def _spelt_out(codec: TokenCodec, steps: Sequence[_Noted]) -> dict[str, list[Any]]:
@@ -205,8 +202,7 @@ def _reports(
             continue
         own = steps[departed].own_tokens[row]
         said = codec.decode([*tokens[:departed], *([] if codec.is_end(own) else [own])]).strip()
-        lag = steps[departed].lags[row] / ONE
-        yield report(group, status="differs", response=said + " …", margin=round(lag, 4), truncated=cut)
+        yield report(group, status="differs", response=said + " …", truncated=cut)
 
 
 def _step(
@@ -232,4 +228,3 @@ class _Noted:
 
     choice: TokenChoice
     own_tokens: tuple[int, ...]  # per answering group, the token it would have said
-    lags: tuple[int, ...]  # per answering group, how far that token's sum lies behind the best sum, units of 2**-40

@@ -91,8 +91,7 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
     answer = inputs.answer(
         text,
         abstained=abstained,
-        groups=heard.reports(lambda said: _said(said, shown, tally)),
-        margin_unit=unit,
+        groups=heard.reports(lambda said: _said(said, shown)),
         evidence=_evidence(tally),
     )
     dissent = () if abstained else answer.dissent
@@ -102,22 +101,16 @@ def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
     return Draft(answer.telling("Sources agree on nothing") if outcome.tells else answer, heard, outcome, final=final)
 
 
-def _said(said: frozenset[str], answer: Sequence[str], tally: Tally) -> dict[str, Any]:
+def _said(said: frozenset[str], answer: Sequence[str]) -> dict[str, Any]:
     """Return the report of a group: it supports the answer if it says all of its keywords, and differs if none.
 
-    Args:
-        said: its keywords.
-        answer: the kept keywords that stand in the answer; none for an abstention.
-        tally: the keywords of all groups.
+    `answer` are the kept keywords that stand in the answer; none for an abstention.
     """
     words = tuple(keyword for keyword in answer if keyword in said)
-    most = max((tally.counts[keyword] for keyword in answer), default=0)
-    own = max((tally.counts.get(keyword, 0) for keyword in said), default=0)
     return {
         "status": ("supports" if len(words) == len(answer) else "variant") if words else "differs",
         "keywords": tuple(sorted(said)[:_MOST_KEYWORDS]),
         "words": words,
-        "margin": None if words else float(most - own),
     }
 
 

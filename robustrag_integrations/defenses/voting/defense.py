@@ -115,12 +115,10 @@ def voting_plan(inputs: PlanInput, choices: Sequence[str], settings: VotingSetti
     winner = count.winner
 
     def said(vote: int) -> dict[str, Any]:
-        margin = None if winner in (None, vote) else float(count.votes[winner] - count.votes[vote])
         return {
             "status": "supports" if vote == winner else "differs",
             "choice": vote,
             "words": (choices[vote],),
-            "margin": margin,
         }
 
     answer = inputs.answer(
@@ -129,7 +127,6 @@ def voting_plan(inputs: PlanInput, choices: Sequence[str], settings: VotingSetti
         choice=winner,
         warnings=_warnings(count, heard, choices),
         evidence={"counts": {c: count.votes.get(i, 0) for i, c in enumerate(choices)}},
-        margin_unit="votes",
     )
     if settings.disagreement == "tell":
         tied = [d for d in answer.dissent if heard.found[d.groups[0]] in count.tied]

@@ -20,7 +20,6 @@ def an_answer(source: Source) -> RobustAnswer:
             source.pick(("supports", "differs", "abstained", "failed")),
             text(source) if source.chance(2) else None,
             tuple(source.some(lambda: name(source), 3)),
-            margin=source.pick((None, 1.0, float("inf"))),
             error=name(source) if source.chance(3) else None,
             truncated=source.chance(2),
         )
