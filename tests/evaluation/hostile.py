@@ -46,7 +46,7 @@ def hostile_row(name: str, text: str) -> dict[str, Any]:
     row["answer"].update(query=text, warnings=[text], defense=text)
     row["answer"]["settings"] = {text: text}
     row["answer"]["evidence"] = {"counts": {text: 3, "fine": 1}, "threshold": 2.0, "retained": [text]}
-    row["answer"]["evidence"] |= {"gaps": [1.0, 0.5], "answering": 5, "fallback_steps": [1, 10**9]}
+    row["answer"]["evidence"] |= {"gaps": [1.0, 0.5], "answering": 5}
     row["answer"]["evidence"] |= {"words": [whole, text], "rivals": [text], "tokens": [-1]}
     for group in row["answer"]["groups"]:
         group.update(response=text, keywords=[text], origins=[text], error=text, status="differs")

@@ -23,8 +23,8 @@ from robustrag_integrations.certification.findings import (
     smaller_size_fails,
 )
 from robustrag_integrations.certification.isolated import NOTHING
+from robustrag_integrations.defenses.decoding.plan import extend, largest_shift, rows_too_noisy, unsettled, who_answers
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-from robustrag_integrations.defenses.decoding.step import extend, largest_shift, rows_too_noisy, unsettled, who_answers
 from robustrag_integrations.defenses.decoding.token_choice import (
     ONE,
     FixedPoint,

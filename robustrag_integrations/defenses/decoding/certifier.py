@@ -32,7 +32,6 @@ from robustrag_integrations.models.base import (
     DecodingSession,
     DecodingTree,
     Distributions,
-    Opening,
     noise_bound,
 )
 
@@ -40,14 +39,9 @@ _Prefix = tuple[int, ...]
 
 
 def decoding_run(
-    question: Question,
-    settings: DecodingSettings,
-    model: DecodingModel,
-    metric: Metric,
+    question: Question, settings: DecodingSettings, model: DecodingModel, metric: Metric
 ) -> CertificationRun:
     """Return a certification over next-token probabilities."""
-    doubts = repeat_warnings(model)
-    certifier = DecodingCertifier(model, metric, question.references)
 
     def numerics() -> dict[str, Any]:
         return {**numerics_of(model), "slack": settings.slack_units / ONE}
@@ -56,24 +50,21 @@ def decoding_run(
     return CertificationRun(
         question,
         decoding_certification_plan(question, settings, model.codec),
-        certifier,
+        DecodingCertifier(model, metric, question.references),
         "decoding",
         {**settings.as_dict(), "model": named},
         numerics,
-        (*model.warnings, *doubts, *precision_warnings(numerics())),
+        (*model.warnings, *repeat_warnings(model), *precision_warnings(numerics())),
     )
 
 
 class DecodingCertifier(Certifier):
-    """Performs the requests of a decoding certification with a `DecodingModel`; holds the states of the trees.
-
-    The sessions have as many rows as those of inference.
-    """
+    """Performs the requests of a decoding certification with a `DecodingModel`; holds the states of the trees."""
 
     def __init__(self, model: DecodingModel, metric: Metric, references: Sequence[str]) -> None:
         super().__init__(metric, references)
         self._model = model
-        self._states: list[PrefixStates] = []
+        self._states: list[_PrefixStates] = []
         self._counts: Counter[str] = Counter()
 
     def __call__(self, request: object) -> CertificationReply:
@@ -82,14 +73,16 @@ class DecodingCertifier(Certifier):
             return self.scores(request.responses)
         if isinstance(request, OpenTrees):
             none, limit = request.no_retrieval, request.max_new_tokens
-            self._states = [
-                PrefixStates(partial(self._model.open_session, prompts, none, limit), self._counts)
-                for prompts in request.sessions
-            ]
+            openings = [partial(self._model.open_session, prompts, none, limit) for prompts in request.sessions]
+            self._states = [_PrefixStates(opening, self._counts) for opening in openings]
             return [states.opening for states in self._states]
-        if isinstance(request, Grow):
-            return self._grow(request)
-        raise TypeError(f"a decoding model cannot perform {type(request).__name__}")
+        assert isinstance(request, Grow)  # noqa: S101 - all that its plan asks
+        scored: dict[Branch, Distributions] = {}
+        for index, states in enumerate(self._states):
+            branches = [b for b in request.branches if b.session == index]
+            if branches:
+                scored.update(zip(branches, states.grow(branches, exact=request.exact), strict=True))
+        return [scored[b] for b in request.branches]
 
     async def aperform(self, request: object) -> CertificationReply:
         """Perform one request in a thread; cancelling takes effect between two prompts, or two tokens."""
@@ -106,16 +99,8 @@ class DecodingCertifier(Certifier):
             "noise_bound": max(states.noise for states in self._states),
         }
 
-    def _grow(self, request: Grow) -> list[Distributions]:
-        scored: dict[Branch, Distributions] = {}
-        for index, states in enumerate(self._states):
-            branches = [b for b in request.branches if b.session == index]
-            if branches:
-                scored.update(zip(branches, states.grow(branches, exact=request.exact), strict=True))
-        return [scored[b] for b in request.branches]
 
-
-class PrefixStates:
+class _PrefixStates:
     """Scores prefixes of one session.
 
     As long as there is one prefix at a time, it runs through the shapes of inference. Where the prefixes fork, a tree
@@ -124,49 +109,47 @@ class PrefixStates:
     Args:
         opening: opens the session (again).
         counts: the counters of scored prefixes, by kind.
+
+    Attributes:
+        measured: how far the tree's probabilities were from those of inference.
+        noise: the bound that is assumed.
     """
 
     def __init__(self, opening: Callable[[], DecodingSession], counts: Counter[str]) -> None:
         self._open, self._counts = opening, counts
         self._states: dict[_Prefix, DecodingSession] = {(): opening()}
+        self.opening = self._states[()].opening
         self._tree: DecodingTree | None = None
         self._root: _Prefix = ()  # where the tree begins
-        self._no_tree = False
-        self.measured = 0.0  # how far the tree's probabilities were from those of inference
-        self.noise = 0.0  # the bound that is assumed
-
-    @property
-    def opening(self) -> Opening:
-        """The session's opening reply."""
-        return self._states[()].opening
+        self._may_plant = True
+        self.measured = self.noise = 0.0
 
     def grow(self, branches: Sequence[Branch], *, exact: bool) -> list[Distributions]:
         """Return the distributions after these prefixes, all of one length."""
-        self._forget(min(len(b.prefix) for b in branches) - 1)
-        if exact:
-            return [self._exact(b) for b in branches]
-        if self._tree is None and len(branches) > 1 and not self._no_tree:
+        depth = len(branches[0].prefix) - 1
+        for prefix in [p for p in self._states if len(p) < depth and p and p != self._root]:
+            del self._states[prefix]
+        if not exact and self._tree is not None:
+            return self._level(self._tree, branches)
+        if not exact and self._may_plant and len(branches) > 1:
             return self._plant(branches)
-        if self._tree is None:
-            return [self._exact(b) for b in branches]
-        return self._level(self._tree, branches)
+        return [self._exact(b) for b in branches]
 
     def _plant(self, branches: Sequence[Branch]) -> list[Distributions]:
         """Begin a tree above these prefixes. Its last one is scored both ways: a tree that strays is not used."""
-        self._no_tree = True
+        self._may_plant = False
         parents = {b.prefix[:-1] for b in branches}
-        self._root = parents.pop()
-        state = self._states.get(self._root)
-        tree = state.tree() if state is not None and not parents else None
+        root = parents.pop()
+        tree = self._states[root].tree() if root in self._states and not parents else None
         if tree is None:
             return [self._exact(b) for b in branches]
-        grown = tree.grow([b.prefix[len(self._root) :] for b in branches])
+        grown = tree.grow([b.prefix[len(root) :] for b in branches])
         last = self._exact(branches[-1])
         self.measured = _distance(grown[-1], last)
         noise = noise_bound(self.measured)
         if noise is None:
             return [*(self._exact(b) for b in branches[:-1]), last]
-        self._tree, self.noise = tree, noise
+        self._tree, self._root, self.noise = tree, root, noise
         self._counts["packed"] += len(branches) - 1
         return [*(replace(t, noise=noise) for t in grown[:-1]), last]
 
@@ -174,11 +157,6 @@ class PrefixStates:
         self._counts["packed"] += len(branches)
         grown = tree.grow([b.prefix[len(self._root) :] for b in branches])
         return [replace(t, noise=self.noise) for t in grown]
-
-    def _forget(self, depth: int) -> None:
-        kept = ((), self._root) if self._tree else ((),)
-        for prefix in [p for p in self._states if len(p) < depth and p not in kept]:
-            del self._states[prefix]
 
     def _exact(self, branch: Branch) -> Distributions:
         self._counts["alone"] += 1

@@ -1,34 +1,30 @@
 """The plan of decoding aggregation (paper, section III-C, Algorithm 2).
 
 score every group's prompt, and the question alone    `OpenSession`
-leave out groups that abstain                         line 3, `step.who_answers`
+leave out groups that abstain                         line 3, `who_answers`
 sum the others' distributions, choose a token         lines 8-14, `token_choice.py`
-append it to every prompt, until the answer ends      `Append`, `step.extend`
-The radius is the smallest of the steps' (`_radius`).
+append it to every prompt, until the answer ends      `Append`, `extend`
+The radius is the smallest of the steps'.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from robustrag_integrations.answers.answer import GroupReport
 from robustrag_integrations.defenses.decoding.settings import DecodingSettings
-from robustrag_integrations.defenses.decoding.step import (
-    DecodingStep,
-    choose_step,
-    extend,
-    largest_shift,
-    rows_too_noisy,
-    unsettled,
-    who_answers,
-)
 from robustrag_integrations.defenses.decoding.token_choice import (
     NO_TOKEN,
     ONE,
+    FixedPoint,
     TokenChoice,
+    choose_token,
+    fixed_point,
     is_clear,
+    is_decided,
     most_probable,
     step_radius,
 )
@@ -41,37 +37,30 @@ from robustrag_integrations.plans.requests import Append, Emit, OpenSession, Sha
 from robustrag_integrations.prompts import ABSTENTION
 from robustrag_integrations.text.abstention import is_abstention
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCodec) -> Steps[Draft]:
     """Algorithm 2: decode one answer from the sum of all answering groups' next-token distributions."""
-    query, groups = inputs.query, inputs.rules.with_copies(inputs.groups)
+    groups = inputs.rules.with_copies(inputs.groups)
     text = IncrementalDetokenizer(codec, settings.stop, before_marks=True)
-    steps: list[_Noted] = []
-    undecided, noise = 0, 0.0
-    failures: tuple[str | None, ...] = ()
-    answering: list[int] = []
-    copies: dict[int, int | None] = {}
-    truncated: tuple[bool, ...] = ()
-    radius = wavering = 0
-    live = [g for g in groups if not g.is_empty]
+    told = _Told()
+    live = not all(g.is_empty for g in groups)
     if live:
-        prompts = settings.isolated_prompts(query, groups)
-        opening = yield OpenSession(prompts, settings.no_retrieval_prompt(query), settings.max_new_tokens)
+        prompts = settings.isolated_prompts(inputs.query, groups)
+        no_retrieval = settings.no_retrieval_prompt(inputs.query)
+        opening = yield OpenSession(prompts, no_retrieval, settings.max_new_tokens)
         assert isinstance(opening, Opening)  # noqa: S101 - what drivers reply to OpenSession
-        most_probable(opening.distributions.no_retrieval)  # a broken model is an error, not an abstention
-        truncated, failures = opening.truncated, opening.distributions.failures
-        copies = _copies(groups, who_answers(groups, opening.abstention, settings.gamma))
-        answering = [place for place, first in copies.items() if first is None]
-        radius = max(len(answering) - 1, 0)
-        wavering = len(unsettled(groups, opening.abstention, settings))
         distributions = opening.distributions
-        while answering:
-            step, distributions = yield from _step(distributions, answering, settings)
-            failures = distributions.failures or failures
-            undecided += not step.decided(settings.eta_units)
-            noise = max(noise, distributions.moved)
-            radius = _radius(step, distributions, settings, radius)
-            steps.append(_noted(step))
+        most_probable(distributions.no_retrieval)  # a broken model is an error, not an abstention
+        told.truncated, told.failures = opening.truncated, distributions.failures
+        told.copies = _copies(groups, who_answers(groups, opening.abstention, settings.gamma))
+        told.radius = max(len(told.answering) - 1, 0)
+        while told.answering:
+            step, distributions = yield from _step(distributions, told.answering, settings)
+            told.take(step, distributions, settings)
             piece, complete = extend(text, step.choice.token, settings.max_new_tokens)
             if piece:
                 yield Emit(piece)
@@ -80,28 +69,156 @@ def decoding_plan(inputs: PlanInput, settings: DecodingSettings, codec: TokenCod
             following = yield Append(step.choice.token)
             assert isinstance(following, Distributions)  # noqa: S101 - what drivers reply to Append
             distributions = following
+        # Noise may do to groups next to gamma what an attacker does to others.
+        told.radius = max(0, told.radius - len(unsettled(groups, opening.abstention, settings)))
     if piece := text.finish():
         yield Emit(piece)
+    emitted = [choice.token for choice in told.choices]
+    rivals = [choice.runner_up if choice.token == choice.top else choice.top for choice in told.choices]
     answer = inputs.answer(
         text.shown,
-        radius=max(0, radius - wavering),  # noise may do to these groups what an attacker does to others
+        radius=told.radius,
         abstained=is_abstention(text.shown or ABSTENTION),
-        groups=tuple(_reports(groups, answering, copies, steps, text, codec, truncated, failures)),
-        warnings=(
-            *_undecided_warnings(undecided, len(steps)),
-            *_noise_warnings(noise, len(answering), settings),
-            *_ending_warnings(text, settings),
-        ),
+        groups=tuple(_reports(groups, told, text, codec)),
+        warnings=tuple(_warnings(told, text, settings)),
         evidence={
-            "answering": len(answering),
-            "gaps": [round(s.choice.gap / ONE, 6) for s in steps],
-            "indecisive_steps": sum(s.choice.indecisive for s in steps),
+            "answering": len(told.answering),
+            "gaps": [round(choice.gap / ONE, 6) for choice in told.choices],
             "tokens": list(text.tokens),
-            **_spelt_out(codec, steps),
+            "words": [spelt(codec, emitted[:t], token) for t, token in enumerate(emitted)],
+            "rivals": [spelt(codec, emitted[:t], token) for t, token in enumerate(rivals)],
         },
         model_calls=len(groups) + 1 if live else 0,
     )
-    return Draft(answer, truncated=truncated)
+    return Draft(answer, truncated=told.truncated)
+
+
+def who_answers(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], gamma: float) -> list[int]:
+    """Return J, the groups whose probability of the whole abstention string is below gamma (Algorithm 2, line 3).
+
+    One without a probability (NaN) is not below it; an empty one abstains whatever the model makes of an empty prompt.
+    """
+    return [j for j, p in enumerate(abstention) if float(p) < gamma and not groups[j].is_empty]
+
+
+def unsettled(groups: Sequence[PassageGroup], abstention: NDArray[np.floating], settings: DecodingSettings) -> set[int]:
+    """Return the groups for which float noise, up to the slack, decides whether they answer."""
+    slack = settings.slack_units / ONE
+    fewer, more = (set(who_answers(groups, abstention, settings.gamma + shift)) for shift in (-slack, slack))
+    return more - fewer
+
+
+def extend(text: IncrementalDetokenizer, token: int, max_new_tokens: int) -> tuple[str, bool]:
+    """Add a chosen token to the answer; return the piece that can be shown now, and whether the answer is complete."""
+    if text.codec.is_end(token):
+        return "", True
+    piece = text.add(token)
+    return piece, text.stopped or len(text.tokens) == max_new_tokens
+
+
+def largest_shift(noise: float, groups: int) -> int:
+    """Bound the error of a gap between two sums over so many groups, in units of 2**-40, by each probability's."""
+    return math.ceil(2 * max(1, groups) * noise * ONE)
+
+
+def rows_too_noisy(noise: float, settings: DecodingSettings) -> str:
+    """Explain why nothing is promised of a model whose probabilities move by so much for the same prompt."""
+    return (
+        f"each probability of this model can move by {noise:.1e} for the same prompt, and their sums by more than "
+        f"slack={settings.slack_units / ONE:.1e} allows for (`numerics` of the model says why)"
+    )
+
+
+@dataclass(frozen=True)
+class _Step:
+    """One decoding step.
+
+    Attributes:
+        scores: [n, V] fixed-point distributions of the answering groups.
+        fallback: the no-retrieval token.
+        choice: the token.
+        error: a bound on the error of any gap between two sums, where the model listed only some of the tokens.
+        decided: True if the probabilities of all tokens would give the same token.
+    """
+
+    scores: FixedPoint
+    fallback: int
+    choice: TokenChoice
+    error: int
+    decided: bool
+
+
+def _chosen(distributions: Distributions, answering: Sequence[int], eta: int) -> _Step:
+    scores, fallback = fixed_point(distributions.groups[list(answering)]), most_probable(distributions.no_retrieval)
+    untold = sum(distributions.unlisted[j] for j in answering) if distributions.unlisted else 0.0
+    choice, error = choose_token(scores, fallback, eta), math.ceil(untold * ONE)
+    return _Step(scores, fallback, choice, error, not error or is_decided(choice, fallback, eta, error))
+
+
+def _step(
+    distributions: Distributions, answering: Sequence[int], settings: DecodingSettings
+) -> Steps[tuple[_Step, Distributions]]:
+    """Decode one step; where the model's top-K list leaves the choice open, ask it for a longer one.
+
+    Where a shorter list decides a choice, all probabilities would decide it alike. Only the longest list there is may
+    leave a step undecided, and its length is the model's own. So no passage has a say in which lists are used.
+    """
+    step = _chosen(distributions, answering, settings.eta_units)
+    while not step.decided:
+        more = yield Sharpen()
+        if not isinstance(more, Distributions):
+            break
+        distributions, step = more, _chosen(more, answering, settings.eta_units)
+    return step, distributions
+
+
+@dataclass
+class _Told:
+    """What the steps so far say.
+
+    Attributes:
+        copies: per answering group, the first one with the very same text, if such groups share one vote.
+        radius: the smallest radius of a step.
+        noise: how far other groups' content may move a probability.
+        undecided: number of steps that a top-K list leaves open.
+        choices: the choice of each step.
+        own: per step and answering group, the token it would have said.
+    """
+
+    copies: Mapping[int, int | None] = field(default_factory=dict)
+    truncated: tuple[bool, ...] = ()
+    failures: tuple[str | None, ...] = ()
+    radius: int = 0
+    noise: float = 0.0
+    undecided: int = 0
+    choices: list[TokenChoice] = field(default_factory=list)
+    own: list[list[int]] = field(default_factory=list)
+
+    @property
+    def answering(self) -> list[int]:
+        """The groups whose rows are summed."""
+        return [place for place, first in self.copies.items() if first is None]
+
+    def take(self, step: _Step, distributions: Distributions, settings: DecodingSettings) -> None:
+        """Take in one step."""
+        self.failures = distributions.failures or self.failures
+        self.noise = max(self.noise, distributions.moved)
+        self.undecided += not step.decided
+        self.radius = self._radius(step, distributions, settings)
+        self.choices.append(step.choice)
+        self.own.append(step.scores.argmax(axis=1).tolist())
+
+    def _radius(self, step: _Step, distributions: Distributions, settings: DecodingSettings) -> int:
+        """Return the largest r, at most that of the steps before, such that replacing r groups keeps the token."""
+        shift, fallback = largest_shift(distributions.moved, len(self.answering)), step.fallback
+        if shift > settings.slack_units:
+            return 0
+        if shift and not is_clear(distributions.no_retrieval, distributions.noise):
+            if step.choice.indecisive:
+                return 0
+            fallback = NO_TOKEN  # the top token has to be forced
+        slack = settings.slack_units + step.error
+        return step_radius(step.scores, step.choice, fallback, settings.eta_units, slack, self.radius)
 
 
 def _copies(groups: Sequence[PassageGroup], answering: Sequence[int]) -> dict[int, int | None]:
@@ -118,113 +235,43 @@ def _copies(groups: Sequence[PassageGroup], answering: Sequence[int]) -> dict[in
     return found
 
 
-def _noted(step: DecodingStep) -> _Noted:
-    own = step.scores.argmax(axis=1)
-    return _Noted(step.choice, tuple(own.tolist()))
-
-
-def _spelt_out(codec: TokenCodec, steps: Sequence[_Noted]) -> dict[str, list[Any]]:
-    """Return the steps for readers: emitted token, best rival, and where the no-retrieval token was taken."""
-    choices = [step.choice for step in steps]
-    emitted = [c.token for c in choices]
-    rivals = [c.runner_up if c.token == c.top else c.top for c in choices]
-    return {
-        "words": [spelt(codec, emitted[:t], token) for t, token in enumerate(emitted)],
-        "rivals": [spelt(codec, emitted[:t], token) for t, token in enumerate(rivals)],
-        "fallback_steps": [t for t, c in enumerate(choices) if c.indecisive],
-    }
-
-
-def _radius(step: DecodingStep, distributions: Distributions, settings: DecodingSettings, limit: int) -> int:
-    """The largest r <= limit such that replacing r groups cannot change this step's token."""
-    if step.shift > settings.slack_units:
-        return 0
-    fallback = step.fallback
-    if step.shift and not is_clear(distributions.no_retrieval, distributions.noise):
-        if step.choice.indecisive:
-            return 0
-        fallback = NO_TOKEN  # the top token has to be forced
-    return step_radius(step.scores, step.choice, fallback, settings.eta_units, settings.slack_units + step.error, limit)
-
-
-def _ending_warnings(text: IncrementalDetokenizer, settings: DecodingSettings) -> list[str]:
+def _warnings(told: _Told, text: IncrementalDetokenizer, settings: DecodingSettings) -> Iterator[str]:
+    if told.undecided:
+        yield (
+            f"at {told.undecided} of {len(told.choices)} steps the top-K list of the model does not decide which token "
+            "is best, so the radius is 0; ask for a longer list (top_logprobs)"
+        )
+    if largest_shift(told.noise, len(told.answering)) > settings.slack_units:
+        yield f"the radius is 0: {rows_too_noisy(told.noise, settings)}"
     if text.reasons:
-        return [
+        yield (
             "the model began to reason, and decoding ended before that: turn reasoning off in its chat template "
             "(template_options=), or take keyword aggregation, which leaves reasoning out"
-        ]
-    if len(text.tokens) == settings.max_new_tokens and not text.stopped:
-        return [f"the answer is incomplete: it was cut after max_new_tokens={settings.max_new_tokens}"]
-    return []
-
-
-def _noise_warnings(noise: float, answering: int, settings: DecodingSettings) -> tuple[str, ...]:
-    if largest_shift(noise, answering) <= settings.slack_units:
-        return ()
-    return (f"the radius is 0: {rows_too_noisy(noise, settings)}",)
-
-
-def _undecided_warnings(undecided: int, steps: int) -> tuple[str, ...]:
-    if not undecided:
-        return ()
-    return (
-        f"at {undecided} of {steps} steps the top-K list of the model does not decide which token is best, so the "
-        "radius is 0; ask for a longer list (top_logprobs)",
-    )
+        )
+    elif len(text.tokens) == settings.max_new_tokens and not text.stopped:
+        yield f"the answer is incomplete: it was cut after max_new_tokens={settings.max_new_tokens}"
 
 
 def _reports(
-    groups: Sequence[PassageGroup],
-    answering: Sequence[int],
-    copies: Mapping[int, int | None],
-    steps: Sequence[_Noted],
-    text: IncrementalDetokenizer,
-    codec: TokenCodec,
-    truncated: Sequence[bool],
-    failures: Sequence[str | None],
+    groups: Sequence[PassageGroup], told: _Told, text: IncrementalDetokenizer, codec: TokenCodec
 ) -> Iterator[GroupReport]:
     """A group supports the answer if its own next token was the emitted one at every step."""
-    tokens = text.tokens
+    tokens, answering = text.tokens, told.answering
     for group in groups:
-        cut = bool(truncated) and truncated[group.index]
-        if failures and (why := failures[group.index]) is not None:
+        cut = bool(told.truncated) and told.truncated[group.index]
+        if told.failures and (why := told.failures[group.index]) is not None:
             yield report(group, Response(None, why, cut))
             continue
         if group.index not in answering:
-            yield report(group, truncated=cut, copy_of=copies.get(group.index))
+            yield report(group, truncated=cut, copy_of=told.copies.get(group.index))
             continue
-        row = answering.index(group.index)
-        departed = next((t for t, s in enumerate(steps) if s.own_tokens[row] != s.choice.token), None)
+        own = [each[answering.index(group.index)] for each in told.own]
+        departed = next((t for t, token in enumerate(own) if token != told.choices[t].token), None)
         if departed is None:
-            said = codec.decode(list(tokens)).strip()
             words = (text.shown,) if text.shown else ()
+            said = codec.decode(list(tokens)).strip()
             yield report(group, status="supports", response=said, words=words, truncated=cut)
             continue
-        own = steps[departed].own_tokens[row]
-        said = codec.decode([*tokens[:departed], *([] if codec.is_end(own) else [own])]).strip()
+        token = own[departed]
+        said = codec.decode([*tokens[:departed], *([] if codec.is_end(token) else [token])]).strip()
         yield report(group, status="differs", response=said + " …", truncated=cut)
-
-
-def _step(
-    distributions: Distributions, answering: Sequence[int], settings: DecodingSettings
-) -> Steps[tuple[DecodingStep, Distributions]]:
-    """Decode one step; where the model's top-K list leaves the choice open, ask it for a longer one.
-
-    Where a shorter list decides a choice, all probabilities would decide it alike. Only the longest list there is may
-    leave a step undecided, and its length is the model's own. So no passage has a say in which lists are used.
-    """
-    step = choose_step(distributions, answering, settings.eta_units)
-    while not step.decided(settings.eta_units):
-        more = yield Sharpen()
-        if not isinstance(more, Distributions):
-            break
-        distributions, step = more, choose_step(more, answering, settings.eta_units)
-    return step, distributions
-
-
-@dataclass(frozen=True)
-class _Noted:
-    """The part of a step that the reports need."""
-
-    choice: TokenChoice
-    own_tokens: tuple[int, ...]  # per answering group, the token it would have said

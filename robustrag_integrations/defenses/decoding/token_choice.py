@@ -83,12 +83,10 @@ def choose_token(scores: FixedPoint, no_retrieval_token: int, eta: int) -> Token
     """
     total = scores.sum(axis=0)
     top = int(total.argmax())
-    best = int(total[top])
-    total[top] = -1
+    best, total[top] = int(total[top]), -1
     runner_up = int(total.argmax())
     gap = best - int(total[runner_up])
-    indecisive = gap <= eta
-    return TokenChoice(no_retrieval_token if indecisive else top, top, runner_up, gap, indecisive)
+    return TokenChoice(no_retrieval_token if gap <= eta else top, top, runner_up, gap, gap <= eta)
 
 
 def is_decided(choice: TokenChoice, no_retrieval_token: int, eta: int, error: int) -> bool:
@@ -147,17 +145,11 @@ def _worst_lead(scores: FixedPoint, margin: FixedPoint, top: int, rivals: NDArra
 def _largest_sum(values: FixedPoint, r: int) -> FixedPoint:
     """The sum of the r largest positive entries of each column; `values` is [n, W]."""
     positive = np.maximum(values, 0)
-    if r == 1:
-        largest: FixedPoint = positive.max(axis=0)
-        return largest
     if r < len(positive):
         positive.partition(len(positive) - r, axis=0)
         positive = positive[len(positive) - r :]
     total: FixedPoint = positive.sum(axis=0)
     return total
-
-
-StepKind = Literal["top", "fallback", "either", "open"]
 
 
 @dataclass(frozen=True)
@@ -169,7 +161,7 @@ class TokenSpan:
         tokens: the tokens that can be emitted; none for `open`, where they have no end.
     """
 
-    kind: StepKind
+    kind: Literal["top", "fallback", "either", "open"]
     tokens: tuple[int, ...]
 
 
@@ -204,10 +196,7 @@ def certain_tokens(
 ) -> TokenSpan | None:
     """`possible_tokens` of the numbers of inference, from numbers that differ; None where it could be something else.
 
-    Args:
-        choice, fallbacks, corrupted, eta, slack: as for `possible_tokens`.
-        error: a bound on the distance of any gap of two sums from that of inference, in units of 2**-40.
-        sure: True if the no-retrieval tokens are those of inference.
+    `error` bounds how far any gap of two sums is from that of inference; `sure`: the fallbacks are those of inference.
     """
     span = possible_tokens(choice, fallbacks, corrupted, eta, slack)
     if not error and sure:

@@ -120,7 +120,6 @@ def test_the_evidence_spells_every_step_its_best_rival_and_where_the_model_answe
     assert answer.evidence["words"] == ["a", "d", "<end>"]
     assert answer.evidence["rivals"] == ["d", "b", "b"]
     assert answer.evidence["gaps"] == [1.0, 0.25, 1.0]
-    assert answer.evidence["fallback_steps"] == [1]
 
 
 def test_a_token_reads_as_it_does_behind_others() -> None:
