@@ -79,7 +79,7 @@ class IsolationAudit:
 
     def __init__(self, on: On = "log") -> None:
         self._audit = Audit(on, FIX)
-        self._listener = Listener(self)
+        self._listener = _Listener(self)
         self._composed: OrderedDict[str, None] = OrderedDict()  # the ids of nodes that engines made of answers
 
     def __repr__(self) -> str:
@@ -158,7 +158,7 @@ def audit_isolation(on: On = "log") -> Iterator[IsolationAudit]:
         audit.detach()
 
 
-class Listener:
+class _Listener:
     """Learns from LlamaIndex's spans and events what was retrieved, and which calls are under way."""
 
     def __init__(self, audit: IsolationAudit) -> None:
@@ -176,18 +176,15 @@ class Listener:
         return names[::-1]
 
     def handle(self, event: Any, **kwargs: Any) -> None:
-        """Release the text of a robust answer."""
         if isinstance(event, RobustAnswerEvent):
             self._audit._release(event.report)
 
     async def ahandle(self, event: Any, **kwargs: Any) -> None:
-        """`handle` in an event loop."""
         self.handle(event)
 
     def span_enter(
         self, id_: str, bound_args: Any, instance: Any = None, parent_id: str | None = None, **kwargs: Any
     ) -> None:
-        """Register what a call was given."""
         self._spans[id_] = parent_id
         if len(self._spans) > _MOST_SPANS:
             self._spans.popitem(last=False)
@@ -198,20 +195,17 @@ class Listener:
         self._audit.learn(_nodes_in(list(bound_args.arguments.values())))
 
     def span_exit(self, id_: str, bound_args: Any, instance: Any = None, result: Any = None, **kwargs: Any) -> None:
-        """Register what a call returned."""
         self._spans.pop(id_, None)
         self._audit.learn(_nodes_in(result))
 
     def span_drop(self, id_: str, *args: Any, **kwargs: Any) -> None:
-        """Forget a call that failed."""
         self._spans.pop(id_, None)
 
     def capture_propagation_context(self) -> dict[str, Any]:
-        """Return nothing to pass on."""
         return {}
 
     def restore_propagation_context(self, context: dict[str, Any]) -> None:
-        """Take nothing over."""
+        pass
 
 
 class _Calls:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations.grouping.passages import (
@@ -28,8 +28,10 @@ from robustrag_integrations.grouping.passages import (
 
 AttackMode = Literal["injection", "modification"]
 MOST_CASES = 100_000
+_MOST_COMPARED = 3_000  # leaving out cases that others cover only saves time, and with more it would cost more
 
-_Ranks = tuple[int, ...]
+_Ranks: TypeAlias = tuple[int, ...]
+_Split: TypeAlias = tuple[tuple[_Ranks, ...], int]  # the ranks in each untouched group; number of corrupted ones
 
 
 @dataclass(frozen=True)
@@ -91,7 +93,7 @@ def benign_group_cases(
         elif by in (ORIGIN, SITE):
             splits = _origin_groups(kept, injected, keys)
         else:
-            splits = _keyed_groups(kept, injected, [keys.places[rank] for rank in kept])
+            splits = _keyed_groups(kept, injected, keys)
         for groups, corrupted in splits:
             tried += 1
             if tried > MOST_CASES:
@@ -100,7 +102,14 @@ def benign_group_cases(
                     f"{MOST_CASES} ways; certify a smaller corruption_size or fewer passages"
                 )
             found[groups] = max(found.get(groups, 0), corrupted)
-    return tuple(_case(items, groups, found[groups]) for groups in _uncovered(found))
+    return tuple(
+        BenignCase(
+            tuple(PassageGroup(i, tuple(items[rank] for rank in ranks)) for i, ranks in enumerate(groups)),
+            groups,
+            found[groups],
+        )
+        for groups in _uncovered(found)
+    )
 
 
 def check_attack(passages: int, corruption_size: int, attack: AttackMode, top_k: int | None) -> int:
@@ -120,11 +129,7 @@ def check_attack(passages: int, corruption_size: int, attack: AttackMode, top_k:
 
 
 def check_size(corruption_size: object) -> None:
-    """Check a number of corrupted passages.
-
-    Raises:
-        ValueError: it is none.
-    """
+    """Raise ValueError for what is no number of corrupted passages."""
     if not is_whole_number(corruption_size, 0):
         raise ValueError(
             f"corruption_size={corruption_size!r:.60} must be a whole number of corrupted passages, 0 or more"
@@ -148,7 +153,7 @@ def _retrievals(count: int, size: int, attack: AttackMode, limit: int) -> Iterat
                 yield left[: length - injected], injected
 
 
-def _adjacent_groups(kept: _Ranks, injected: int, size: int) -> Iterator[tuple[tuple[_Ranks, ...], int]]:
+def _adjacent_groups(kept: _Ranks, injected: int, size: int) -> Iterator[_Split]:
     """Untouched groups for every number of corrupted passages in every group.
 
     Where in its group a corrupted passage stands makes no difference to the other groups.
@@ -157,11 +162,10 @@ def _adjacent_groups(kept: _Ranks, injected: int, size: int) -> Iterator[tuple[t
     if size == 1:
         yield tuple((rank,) for rank in kept), injected
         return
-    rooms = [min(size, length - at) for at in range(0, length, size)]
-    yield from _filled(kept, injected, rooms)
+    yield from _filled(kept, injected, [min(size, length - at) for at in range(0, length, size)])
 
 
-def _filled(kept: _Ranks, injected: int, rooms: Sequence[int]) -> Iterator[tuple[tuple[_Ranks, ...], int]]:
+def _filled(kept: _Ranks, injected: int, rooms: Sequence[int]) -> Iterator[_Split]:
     if not rooms:
         yield (), 0
         return
@@ -172,45 +176,35 @@ def _filled(kept: _Ranks, injected: int, rooms: Sequence[int]) -> Iterator[tuple
             yield (groups, corrupted + 1) if here else ((benign, *groups), corrupted)
 
 
-def _keyed_groups(kept: _Ranks, injected: int, places: Sequence[int]) -> Iterator[tuple[tuple[_Ranks, ...], int]]:
+def _keyed_groups(kept: _Ranks, injected: int, keys: Keys) -> Iterator[_Split]:
     """Untouched groups for every choice of groups that the attacker's passages join; the others are new groups."""
-    grouped: dict[int, list[int]] = {}
-    for rank, place in zip(kept, places, strict=True):
-        grouped.setdefault(place, []).append(rank)
-    groups = [tuple(ranks) for ranks in grouped.values()]
+    grouped: dict[int, _Ranks] = {}
+    for rank in kept:
+        grouped[keys.places[rank]] = (*grouped.get(keys.places[rank], ()), rank)
+    groups = list(grouped.values())
     for joined in range(min(injected, len(groups)) + 1):
         for hit in combinations(range(len(groups)), joined):
             yield tuple(g for i, g in enumerate(groups) if i not in hit), injected
 
 
-def _origin_groups(kept: _Ranks, injected: int, keys: Keys) -> Iterator[tuple[tuple[_Ranks, ...], int]]:
+def _origin_groups(kept: _Ranks, injected: int, keys: Keys) -> Iterator[_Split]:
     """`_keyed_groups` where passages without an origin share a group only as long as another one has an origin."""
     alone = all(keys.missing[rank] is not None for rank in kept)
     known = not all(keys.missing)
     if alone:  # and the attacker's passages name no origin
         yield from _adjacent_groups(kept, injected, 1)
     if not alone or (known and injected):
-        yield from _keyed_groups(kept, injected, [keys.places[rank] for rank in kept])
+        yield from _keyed_groups(kept, injected, keys)
 
 
 def _uncovered(found: dict[tuple[_Ranks, ...], int]) -> list[tuple[_Ranks, ...]]:
     """The cases that no other case covers, most groups first."""
     ordered = sorted(found, key=lambda groups: (-len(groups), groups))
-    if len(ordered) > 3000:  # leaving cases out only saves time, and looking for them would cost more
+    if len(ordered) > _MOST_COMPARED:
         return ordered
     held = {groups: frozenset(groups) for groups in ordered}
 
-    def covered(groups: tuple[_Ranks, ...]) -> bool:
-        return any(
-            other is not groups
-            and held[other] < held[groups]
-            and found[other] - found[groups] >= len(groups) - len(other)
-            for other in ordered
-        )
+    def covers(other: tuple[_Ranks, ...], groups: tuple[_Ranks, ...]) -> bool:
+        return held[other] < held[groups] and found[other] - found[groups] >= len(groups) - len(other)
 
-    return [groups for groups in ordered if not covered(groups)]
-
-
-def _case(items: Sequence[Passage], groups: tuple[_Ranks, ...], corrupted: int) -> BenignCase:
-    built = (PassageGroup(i, tuple(items[rank] for rank in ranks)) for i, ranks in enumerate(groups))
-    return BenignCase(tuple(built), groups, corrupted)
+    return [groups for groups in ordered if not any(covers(other, groups) for other in ordered)]

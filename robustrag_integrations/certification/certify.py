@@ -9,76 +9,78 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, TypeAlias
 
-from robustrag_integrations.certification.findings import (
-    Asking,
-    ByMetric,
-    CertificationReply,
-    Findings,
-    Question,
-    certificate,
-    smaller_size_fails,
-)
+from robustrag_integrations.certification.findings import Asking, ByMetric, Findings, Question, smaller_size_fails
 from robustrag_integrations.certification.result import Certification
 from robustrag_integrations.metrics import GuardedMetric, Metric
-from robustrag_integrations.models.base import DecodingModel, FinalAnswers, TextModel, repeats_of
+from robustrag_integrations.models.base import FinalAnswers, Model, TextModel, repeats_of
 from robustrag_integrations.plans.drivers import arun, run
 from robustrag_integrations.plans.requests import Ask
 
 CertificationPlan: TypeAlias = Asking[tuple[Findings, ...]]
 
-_HALF = ("bfloat16", "float16")
 _ALONE = "the batch shapes of inference"
 _PACKED = "many continuations per forward pass; the batch shapes of inference wherever float noise could decide"
 
 
 class Certifier(ABC):
-    """Performs the requests of a certificate; a response that the metric fails on scores 0.
+    """Performs the requests of a certificate with a model; a response that the metric fails on scores 0."""
 
-    Attributes:
-        metric: the metric, and what went wrong in it.
-    """
+    def __init__(self, model: Any, metric: Metric, references: Sequence[str]) -> None:
+        self.model, self.metric, self._references = model, GuardedMetric(metric), tuple(references)
 
-    def __init__(self, metric: Metric, references: Sequence[str]) -> None:
-        self.metric, self._references = GuardedMetric(metric), tuple(references)
-
-    def scores(self, responses: Sequence[str]) -> list[float]:
+    def scores(self, request: ByMetric) -> list[float]:
         """Return one score per response.
 
         Raises:
             RobustRAGError: a judge could not be asked.
         """
-        return [self.metric(text, self._references) for text in responses]
+        return [self.metric(text, self._references) for text in request.responses]
 
     @abstractmethod
-    def __call__(self, request: object) -> CertificationReply:
+    def __call__(self, request: Any) -> Any:
         """Perform one request."""
 
     @abstractmethod
-    async def aperform(self, request: object) -> CertificationReply:
+    async def aperform(self, request: Any) -> Any:
         """Perform one request without blocking the event loop."""
 
     @abstractmethod
     def profile(self) -> dict[str, Any]:
         """Counts of what was computed, by how; JSON-safe."""
 
+    def warnings(self) -> list[str]:
+        """Weaknesses of the certificate that come from the model and the metric."""
+        found = list(self.model.warnings)
+        repeats = repeats_of(self.model)
+        if repeats.model != "deterministic":
+            unknown = "not declared whether the model repeats itself (samples=False declares that it does)"
+            found.append(f"{repeats.caveat or unknown}; the certificate is about the replies seen")
+        numerics = self.model.numerics
+        for dtype in (numerics.get("dtype"), numerics.get("final_model", {}).get("dtype")):
+            if dtype in ("bfloat16", "float16"):
+                found.append(
+                    f"computed in {dtype}: the certificate holds for this device and these batch shapes; elsewhere the "
+                    "probabilities can differ by more than any useful slack. Use float32 for one that travels"
+                )
+                break
+        return [*found, *self.metric.warnings()]
+
 
 @dataclass(frozen=True)
 class CertificationRun:
-    """A certification that is ready to run."""
+    """A certification that is ready to run; `numerics` are those of the method."""
 
     question: Question
     plan: CertificationPlan
     certifier: Certifier
     defense: str
     settings: Mapping[str, Any]
-    numerics: Callable[[], Mapping[str, Any]]
-    warnings: tuple[str, ...]
-    check: Callable[[], object] = tuple
+    numerics: Mapping[str, Any] = field(default_factory=dict)
 
     def run(self) -> tuple[Certification, ...]:
         """Return one certificate per corruption size, ascending."""
@@ -89,21 +91,30 @@ class CertificationRun:
         return self._certificates(await arun(self.plan, self.certifier.aperform, operation="certification"))
 
     def _certificates(self, findings: Sequence[Findings]) -> tuple[Certification, ...]:
-        self.check()
-        packed = self.certifier.profile()
-        numerics = {**self.numerics(), **({"shapes": _PACKED, **packed} if packed else {})}
-        made = (
-            certificate(
-                self.question,
-                found,
-                defense=self.defense,
-                settings=self.settings,
-                numerics=numerics,
-                warnings=(*self.warnings, *self.certifier.metric.warnings()),
-            )
-            for found in findings
+        if isinstance(self.certifier, _TextCertifier):  # it may turn out to refuse temperature 0 when it is first asked
+            refuse_sampling(self.certifier.model)
+        self._leave_undecided(findings)
+        numerics = dict(self.certifier.model.numerics)
+        numerics |= {"shapes": _ALONE} if numerics else {}
+        numerics |= self.numerics
+        numerics |= {"shapes": _PACKED, **packed} if (packed := self.certifier.profile()) else {}
+        warnings = self.certifier.warnings()
+        return tuple(
+            found.certificate(self.question, self.defense, self.settings, numerics, warnings) for found in findings
         )
-        return tuple(_undecided_where_the_metric_failed(made, self.certifier.metric.failures))
+
+    def _leave_undecided(self, findings: Sequence[Findings]) -> None:
+        """Leave undecided what has tau 0 only because the metric failed on a response, and what followed from that."""
+        failures, settled = self.certifier.metric.failures, ""
+        for found in findings:
+            zeros = {r.text in failures for r in found.responses.values() if r.score == 0}
+            failed = zeros == {True} and not found.unbounded
+            if failed:
+                settled = smaller_size_fails(found.size)
+            if failed or found.stopped == settled:
+                found.certified = False
+                found.stopped = f"the metric {self.question.metric} failed on a possible response, which counts as 0; "
+                found.stopped += "no attack is known"
 
 
 def text_run(
@@ -120,84 +131,37 @@ def text_run(
         ValueError: the model samples.
     """
     refuse_sampling(model)
-    doubts = repeat_warnings(model)
-    certifier = TextCertifier(model, metric, question.references)
-    numerics = partial(numerics_of, model)
-    return CertificationRun(
-        question,
-        plan,
-        certifier,
-        defense,
-        {**settings, "model": model.description},
-        numerics,
-        (*model.warnings, *doubts, *precision_warnings(numerics())),
-        partial(refuse_sampling, model),  # a model may turn out to refuse temperature 0 when it is first asked
-    )
+    certifier = _TextCertifier(model, metric, question.references)
+    return CertificationRun(question, plan, certifier, defense, {**settings, "model": model.description})
 
 
-class TextCertifier(Certifier):
-    """A performer of the requests of a certificate that asks a `TextModel` for text.
-
-    Args:
-        model: the model to ask.
-        metric: scores the responses.
-        references: the right answers.
-    """
-
-    def __init__(self, model: TextModel, metric: Metric, references: Sequence[str]) -> None:
-        super().__init__(metric, references)
-        self._model = model
+class _TextCertifier(Certifier):
+    """Performs the requests of a certificate that asks a `TextModel` for text."""
 
     @cached_property
     def _finals(self) -> FinalAnswers:
         """The answers to final prompts; not every method has some."""
-        return self._model.finals()
+        return self.model.finals()  # type: ignore[no-any-return]
 
-    def __call__(self, request: object) -> CertificationReply:
-        """Perform one request."""
+    def __call__(self, request: ByMetric | Ask) -> Any:
         if isinstance(request, ByMetric):
-            return self.scores(request.responses)
-        ask = _checked(request)
-        prompts = list(ask.prompts)
-        return self._finals.answer(prompts) if ask.role == "final" else self._model.generate(prompts, ask.role)
+            return self.scores(request)
+        if request.role == "final":
+            return self._finals.answer(list(request.prompts))
+        return self.model.generate(list(request.prompts), request.role)
 
-    async def aperform(self, request: object) -> CertificationReply:
-        """Perform one request without blocking the event loop."""
+    async def aperform(self, request: ByMetric | Ask) -> Any:
         if isinstance(request, ByMetric):
-            return await asyncio.to_thread(self.scores, request.responses)
-        ask = _checked(request)
-        prompts = list(ask.prompts)
-        return await (
-            self._finals.aanswer(prompts) if ask.role == "final" else self._model.agenerate(prompts, ask.role)
-        )
+            return await asyncio.to_thread(self.scores, request)
+        if request.role == "final":
+            return await self._finals.aanswer(list(request.prompts))
+        return await self.model.agenerate(list(request.prompts), request.role)
 
     def profile(self) -> dict[str, Any]:
-        """Counts of the final answers, by how they were computed; JSON-safe."""
         return self._finals.profile
 
 
-def _checked(request: object) -> Ask:
-    if not isinstance(request, Ask):
-        raise TypeError(f"a text model cannot perform {type(request).__name__}")
-    return request
-
-
-def numerics_of(model: TextModel | DecodingModel) -> dict[str, Any]:
-    """Return the model's numerics, for certificates; empty for a model that does not say."""
-    known = dict(model.numerics)
-    return {**known, "shapes": _ALONE} if known else {}
-
-
-def repeat_warnings(model: TextModel | DecodingModel) -> tuple[str, ...]:
-    """Warn of a certificate by a model that may not be deterministic."""
-    repeats = repeats_of(model)
-    if repeats.model == "deterministic":
-        return ()
-    doubt = repeats.caveat or "not declared whether the model repeats itself (samples=False declares that it does)"
-    return (f"{doubt}; the certificate is about the replies seen",)
-
-
-def refuse_sampling(model: TextModel) -> None:
+def refuse_sampling(model: Model) -> None:
     """Raise ValueError if the model samples."""
     if (repeats := repeats_of(model)).model == "samples":
         raise ValueError(
@@ -205,40 +169,3 @@ def refuse_sampling(model: TextModel) -> None:
             "samples=False. What holds for one that samples: answer.determinism, and expected certified accuracy in "
             "robustrag eval"
         )
-
-
-def precision_warnings(numerics: Mapping[str, Any]) -> tuple[str, ...]:
-    """Warn of a certificate that was computed in half precision."""
-    used = [part.get("dtype") for part in (numerics, numerics.get("final_model", {}))]
-    half = [dtype for dtype in used if dtype in _HALF]
-    if not half:
-        return ()
-    return (
-        f"computed in {half[0]}: the certificate holds for this device and these batch shapes; elsewhere the "
-        "probabilities can differ by more than any useful slack. Use float32 for one that travels",
-    )
-
-
-def _undecided_where_the_metric_failed(
-    made: Iterable[Certification], failures: Mapping[str, str]
-) -> Iterator[Certification]:
-    """The certificates; undecided are those whose tau is 0 only because the metric failed on a possible response.
-
-    A response that the metric failed on counts as 0, so that tau is 0 there already, and at every larger size.
-
-    Args:
-        made: the certificates, by ascending size.
-        failures: the errors, by response (`GuardedMetric.failures`).
-    """
-    why = settled = ""
-    for found in made:
-        failed = any(r.text in failures for r in found.responses)
-        refuted = found.unbounded or any(r.score == 0 and r.text not in failures for r in found.responses)
-        if failed and not refuted:
-            why = f"the metric {found.metric} failed on a possible response, which counts as 0; no attack is known"
-            settled = smaller_size_fails(found.corruption_size)
-        elif not why or found.stopped != settled:
-            why = ""
-            yield found
-            continue
-        yield replace(found, tau=0.0, certified=False, stopped=why)

@@ -15,8 +15,7 @@ from robustrag_integrations.grouping.warnings import keyless_warnings
 Result = TypeVar("Result")
 
 # A method's certificate asks `Ask`, `ByMetric` and what is its own; what comes back depends on the request.
-CertificationReply: TypeAlias = Any
-Asking: TypeAlias = Generator[Any, CertificationReply, Result]
+Asking: TypeAlias = Generator[Any, Any, Result]
 
 ZERO_FOUND = "a response that scores 0 was found; the others were not examined"
 NOTHING_BENIGN = "no untouched group may be left: the attacker alone decides the answer"
@@ -32,20 +31,13 @@ class ByMetric:
 
 @dataclass(frozen=True)
 class Question:
-    """The question to certify, for every defence alike.
+    """The question to certify, for every defence alike; the arguments are those of `Defense.certify`.
 
     Attributes:
-        query: the question.
-        passages: the clean retrieval, best first.
-        references: the right answers.
         metric: the metric's name.
         sizes: the corruption sizes, ascending.
-        attack: the attacker.
-        group_size: omega.
-        group_by: the criterion by which passages are grouped (`isolate`).
-        top_k: the length of a full retrieval; None for as many as there are passages.
-        max_model_calls: number of model calls that may be spent on all sizes together: prompts, or for decoding
-            prefixes (`Certification.model_calls` says what is counted).
+        max_model_calls: number of model calls that may be spent on all sizes together, as `Certification.model_calls`
+            counts them.
     """
 
     query: str
@@ -128,6 +120,43 @@ class Findings:
             return 0.0
         return min(r.score for r in self.responses.values())
 
+    def certificate(
+        self,
+        question: Question,
+        defense: str,
+        settings: Mapping[str, Any],
+        numerics: Mapping[str, Any],
+        warnings: Sequence[str],
+    ) -> Certification:
+        """Return the certificate."""
+        setup = {
+            "group_size": question.group_size,
+            "group_by": str(question.group_by),
+            "passages": len(question.passages),
+            "top_k": question.top_k if question.top_k is not None else len(question.passages),
+            "max_model_calls": question.max_model_calls,
+        }
+        return Certification(
+            tau=self.tau,
+            certified=self.certified,
+            corruption_size=self.size,
+            attack=question.attack,
+            query=question.query,
+            references=question.references,
+            metric=question.metric,
+            defense=defense,
+            responses=tuple(sorted(self.responses.values(), key=lambda r: (r.score, r.text or ""))),
+            complete=self.stopped is None,
+            unbounded=self.unbounded,
+            stopped=self.stopped,
+            cases=len(self.cases),
+            model_calls=self.model_calls or 0,
+            settings={**settings, **setup},
+            numerics=dict(numerics),
+            warnings=(*warnings, *question.warnings, *self.warnings),
+            evidence=self.evidence,
+        )
+
 
 @dataclass
 class Ledger:
@@ -154,43 +183,3 @@ class Ledger:
 def smaller_size_fails(size: int) -> str:
     """Explain why a larger attacker is not examined."""
     return f"tau is 0 at corruption size {size} already, and a larger attacker can do all that a smaller one can"
-
-
-def certificate(
-    question: Question,
-    found: Findings,
-    *,
-    defense: str,
-    settings: Mapping[str, Any],
-    numerics: Mapping[str, Any],
-    warnings: Sequence[str],
-) -> Certification:
-    """Return the certificate of one corruption size."""
-    responses = sorted(found.responses.values(), key=lambda r: (r.score, r.text or ""))
-    setup = {
-        "group_size": question.group_size,
-        "group_by": str(question.group_by),
-        "passages": len(question.passages),
-        "top_k": question.top_k if question.top_k is not None else len(question.passages),
-        "max_model_calls": question.max_model_calls,
-    }
-    return Certification(
-        tau=found.tau,
-        certified=found.certified,
-        corruption_size=found.size,
-        attack=question.attack,
-        query=question.query,
-        references=question.references,
-        metric=question.metric,
-        defense=defense,
-        responses=tuple(responses),
-        complete=found.stopped is None,
-        unbounded=found.unbounded,
-        stopped=found.stopped,
-        cases=len(found.cases),
-        model_calls=found.model_calls or 0,
-        settings={**settings, **setup},
-        numerics=dict(numerics),
-        warnings=(*warnings, *question.warnings, *found.warnings),
-        evidence=found.evidence,
-    )

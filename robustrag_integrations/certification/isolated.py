@@ -25,9 +25,8 @@ from robustrag_integrations.replies.reading import reply_warnings
 
 NOTHING = PassageGroup(0, ())  # stands for a corrupted group where a batch must have as many rows as at inference
 
-Place: TypeAlias = tuple[
-    int, tuple[int, ...]
-]  # groups in all where batches matter, else 0; ranks of a group's passages
+# A group's place: groups in all where batches matter, else 0; and the ranks of its passages.
+Place: TypeAlias = tuple[int, tuple[int, ...]]
 PromptsOf: TypeAlias = Callable[[Sequence[PassageGroup]], Sequence[Prompt]]
 # Adds what can be answered next to one case's untouched groups to the findings; the number is the case's.
 CertifyCase: TypeAlias = Callable[[Findings, int, BenignCase, Sequence[Reading[Any]], Ledger], Asking[None]]
@@ -92,10 +91,17 @@ def certify_sizes(
     def places(case: BenignCase) -> list[Place]:
         return [(case.total if same_batches else 0, ranks) for ranks in case.ranks]
 
-    readings = yield from _ask_cases(sizes, prompts_of, read, ledger, places)
+    wanted = [
+        {place: group for case in found.cases for place, group in zip(places(case), case.groups, strict=True)}
+        for found in sizes
+    ]
+    readings = yield from _ask(sizes, wanted, prompts_of, read, ledger)
     failed: int | None = None
-    for found in sizes:
-        found.warnings = _warnings([readings[p].response for p in _all_places(found, places) if p in readings])
+    for found, own_places in zip(sizes, wanted, strict=True):
+        counted = [readings[place].response for place in own_places if place in readings]
+        found.warnings = (*truncation_warnings([r.truncated for r in counted]), *reply_warnings(counted))
+        if any(r.text is None for r in counted):
+            found.warnings += ("tau is about runs in which the model fails on the same untouched groups again",)
         if failed is not None:
             found.settle(smaller_size_fails(failed))
         for number, case in enumerate(found.cases):
@@ -115,41 +121,28 @@ def certify_sizes(
     return tuple(sizes)
 
 
-def _ask_cases(
+def _ask(
     sizes: Sequence[Findings],
+    wanted: Sequence[Mapping[Place, PassageGroup]],
     prompts_of: PromptsOf,
     read: Callable[[Response], Reading[Found]],
     ledger: Ledger,
-    places: Callable[[BenignCase], list[Place]],
 ) -> Asking[dict[Place, Reading[Found]]]:
     """Ask every untouched group of every case, and read the responses; sizes that exceed the limit are given up."""
     asked: dict[Place, PassageGroup] = {}
     replies: list[Response] = []
-    for found in sizes:
-        wanted = _all_places(found, places)
-        for total in dict.fromkeys(total for total, _ in wanted):
-            new = [place for place in wanted if place[0] == total and place not in asked]
+    for found, groups in zip(sizes, wanted, strict=True):
+        for total in dict.fromkeys(total for total, _ in groups):
+            new = [place for place in groups if place[0] == total and place not in asked]
             if len(new) > ledger.left:
                 found.give_up(f"{len(new):,} more to ask, and {count_of(ledger.left, 'model call')} left")
                 break
             size = total or len(new) or 1
             for start in range(0, len(new), size):
-                batch = [wanted[place] for place in new[start : start + size]]
+                batch = [groups[place] for place in new[start : start + size]]
                 filled = batch + [NOTHING] * (total - len(batch) if total else 0)
                 answers: Sequence[Response] = yield Ask(tuple(prompts_of(filled)), "isolated")
                 ledger.spent += len(filled)
                 replies += answers[: len(batch)]
-            asked.update((place, wanted[place]) for place in new)
+            asked.update((place, groups[place]) for place in new)
     return dict(zip(asked, read_replies(list(asked.values()), replies, read), strict=True))
-
-
-def _all_places(found: Findings, places: Callable[[BenignCase], list[Place]]) -> dict[Place, PassageGroup]:
-    """Return the untouched groups of all cases by their places."""
-    return {place: g for case in found.cases for place, g in zip(places(case), case.groups, strict=True)}
-
-
-def _warnings(counted: Sequence[Response]) -> tuple[str, ...]:
-    said = [*truncation_warnings([r.truncated for r in counted]), *reply_warnings(counted)]
-    if any(r.text is None for r in counted):
-        said.append("tau is about runs in which the model fails on the same untouched groups again")
-    return tuple(said)

@@ -51,15 +51,12 @@ class Certification:
             or everything.
         stopped: why R is not complete; None when it is.
         cases: number of cases of untouched groups.
-        model_calls: the number of model calls. For keywords and votes, prompts: isolated ones (those that fill up
-            a batch included) and final ones, however many went into one forward pass. For decoding, prefixes: reading
-            a session's prompts counts 1, and every prefix scored in a session 1, all rows together; a prefix that is
-            scored again for the exact numbers is not counted again. Several corruption sizes (or values of eta)
-            certified together share their calls: each names the calls spent until it was decided.
+        model_calls: the calls spent until this was decided, shared by all sizes that were certified together: prompts,
+            isolated ones (those that fill up a batch included) and final ones; for decoding, prefixes scored, all rows
+            together, once each.
         settings: the defence's settings and the retrieval's, JSON-safe; the extractor's fingerprint among them.
         numerics: precision, device, shapes and slack of the computation; where continuations were packed into common
-            forward passes, how many were and how many were not, the float noise that was measured and the noise that
-            was assumed as its bound.
+            forward passes, how many were, and the float noise that was measured and assumed.
         warnings: weaknesses of the guarantee, in words.
         evidence: the data of pictures: a keyword tally, or votes.
     """
@@ -106,12 +103,9 @@ class Certification:
         """A readable account for a terminal; hostile characters in responses are neutralised."""
         lines = [f"{name + ':':10} {printable(text, 600)}" for name, text in self.account()]
         if self.responses:
-            rows: list[tuple[str, ...]] = [
-                (f"{r.score:g}", "(no answer)" if r.text is None else r.text, r.cause) for r in self.responses[:20]
-            ]
-            lines += ["", table(("score", "possible response", "cause"), rows, limits=(8, 60, 60))]
-            if len(self.responses) > 20:
-                lines.append(f"and {len(self.responses) - 20} more")
+            rows = [(f"{r.score:g}", "(no answer)" if r.text is None else r.text, r.cause) for r in self.responses]
+            lines += ["", table(("score", "possible response", "cause"), rows[:20], limits=(8, 60, 60))]
+            lines += [f"and {len(rows) - 20} more"] if len(rows) > 20 else []
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:

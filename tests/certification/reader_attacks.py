@@ -1,20 +1,15 @@
 """The adaptive attacker on the bundled reader and the demo corpus; alone, the long run of it.
 
-`python -m tests.certification.reader_attacks --help`. Both promises are attacked: no answer scores below tau, and none
+`python -m tests.certification.reader_attacks [TRIES]`. Both promises are attacked: no answer scores below tau, and none
 within its radius is another one. The certificate is made first; the attacker never sees it.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import sys
-import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 from robustrag_integrations import DecodingAggregation, KeywordAggregation, LocalModel, MajorityVoting
@@ -43,24 +38,19 @@ class Siege:
     """A promise, and the worst that the attacker made of it.
 
     `promise` is `tau` or `radius`; `size` how many passages or groups the attacker had; `promised` the tau, or 1 for
-    the same answer; `lowest` the lowest score reached, or 0 for another answer.
+    the same answer, of which another one scores 0.
     """
 
     setup: Setup
-    question: str
     promise: str
     size: int
     promised: float
-    lowest: float
-    tries: int
-    obeyed: int
-    tried: dict[str, int]
-    text: str | None
+    found: AdaptiveAttack
 
     @property
     def broken(self) -> bool:
         """Whether the attacker got below what was promised."""
-        return self.lowest < self.promised
+        return self.found.score < self.promised
 
 
 def reader(group_size: int = 1) -> LocalModel:
@@ -94,92 +84,40 @@ def besiege(
     """Certify a question, then attack each certificate and the answer's radius."""
     defense, passages = defense_of(setup, model), passages[: PASSAGES[setup.group_size]]
     choices = question.choices if setup.defense == "voting" else None
+    asked: Any = (defense, question.question, passages)
     common: dict[str, Any] = {"target": question.incorrect, "choices": choices, "tries": tries, "seed": seed}
-    certificates = defense.certify(
-        question.question,
-        passages,
-        question.answers[0],
-        corruption_size=SIZES,
-        attack=setup.attack,
-        choices=choices,
-        max_model_calls=600,
-    )
-    for cert in certificates:
+    kind: dict[str, Any] = {"attack": setup.attack}
+    limits: Any = {"corruption_size": SIZES, "choices": choices, "max_model_calls": 600}
+    for cert in defense.certify(question.question, passages, question.answers[0], **limits, **kind):
         size = cert.corruption_size
-        found = adaptive(
-            defense,
-            question.question,
-            passages,
-            question.answers[0],
-            corruption_size=size,
-            attack=setup.attack,  # type: ignore[arg-type]
-            **common,
-        )
-        yield _siege(setup, question, "tau", size, cert.tau, found)
-    radius = found.clean.radius
-    if radius:
-        held = adaptive_substitution(defense, question.question, passages, groups=radius, **common)
-        yield _siege(setup, question, "radius", radius, 1.0, held)
-
-
-def _siege(setup: Setup, question: Any, promise: str, size: int, promised: float, found: AdaptiveAttack) -> Siege:
-    tried = dict(found.tried)
-    return Siege(
-        setup, question.question, promise, size, promised, found.score, found.tries, found.obeyed, tried, found.text
-    )
+        found = adaptive(*asked, question.answers[0], corruption_size=size, **kind, **common)
+        yield Siege(setup, "tau", size, cert.tau, found)
+    if radius := found.clean.radius:
+        yield Siege(setup, "radius", radius, 1.0, adaptive_substitution(*asked, groups=radius, **common))
 
 
 def summary(sieges: Sequence[Siege]) -> str:
-    """A Markdown table: per defence, attacker and group size what was promised and what held."""
-    lines = [
-        "| defence | attacker | group size | attacks | tau > 0 | tau = 0, reached | radius > 0 | obeyed | broken |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    """A line per setup: what was promised, and what held."""
+    lines = []
     for setup in dict.fromkeys(s.setup for s in sieges):
         mine = [s for s in sieges if s.setup == setup]
-        taus = [s for s in mine if s.promise == "tau"]
-        open_ = [s for s in taus if s.promised == 0]
-        shown = [
-            *asdict(setup).values(),
-            sum(s.tries for s in mine),
-            f"{len(taus) - len(open_)} of {len(taus)}",
-            f"{sum(s.lowest == 0 for s in open_)} of {len(open_)}",
-            sum(s.promise == "radius" for s in mine),
-            sum(s.obeyed for s in mine),
-            sum(s.broken for s in mine),
-        ]
-        lines.append(f"| {' | '.join(map(str, shown))} |")
+        tries, obeyed = (sum(getattr(s.found, name) for s in mine) for name in ("tries", "obeyed"))
+        promised, broken = sum(s.promised > 0 for s in mine), sum(s.broken for s in mine)
+        lines.append(f"{setup}: {tries} attacks, {promised} promises, {obeyed} obeyed, {broken} broken")
     return "\n".join(lines)
 
 
 def main() -> int:
-    """Attack the demo's questions one after the other, every setup in turn, until the time is up."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--questions", type=int, default=72, help="how many of the demo's questions")
-    parser.add_argument("--tries", type=int, default=40, help="retrievals tried per promise")
-    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop after this time")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--log", type=Path, help="JSONL of what became of every promise")
-    chosen = parser.parse_args()
-    from tqdm import tqdm
-
+    """Attack all of the demo's questions one after the other, every setup in turn."""
+    tries = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     models = {size: reader(size) for size in (1, 2)}
-    work = [(setup, *asked) for asked in demo_questions()[: chosen.questions] for setup in SETUPS]
     sieges: list[Siege] = []
-    start = time.monotonic()
-    for setup, question, passages in tqdm(work, unit=" certificates"):
-        if time.monotonic() - start > 60 * chosen.minutes:
-            break
-        for siege in besiege(setup, models[setup.group_size], question, passages, chosen.tries, chosen.seed):
-            sieges.append(siege)
-            if chosen.log:
-                with chosen.log.open("a") as out:
-                    out.write(json.dumps(asdict(siege)) + "\n")
-            if siege.broken:
-                print(f"VIOLATION: {siege}", flush=True)
-    tried = sum((Counter(s.tried) for s in sieges), Counter())
-    print(summary(sieges))
-    print(f"\n{sum(s.tries for s in sieges)} attacks, corrupted passages by strategy: {dict(tried)}")
+    for question, passages in demo_questions():
+        for setup in SETUPS:
+            sieges += besiege(setup, models[setup.group_size], question, passages, tries)
+            if sieges[-1].broken:
+                print(f"VIOLATION: {sieges[-1]}", flush=True)
+        print(summary(sieges), flush=True)
     return int(any(s.broken for s in sieges))
 
 

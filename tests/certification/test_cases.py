@@ -54,10 +54,6 @@ def test_the_papers_modification_figure_has_its_first_removal() -> None:
     assert first <= found
 
 
-def test_single_passages_leave_the_top_of_the_list() -> None:
-    assert shown(benign_group_cases(SIX, 2)) == {(("p1", "p2", "p3", "p4"), 2)}
-
-
 @pytest.mark.parametrize("attack", ["injection", "modification"])
 @pytest.mark.parametrize("group_size", [1, 2, 3])
 @pytest.mark.parametrize(("count", "limit"), [(5, 5), (6, 6), (3, 6), (4, 5)])
@@ -74,18 +70,6 @@ def test_every_placement_is_covered_and_every_case_is_a_placement(attack, group_
         assert any(covers(case, placement) for case in cases), placement
     for case in cases:
         assert not any(covers(other, case) for other in cases - {case}), case
-
-
-def test_nothing_is_ejected_until_the_list_is_full() -> None:
-    assert shown(benign_group_cases(["p1", "p2", "p3"], 1, top_k=10)) == {(("p1", "p2", "p3"), 1)}
-    assert shown(benign_group_cases(["p1", "p2", "p3"], 1)) == {(("p1", "p2"), 1)}
-
-
-def test_a_short_list_shifts_passages_into_other_groups() -> None:
-    found = shown(benign_group_cases(["p1", "p2", "p3"], 1, group_size=2, top_k=10))
-    assert (("p2+p3",), 1) in found
-    assert (("p1+p2",), 1) in found
-    assert not any("p3" in groups for groups, corrupted in found if corrupted)
 
 
 def test_an_injected_passage_of_a_chosen_source_corrupts_that_source_or_is_a_new_one() -> None:

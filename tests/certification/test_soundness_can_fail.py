@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,114 +20,17 @@ from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
 from robustrag_integrations.defenses.decoding import token_choice
 from robustrag_integrations.defenses.keyword import certificate as keyword
-from robustrag_integrations.defenses.keyword import threshold
+from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.defenses.voting import defense as voting
 from robustrag_integrations.plans.asking import Quorum
 from tests.helpers.brute_force import Tally, attack_certificates, attack_radius
-from tests.helpers.worlds import (
-    consensus_world,
-    decoding_world,
-    keyword_world,
-    list_world,
-    voting_world,
-)
+from tests.helpers.worlds import consensus_world, decoding_world, keyword_world, list_world, voting_world
+
+Planted = dict[str, tuple[Any, Any, str, Callable[[Any], Any]]]  # world, owner of what is replaced, name, real to wrong
 
 
-def violations(attack: Callable[[random.Random, Tally], None]) -> int:
-    tally = Tally()
-    for seed in range(300):
-        attack(random.Random(f"mutant/{seed}"), tally)
-        if tally.violations:
-            break
-    return len(tally.violations)
-
-
-def attackers_alone_do_not_count(monkeypatch) -> None:
-    real = keyword.keyword_span
-    monkeypatch.setattr(keyword, "keyword_span", lambda *a: replace(real(*a), unbounded=False))
-
-
-def attackers_do_not_raise_the_threshold(monkeypatch) -> None:
-    real = keyword.keyword_span
-
-    def mistaken(sets, m, rule):
-        span, clean = real(sets, m, rule), real(sets, 0, rule)
-        return replace(span, always=clean.always)
-
-    monkeypatch.setattr(keyword, "keyword_span", mistaken)
-
-
-def nobody_fails_on_purpose(monkeypatch) -> None:
-    monkeypatch.setattr(Quorum, "can_be_missed", lambda *a: False)
-
-
-def only_the_first_case_is_looked_at(monkeypatch) -> None:
-    real = findings.benign_group_cases
-    monkeypatch.setattr(findings, "benign_group_cases", lambda *a, **k: real(*a, **k)[:1])
-
-
-def a_vote_less(monkeypatch) -> None:
-    real = voting.possible_winners
-    monkeypatch.setattr(
-        voting, "possible_winners", lambda votes, rule, m, known: real(votes, rule, max(0, m - 1), known)
-    )
-
-
-def ties_are_never_reached(monkeypatch) -> None:
-    real = voting.possible_winners
-    monkeypatch.setattr(
-        voting, "possible_winners", lambda *a: (lambda found: (found[0], not found[0], found[2]))(real(*a))
-    )
-
-
-def attackers_weigh_less_than_a_group(monkeypatch) -> None:
-    real = token_choice.possible_tokens
-    monkeypatch.setattr(
-        token_choice, "possible_tokens", lambda choice, t0, m, eta, slack: real(choice, t0, m / 2, eta, slack)
-    )
-
-
-def the_no_retrieval_token_is_forgotten(monkeypatch) -> None:
-    real = token_choice.possible_tokens
-
-    def forgetful(choice, t0, m, eta, slack):
-        span = real(choice, t0, m, eta, slack)
-        return replace(span, tokens=span.tokens[:1])
-
-    monkeypatch.setattr(token_choice, "possible_tokens", forgetful)
-
-
-def of_items(monkeypatch, choices: Callable[[list[str | None]], list[str | None]]) -> None:
-    real = list_certificate.possible_items
-    monkeypatch.setattr(
-        list_certificate,
-        "possible_items",
-        lambda made, corrupted: {key: choices(wordings) for key, wordings in real(made, corrupted).items()},
-    )
-
-
-def wordings_are_never_contested(monkeypatch) -> None:
-    of_items(monkeypatch, lambda wordings: [wordings[0], *(w for w in wordings[1:] if w is None)])
-
-
-def items_are_never_contested(monkeypatch) -> None:
-    of_items(monkeypatch, lambda wordings: [wording for wording in wordings if wording is not None])
-
-
-def a_consensus_form_is_never_contested(monkeypatch) -> None:
-    real = consensus._forms
-    monkeypatch.setattr(consensus, "_forms", lambda votes, key, m: {min(real(votes, key, 0))})
-
-
-def a_corrupted_vote_less(monkeypatch) -> None:
-    real = consensus.possible
-    monkeypatch.setattr(consensus, "possible", lambda votes, m, rule: real(votes, m - 1, rule))
-
-
-def nobody_is_heard_alone(monkeypatch) -> None:
-    real = consensus.possible_texts
-
-    def mistaken(readings, corrupted, settings):
+def nobody_is_heard_alone(real: Any) -> Any:
+    def mistaken(readings: Any, corrupted: int, settings: Any) -> set[str]:
         try:
             return real(readings, corrupted, settings)
         except consensus.Unbounded as why:
@@ -134,110 +38,104 @@ def nobody_is_heard_alone(monkeypatch) -> None:
                 raise
             return {consensus.ABSTENTION}
 
-    monkeypatch.setattr(consensus, "possible_texts", mistaken)
+    return mistaken
 
 
-@pytest.mark.parametrize(
-    ("make", "plant"),
-    [
-        (consensus_world, a_consensus_form_is_never_contested),
-        (consensus_world, a_corrupted_vote_less),
-        (consensus_world, nobody_is_heard_alone),
-        (list_world, wordings_are_never_contested),
-        (list_world, items_are_never_contested),
-        (keyword_world, attackers_alone_do_not_count),
-        (keyword_world, attackers_do_not_raise_the_threshold),
-        (keyword_world, nobody_fails_on_purpose),
-        (keyword_world, only_the_first_case_is_looked_at),
-        (voting_world, a_vote_less),
-        (voting_world, ties_are_never_reached),
-        (decoding_world, attackers_weigh_less_than_a_group),
-        (decoding_world, the_no_retrieval_token_is_forgotten),
-    ],
-)
-def test_an_error_planted_in_certificates_is_caught(make, plant, monkeypatch) -> None:
-    plant(monkeypatch)
-    assert violations(lambda rng, tally: attack_certificates(make(rng), rng, tally, placements=10, replies=40)) > 0
+def of_items(choices: Callable[[list[str | None]], list[str | None]]) -> Callable[[Any], Any]:
+    return lambda real: lambda made, m: {key: choices(wordings) for key, wordings in real(made, m).items()}
 
 
-def keys_do_not_enter_the_radius(monkeypatch) -> None:
-    monkeypatch.setattr(Count, "holding", lambda self, votes, most, pending=0, **_: np.ones(most + 1, bool))
+IN_CERTIFICATES: Planted = {
+    "a consensus' form is never contested": (
+        consensus_world, consensus, "_forms", lambda real: lambda votes, key, m: {min(real(votes, key, 0))}),
+    "a corrupted vote less": (
+        consensus_world, consensus, "possible", lambda real: lambda votes, m, rule: real(votes, m - 1, rule)),
+    "nobody is heard alone": (consensus_world, consensus, "possible_texts", nobody_is_heard_alone),
+    "wordings are never contested": (
+        list_world, list_certificate, "possible_items", of_items(lambda w: [w[0], *(o for o in w[1:] if o is None)])),
+    "items are never contested": (
+        list_world, list_certificate, "possible_items", of_items(lambda w: [o for o in w if o is not None])),
+    "attackers alone do not count": (
+        keyword_world, keyword, "keyword_span", lambda real: lambda *a: replace(real(*a), unbounded=False)),
+    "attackers do not raise the threshold": (
+        keyword_world, keyword, "keyword_span",
+        lambda real: lambda said, m, rule: replace(real(said, m, rule), always=real(said, 0, rule).always)),
+    "nobody fails on purpose": (keyword_world, Quorum, "can_be_missed", lambda real: lambda *a: False),
+    "only the first case is looked at": (
+        keyword_world, findings, "benign_group_cases", lambda real: lambda *a, **k: real(*a, **k)[:1]),
+    "a vote less": (
+        voting_world, voting, "possible_winners", lambda real: lambda v, rule, m, k: real(v, rule, max(0, m - 1), k)),
+    "ties are never reached": (
+        voting_world, voting, "possible_winners",
+        lambda real: lambda *a: (lambda found: (found[0], not found[0], found[2]))(real(*a))),
+    "attackers weigh less than a group": (
+        decoding_world, token_choice, "possible_tokens", lambda real: lambda c, t0, m, *_: real(c, t0, m / 2, *_)),
+    "the no-retrieval token is forgotten": (
+        decoding_world, token_choice, "possible_tokens",
+        lambda real: lambda *a: replace(real(*a), tokens=real(*a).tokens[:1])),
+}  # fmt: skip
 
 
-def wordings_do_not_enter_the_radius(monkeypatch) -> None:
-    monkeypatch.setattr(Outcome, "has_wordings", False)
+def all_hold(most: int) -> Any:
+    return np.ones(most + 1, bool)
 
 
-def ties_are_taken_for_wins(monkeypatch) -> None:
-    monkeypatch.setattr(plurality, "_LOST_TIE", -1)
+def items_need_only_stay(real: Any) -> Any:
+    def mistaken(self: Any, votes: Any, most: int, pending: int = 0, *, verbatim: bool = False) -> Any:
+        return np.all([all_hold(most), *(self._stays(key, votes, most, pending) for key in self.shown)], axis=0)
+
+    return mistaken
 
 
-def replaced_votes_add_nothing(monkeypatch) -> None:
-    monkeypatch.setattr(plurality, "_REPLACED", 0)
+IN_RADII: Planted = {
+    "a vote too many": (keyword_world, Counted, "radius", lambda real: lambda *a, **k: real(*a, **k) + 1),
+    "a vote too many for an option": (voting_world, Counted, "radius", lambda real: lambda *a, **k: real(*a, **k) + 1),
+    "keys do not enter": (
+        consensus_world, Count, "holding", lambda real: lambda self, votes, most, pending=0, **_: all_hold(most)),
+    "wordings do not enter": (consensus_world, Outcome, "has_wordings", lambda real: False),
+    "ties are taken for wins": (consensus_world, plurality, "_LOST_TIE", lambda real: -1),
+    "ties of options are taken for wins": (voting_world, plurality, "_LOST_TIE", lambda real: -1),
+    "replaced votes add nothing": (consensus_world, plurality, "_REPLACED", lambda real: 0),
+    "replaced votes add nothing to an option": (voting_world, plurality, "_REPLACED", lambda real: 0),
+    "other keywords are not looked at": (
+        keyword_world, Threshold, "_stay_away", lambda real: lambda self, *rest: all_hold(rest[3])),
+    "kept keywords are not looked at": (
+        keyword_world, Threshold, "_stay", lambda real: lambda self, *rest: all_hold(rest[3])),
+    "items need only stay": (list_world, CountedList, "holding", items_need_only_stay),
+    "items always stay": (
+        list_world, CountedList, "_stays", lambda real: lambda self, key, votes, most, pending=0: all_hold(most)),
+    "groups never fail on purpose": (keyword_world, Quorum, "radius", lambda real: lambda *a: 99),
+    "voters never fail on purpose": (voting_world, Quorum, "radius", lambda real: lambda *a: 99),
+    "a decoding step too many": (
+        decoding_world, decoding_plan, "step_radius", lambda real: lambda *a: min(real(*a) + 1, a[-1])),
+    "replaced groups take nothing away": (
+        decoding_world, token_choice, "_largest_sum", lambda real: lambda values, r: 0 * real(values, r)),
+}  # fmt: skip
 
 
-def other_keywords_are_not_looked_at(monkeypatch) -> None:
-    always = np.ones(99, bool)
-    monkeypatch.setattr(threshold.Threshold, "_stay_away", lambda self, *rest: always[: rest[3] + 1])
+def is_caught(planted: Any, monkeypatch: pytest.MonkeyPatch, attack: Callable[..., None], **made: Any) -> bool:
+    make, owner, name, wrong = planted
+    monkeypatch.setattr(owner, name, wrong(getattr(owner, name)))
+    tally = Tally()
+    for seed in range(300):
+        rng = random.Random(f"mutant/{seed}")
+        attack(make(rng, **made), rng, tally)
+        if tally.violations:
+            return True
+    return False
 
 
-def kept_keywords_are_not_looked_at(monkeypatch) -> None:
-    always = np.ones(99, bool)
-    monkeypatch.setattr(threshold.Threshold, "_stay", lambda self, *rest: always[: rest[3] + 1])
+@pytest.mark.parametrize("name", IN_CERTIFICATES)
+def test_an_error_planted_in_certificates_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def attack(world: Any, rng: random.Random, tally: Tally) -> None:
+        attack_certificates(world, rng, tally, placements=10, replies=40)
+
+    assert is_caught(IN_CERTIFICATES[name], monkeypatch, attack)
 
 
-def items_need_only_stay(monkeypatch) -> None:
-    def mistaken(self, votes, most, pending=0, *, verbatim=False):
-        stays = [self._stays(key, votes, most, pending) for key in self.shown]
-        return np.all([np.ones(most + 1, bool), *stays], axis=0)
+@pytest.mark.parametrize("name", IN_RADII)
+def test_an_error_planted_in_radii_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def attack(world: Any, rng: random.Random, tally: Tally) -> None:
+        attack_radius(world, rng, tally, largest=3, most=500)
 
-    monkeypatch.setattr(CountedList, "holding", mistaken)
-
-
-def items_always_stay(monkeypatch) -> None:
-    monkeypatch.setattr(CountedList, "_stays", lambda self, key, votes, most, pending=0: np.ones(most + 1, bool))
-
-
-def groups_never_fail_on_purpose(monkeypatch) -> None:
-    monkeypatch.setattr(Quorum, "radius", lambda *a: 99)
-
-
-def a_vote_too_many(monkeypatch) -> None:
-    real = Counted.radius
-    monkeypatch.setattr(Counted, "radius", lambda *a, **k: real(*a, **k) + 1)
-
-
-def a_decoding_radius_too_many(monkeypatch) -> None:
-    real = decoding_plan.step_radius
-    monkeypatch.setattr(decoding_plan, "step_radius", lambda *a: min(real(*a) + 1, a[-1]))
-
-
-def replaced_groups_take_nothing_away(monkeypatch) -> None:
-    real = token_choice._largest_sum
-    monkeypatch.setattr(token_choice, "_largest_sum", lambda values, r: 0 * real(values, r))
-
-
-@pytest.mark.parametrize(
-    ("make", "plant"),
-    [
-        (keyword_world, a_vote_too_many),
-        (consensus_world, keys_do_not_enter_the_radius),
-        (consensus_world, wordings_do_not_enter_the_radius),
-        (consensus_world, ties_are_taken_for_wins),
-        (consensus_world, replaced_votes_add_nothing),
-        (keyword_world, other_keywords_are_not_looked_at),
-        (keyword_world, kept_keywords_are_not_looked_at),
-        (list_world, items_need_only_stay),
-        (list_world, items_always_stay),
-        (keyword_world, groups_never_fail_on_purpose),
-        (voting_world, a_vote_too_many),
-        (voting_world, ties_are_taken_for_wins),
-        (voting_world, replaced_votes_add_nothing),
-        (voting_world, groups_never_fail_on_purpose),
-        (decoding_world, a_decoding_radius_too_many),
-        (decoding_world, replaced_groups_take_nothing_away),
-    ],
-)
-def test_an_error_planted_in_radii_is_caught(make, plant, monkeypatch) -> None:
-    plant(monkeypatch)
-    assert violations(lambda rng, tally: attack_radius(make(rng, agreeing=True), rng, tally, largest=3, most=500)) > 0
+    assert is_caught(IN_RADII[name], monkeypatch, attack, agreeing=True)

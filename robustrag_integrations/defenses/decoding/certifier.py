@@ -10,14 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from robustrag_integrations.certification.certify import (
-    CertificationRun,
-    Certifier,
-    numerics_of,
-    precision_warnings,
-    repeat_warnings,
-)
-from robustrag_integrations.certification.findings import ByMetric, CertificationReply, Question
+from robustrag_integrations.certification.certify import CertificationRun, Certifier
+from robustrag_integrations.certification.findings import ByMetric, Question
 from robustrag_integrations.defenses.decoding.certificate import (
     Branch,
     Grow,
@@ -42,10 +36,6 @@ def decoding_run(
     question: Question, settings: DecodingSettings, model: DecodingModel, metric: Metric
 ) -> CertificationRun:
     """Return a certification over next-token probabilities."""
-
-    def numerics() -> dict[str, Any]:
-        return {**numerics_of(model), "slack": settings.slack_units / ONE}
-
     named = str(getattr(model, "description", type(model).__name__))
     return CertificationRun(
         question,
@@ -53,8 +43,7 @@ def decoding_run(
         DecodingCertifier(model, metric, question.references),
         "decoding",
         {**settings.as_dict(), "model": named},
-        numerics,
-        (*model.warnings, *repeat_warnings(model), *precision_warnings(numerics())),
+        {"slack": settings.slack_units / ONE},
     )
 
 
@@ -62,18 +51,17 @@ class DecodingCertifier(Certifier):
     """Performs the requests of a decoding certification with a `DecodingModel`; holds the states of the trees."""
 
     def __init__(self, model: DecodingModel, metric: Metric, references: Sequence[str]) -> None:
-        super().__init__(metric, references)
-        self._model = model
+        super().__init__(model, metric, references)
         self._states: list[_PrefixStates] = []
         self._counts: Counter[str] = Counter()
 
-    def __call__(self, request: object) -> CertificationReply:
+    def __call__(self, request: object) -> Any:
         """Perform one request."""
         if isinstance(request, ByMetric):
-            return self.scores(request.responses)
+            return self.scores(request)
         if isinstance(request, OpenTrees):
             none, limit = request.no_retrieval, request.max_new_tokens
-            openings = [partial(self._model.open_session, prompts, none, limit) for prompts in request.sessions]
+            openings = [partial(self.model.open_session, prompts, none, limit) for prompts in request.sessions]
             self._states = [_PrefixStates(opening, self._counts) for opening in openings]
             return [states.opening for states in self._states]
         assert isinstance(request, Grow)  # noqa: S101 - all that its plan asks
@@ -84,9 +72,9 @@ class DecodingCertifier(Certifier):
                 scored.update(zip(branches, states.grow(branches, exact=request.exact), strict=True))
         return [scored[b] for b in request.branches]
 
-    async def aperform(self, request: object) -> CertificationReply:
+    async def aperform(self, request: object) -> Any:
         """Perform one request in a thread; cancelling takes effect between two prompts, or two tokens."""
-        return await self._model.in_thread(self, request)
+        return await self.model.in_thread(self, request)
 
     def profile(self) -> dict[str, Any]:
         """Counts and noise of the scored prefixes; JSON-safe."""
