@@ -5,7 +5,7 @@ A stream that was read to its end leaves its report in `report`, as data.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -24,15 +24,7 @@ def phrase(response: str) -> set[str]:
     return {response.casefold()}
 
 
-KEYWORDS: Mapping[str, Any] = {
-    "aggregation": "keyword",
-    "extractor": phrase,
-    "final": "always",
-    "alpha": 0.3,
-    "beta": 3,
-}
-
-
+KEYWORDS = {"aggregation": "keyword", "extractor": phrase, "final": "always", "alpha": 0.3, "beta": 3}
 PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(GROUPS)]
 
 
@@ -45,9 +37,7 @@ def _as_votes(rules: Mapping[str, Any]) -> dict[str, Any]:
 class CoreClient:
     """The core's own model."""
 
-    def __init__(
-        self, url: str, timeout: float, attempts: int = 1, key: str = "none", rules: Mapping[str, Any] = KEYWORDS
-    ) -> None:
+    def __init__(self, url: str, timeout: float, attempts: int, key: str, rules: Mapping[str, Any]) -> None:
         self.report: dict[str, Any] | None = None
         self._model = OpenAIModel("m", url, key, attempts=attempts, timeout=timeout)
         method, rules = METHODS[rules["aggregation"]], {n: v for n, v in rules.items() if n != "aggregation"}
@@ -80,9 +70,7 @@ class CoreClient:
 class LangChainClient:
     """`ChatOpenAI` in a robust documents chain."""
 
-    def __init__(
-        self, url: str, timeout: float, attempts: int = 1, key: str = "none", rules: Mapping[str, Any] = KEYWORDS
-    ) -> None:
+    def __init__(self, url: str, timeout: float, attempts: int, key: str, rules: Mapping[str, Any]) -> None:
         pytest.importorskip("langchain_openai", reason="needs langchain-openai")
         from langchain_core.documents import Document
         from langchain_openai import ChatOpenAI
@@ -91,23 +79,11 @@ class LangChainClient:
 
         self.report: dict[str, Any] | None = None
         self._http, self._ahttp = _connections(timeout)
-        llm = ChatOpenAI(
-            model="m",
-            base_url=url,
-            api_key=key,
-            temperature=0,
-            timeout=timeout,
-            max_retries=attempts - 1,
-            http_client=self._http,
-            http_async_client=self._ahttp,
-            stream_usage=False,
-        )
-        self._chain = create_robust_documents_chain(
-            llm,
-            calls=CallOptions(timeout=timeout, attempts=1),
-            return_robustness=True,
-            **_as_votes(rules),
-        )
+        asking = {"model": "m", "base_url": url, "api_key": key, "temperature": 0, "stream_usage": False}
+        waiting = {"timeout": timeout, "max_retries": attempts - 1}
+        llm = ChatOpenAI(**asking, **waiting, http_client=self._http, http_async_client=self._ahttp)
+        calls = CallOptions(timeout=timeout, attempts=1)
+        self._chain = create_robust_documents_chain(llm, calls=calls, return_robustness=True, **_as_votes(rules))
         self._given = {"input": QUESTION, "context": [Document(p) for p in PASSAGES]}
 
     def ask(self) -> dict[str, Any]:
@@ -140,9 +116,7 @@ class LangChainClient:
 class LlamaIndexClient:
     """`OpenAILike` in a robust synthesizer."""
 
-    def __init__(
-        self, url: str, timeout: float, attempts: int = 1, key: str = "none", rules: Mapping[str, Any] = KEYWORDS
-    ) -> None:
+    def __init__(self, url: str, timeout: float, attempts: int, key: str, rules: Mapping[str, Any]) -> None:
         pytest.importorskip("llama_index.llms.openai_like", reason="needs llama-index-llms-openai-like")
         from llama_index.core.schema import NodeWithScore, TextNode
         from llama_index.llms.openai_like import OpenAILike
@@ -151,23 +125,11 @@ class LlamaIndexClient:
 
         self.report: dict[str, Any] | None = None
         self._http, self._ahttp = _connections(timeout)
-        llm = OpenAILike(
-            model="m",
-            api_base=url,
-            api_key=key,
-            is_chat_model=True,
-            context_window=4096,
-            temperature=0.0,
-            timeout=timeout,
-            max_retries=attempts - 1,
-            http_client=self._http,
-            async_http_client=self._ahttp,
-        )
-        settings: dict[str, Any] = {
-            "group_by": "passage",
-            "calls": CallOptions(timeout=timeout, attempts=1),
-            **_as_votes(rules),
-        }
+        asking = {"model": "m", "api_base": url, "api_key": key, "is_chat_model": True, "context_window": 4096}
+        waiting = {"temperature": 0.0, "timeout": timeout, "max_retries": attempts - 1}
+        llm = OpenAILike(**asking, **waiting, http_client=self._http, async_http_client=self._ahttp)
+        calls = CallOptions(timeout=timeout, attempts=1)
+        settings: dict[str, Any] = {"group_by": "passage", "calls": calls, **_as_votes(rules)}
         self._whole = RobustRAGSynthesizer(llm=llm, **settings)
         self._streaming = RobustRAGSynthesizer(llm=llm, streaming=True, **settings)
         self._nodes = [NodeWithScore(node=TextNode(text=p, id_=str(n)), score=1.0) for n, p in enumerate(PASSAGES)]
@@ -205,11 +167,7 @@ def _connections(timeout: float) -> tuple[Any, Any]:
 
 
 Client = CoreClient | LangChainClient | LlamaIndexClient
-CLIENTS: dict[str, Callable[..., Client]] = {
-    "core": CoreClient,
-    "langchain": LangChainClient,
-    "llamaindex": LlamaIndexClient,
-}
+CLIENTS = {"core": CoreClient, "langchain": LangChainClient, "llamaindex": LlamaIndexClient}
 
 
 @contextmanager

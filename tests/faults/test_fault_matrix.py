@@ -9,14 +9,12 @@ or file behind.
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
 from tests.faults.clients import CLIENTS
 from tests.faults.matrix import PLACES, check, observe, styles_of
 from tests.faults.misbehaviour import FAULTS, LARGE
-from tests.faults.table import tables
 from tests.helpers.leaks import nothing_left
 
 pytest.importorskip("httpx", reason="needs the extra openai")
@@ -36,8 +34,3 @@ def test_a_fault_costs_radius_or_is_an_error_and_leaves_nothing_behind(
             outcome = observe(kind, fault, place, style)
         record_property(f"seconds, {style}", round(outcome.seconds, 3))
         check(outcome, kind, fault, place)
-
-
-def test_the_page_shows_what_comes_of_every_fault() -> None:
-    page = Path(__file__).resolve().parents[2].joinpath("docs", "internals", "faults.md").read_text(encoding="utf-8")
-    assert tables() in page

@@ -7,15 +7,14 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
-from robustrag_integrations import ModelError, QuorumError
+from robustrag_integrations import QuorumError
 from robustrag_integrations.models.caller import MOST_LEFT
 from tests.faults.clients import CLIENTS, GROUPS, client_of
-from tests.faults.matrix import PATIENCE, PLACES, check, closing, in_the_end, observe, on_groups, pieces, styles_of
-from tests.faults.misbehaviour import FAULTS, LARGE
+from tests.faults.matrix import PATIENCE, PLACES, check, closing, in_the_end, observe, on_groups, styles_of
+from tests.faults.misbehaviour import FAULTS
 from tests.helpers.leaks import nothing_left
 from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
 
@@ -60,31 +59,6 @@ def _pool_threads() -> int:
 
 
 @pytest.mark.parametrize("kind", CLIENTS)
-def test_cancelling_while_all_groups_hang_leaves_nothing(kind: str) -> None:
-    async def cancelled(client: Any, server: LoopbackServer) -> None:
-        task = asyncio.create_task(client.aask())
-        while server.now < GROUPS:
-            await asyncio.sleep(0.01)
-            assert not task.done()
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await task
-
-    endless = FAULTS["hang for ever"].whole
-    with nothing_left(), LoopbackServer(lambda prompt: endless) as server, client_of(kind, server.url) as client:
-        asyncio.run(closing(client, cancelled(client, server)))
-        assert server.gone.wait(60)
-
-
-@pytest.mark.parametrize("kind", CLIENTS)
-def test_groups_that_fail_before_a_stream_cost_no_piece_of_it(kind: str) -> None:
-    behaviour = on_groups(FAULTS["503"].whole, range(2))
-    with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url) as client:
-        assert "".join(client.stream()).casefold() == "anna lind"
-        assert asyncio.run(closing(client, pieces(client))).casefold() == "anna lind"
-
-
-@pytest.mark.parametrize("kind", CLIENTS)
 def test_a_stream_that_is_not_read_to_its_end_hangs_up(kind: str) -> None:
     behaviour = in_the_end(Reply(" ".join(["Anna Lind"] * 50)))
     with nothing_left(), LoopbackServer(behaviour) as server, client_of(kind, server.url) as client:
@@ -112,13 +86,6 @@ def test_a_server_that_refuses_connections_from_some_moment_on(kind: str) -> Non
             client.ask()
         with pytest.raises(QuorumError, match=r"(?i)connect"):
             asyncio.run(closing(client, client.aask()))
-
-
-def test_a_large_final_answer_is_refused_with_its_limit() -> None:
-    behaviour = in_the_end(FAULTS[LARGE].whole)
-    refused = pytest.raises(ModelError, match="larger than 163,840 bytes")
-    with LoopbackServer(behaviour) as server, client_of("core", server.url) as client, refused:
-        client.ask()
 
 
 @pytest.mark.parametrize("asynchronous", [False, True], ids=["synchronous", "asynchronous"])

@@ -36,45 +36,23 @@ HOSTILE: dict[str, tuple[int, Any]] = {
     "no JSON": (400, b"{"),
     "not an object": (400, b"[]"),
     "no UTF-8": (400, b'{"model": "\xff"}'),
-    "UTF-16": (400, json.dumps(asking()).encode("utf-16")),
     "deep": (400, b"[" * 90_000),
-    "deep objects": (400, b'{"a":' * 15_000),
     "NaN": (400, b'{"model": NaN}'),
-    "Infinity": (400, b'{"temperature": -Infinity}'),
     "many digits": (400, b'{"n": ' + b"9" * 90_000 + b"}"),
     "twice": (400, b'{"model": "vanilla", "model": "robustrag-keyword"}'),
     "too long": (413, b" " * 200_000),
-    "no model": (400, {"messages": [message()]}),
-    "model of another type": (400, asking(model=["vanilla"])),
     "unknown model": (404, asking(model="gpt-5\x1b[31m")),
     "no messages": (400, {"model": "vanilla"}),
-    "messages of another type": (400, asking(messages={"role": "user"})),
-    "messages of messages": (400, asking(messages=[[message()]])),
-    "no message": (400, asking(messages=[])),
     "the assistant's last": (400, asking(messages=[message(), message(role="assistant")])),
     "a tool's message": (400, asking(messages=[message(role="tool"), message()])),
-    "role of another type": (400, asking(messages=[message(role={})])),
-    "no content": (400, asking(None)),
-    "empty": (400, asking(" \n")),
-    "content of another type": (400, asking({"text": "x"})),
     "an image": (400, asking([{"type": "image_url", "image_url": {"url": "http://evil.example"}}])),
-    "text and audio": (400, asking([{"type": "text", "text": QUESTION}, {"type": "input_audio"}])),
-    "part of another type": (400, asking([QUESTION])),
     "too long a question": (400, asking("x" * 201)),
-    "stream of another type": (400, asking(stream="yes")),
     "stream options of another type": (400, asking(stream_options=[])),
     "two answers": (400, asking(n=2)),
-    "n of another type": (400, asking(n=True)),
-    "tools": (400, asking(tools=[{"type": "function"}])),
-    "a forced tool": (400, asking(tool_choice={"type": "function"})),
     "another format": (400, asking(response_format={"type": "json_object"})),
-    "log probabilities": (400, asking(logprobs=True)),
     "a stop word": (400, asking(stop=["Anna"])),
     "unknown parameter": (400, asking(disable_defence=True)),
-    "extension of another type": (400, asking(robustrag=[])),
     "unknown extension": (400, asking(robustrag={"radius": 5})),
-    "documents of another type": (400, asking(robustrag={"documents": "x"})),
-    "a document of another type": (400, asking(robustrag={"documents": ["x"]})),
     "a document without text": (400, asking(robustrag={"documents": [{"source": "x"}]})),
     "a document's unknown entry": (400, asking(robustrag={"documents": [{"text": "x", "weight": 9}]})),
     "a document's source": (400, asking(robustrag={"documents": [{"text": "x", "source": ["y"]}]})),
@@ -95,16 +73,7 @@ def test_a_bad_request_is_refused_in_openais_shape(address: str, name: str) -> N
     assert len(reply["error"]["message"]) <= 1000
 
 
-@pytest.mark.parametrize("content", [3, None, [{"type": "image_url", "image_url": {"url": "https://evil.example"}}]])
-def test_a_question_that_is_no_text_is_refused_with_its_place(address: str, content: Any) -> None:
-    sent = asking()
-    sent["messages"] = [{"role": "system", "content": "x"}, {"role": "user", "content": content}]
-    found, _, reply = posted(address, sent)
-    assert (found, reply["error"]["param"]) == (400, "messages[1].content")
-    assert "must be a text, or a list of parts of type text" in reply["error"]["message"]
-
-
-@pytest.mark.parametrize("name", ["localhost", "LOCALHOST:8400", "127.0.0.1:1", "[::1]", "[::1]:8400", "localhost:"])
+@pytest.mark.parametrize("name", ["LOCALHOST:8400", "127.0.0.1:1", "[::1]:8400"])
 def test_the_servers_own_names_are_let_in_with_any_port(address: str, name: str) -> None:
     assert posted(address, asking(), {"Host": name})[0] == 200
 
@@ -117,21 +86,11 @@ def test_the_servers_own_names_are_let_in_with_any_port(address: str, name: str)
         ({"Content-Length": "9" * 30}, 400),
         ({"Host": "evil.example"}, 421),
         ({"Host": "127.0.0.1.evil.example:80"}, 421),
-        ({"Host": ""}, 421),
-        ({"Host": "[::1].evil.example"}, 421),
         ({"Host": "[::1]evil.example:80"}, 421),
-        ({"Host": "[::1"}, 421),
         ({"Host": "[::1]]:80"}, 421),
-        ({"Host": "[::1]:80@evil.example"}, 421),
         ({"Host": "127.0.0.1:1@evil.example"}, 421),
-        ({"Host": "localhost:80:80"}, 421),
         ({"Host": "localhost:80.evil.example"}, 421),
-        ({"Host": "localhost:80/evil.example"}, 421),
-        ({"Host": "localhost:+80"}, 421),
-        ({"Host": "localhost:123456"}, 421),
-        ({"Host": "user@localhost"}, 421),
         ({"Host": "localhost, evil.example"}, 421),
-        ({"Host": "localhost?.evil.example"}, 421),
     ],
 )
 def test_bad_headers_are_refused(address: str, headers: dict[str, str], status: int) -> None:
@@ -241,9 +200,7 @@ def test_a_question_with_half_a_character_is_answered(address: str) -> None:
     assert (status, reply["robustrag"]["answer"]["query"]) == (200, "the mill \ufffd?")
 
 
-@pytest.mark.parametrize(
-    "given", [None, "Bearer wrong", f"Basic {KEY}", KEY, f"Bearer {KEY}x", "Bearer ", f"Bearer {KEY[:-1]}"]
-)
+@pytest.mark.parametrize("given", [None, f"Basic {KEY}", KEY, f"Bearer {KEY}x", "Bearer ", f"Bearer {KEY[:-1]}"])
 def test_a_wrong_key_opens_nothing(given: str | None, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     with serving(service(lambda p: "Anna Lind"), key=KEY, hosts=None) as listening:
@@ -266,7 +223,7 @@ def test_a_wrong_key_opens_nothing(given: str | None, caplog: pytest.LogCaptureF
 def test_refusing_is_quick_and_the_server_answers_after_the_worst(address: str) -> None:
     began = time.monotonic()
     for _ in range(4):
-        for name in ("deep", "deep objects", "many digits", "too long", "no UTF-8"):
+        for name in ("deep", "many digits", "too long", "no UTF-8"):
             assert posted(address, HOSTILE[name][1])[0] == HOSTILE[name][0]
     assert time.monotonic() - began < 5
     assert posted(address, asking())[2]["choices"][0]["message"]["content"] == "Anna Lind"

@@ -64,8 +64,8 @@ def choice(text: Any) -> dict[str, Any]:
     return {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
 
 
-def many_choices(size: int, one: str = "{}") -> bytes:
-    return b'{"choices": [' + (one + ",").encode() * (size // (len(one) + 1)) + one.encode() + b"]}"
+def many_choices(size: int) -> bytes:
+    return b'{"choices": [' + b"{}," * (size // 3) + b"{}]}"
 
 
 def chunked(body: bytes) -> Reply:
@@ -94,15 +94,10 @@ def endless(piece: bytes) -> Reply:
 
 HOSTILE = {
     "600 kB of empty choices": Reply(body=many_choices(600_000)),
-    "8 MiB of empty choices": Reply(body=many_choices(8 * MEGABYTE)),
-    "8 MiB of null choices": Reply(body=many_choices(8 * MEGABYTE, "null")),
     "choices as an object": Reply(body=completion({str(n): choice("Eve") for n in range(500)})),
-    "choices as a text": Reply(body=completion("Eve" * 20_000)),
     "a choice that is a list": Reply(body=completion([[choice("Eve")]])),
     "one choice of 8 MiB": Reply(body=completion([choice("a" * 8 * MEGABYTE)])),
-    "a name of 8 MiB": Reply(body=completion([choice("Eve")], **{"x" * 8 * MEGABYTE: 1})),
     "nested lists": Reply(body=completion([]).replace(b"[]", b"[" * 50_000 + b"]" * 50_000)),
-    "nested objects": Reply(body=b'{"choices":' * 5_000 + b"1" + b"}" * 5_000),
     "a number of 60 kB": Reply(body=completion([]).replace(b"[]", b"9" * 60_000)),
     "chunks without a length": chunked(many_choices(2 * MEGABYTE)),
     "an endless body": endless(b" " * 65536),
@@ -156,22 +151,6 @@ def test_a_hostile_reply_costs_its_group_and_neither_time_nor_the_others(how: st
     assert grown < 150_000
 
 
-def test_what_a_large_max_tokens_allows_for_is_read_off_the_event_loop() -> None:
-    """4 MiB of choices, of which the first one counts."""
-    body = many_choices(4 * MEGABYTE).replace(b"{}", json.dumps(choice("Anna Lind")).encode(), 1)
-
-    with served(on_one_group(Reply(body=body)), max_tokens=40_000) as (_, model, made):
-        answer, pause = asyncio.run(_ask(model, made))
-    assert [g.status for g in answer.groups] == ["supports"] * 5
-    assert pause < 1.0
-
-
-def test_the_first_choice_counts_and_no_other() -> None:
-    body = completion([choice("Anna Lind"), choice("Eve Black"), {"message": 3}, None])
-    with served(lambda prompt: Reply(body=body)) as (_, model, _made):
-        assert model.generate([Prompt("x")], "isolated")[0].text == "Anna Lind"
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 def test_the_largest_reply_grows_with_max_tokens(streamed: bool) -> None:
     def said(model: OpenAIModel) -> str:
@@ -193,12 +172,8 @@ def test_the_largest_reply_grows_with_max_tokens(streamed: bool) -> None:
 STREAMS = {
     "an event of 600 kB of empty choices": b"data: " + many_choices(600_000) + b"\n\n",
     "an event without end": b"data: " + b"a" * 65536,
-    "a line without end": b"a" * 65536,
     "comments without end": b": thinking\n" * 5000,
-    "empty events without end": b"data: {}\n\n" * 5000,
-    "lines of data without end": b"data: 1\n" * 5000,
     "data without a word": b"data:\n" * 5000,
-    "nested lists": b"data: " + b"[" * 50_000 + b"\n\n",
     "gzip": b"",
 }
 
@@ -270,48 +245,25 @@ def test_the_deadline_of_a_request_includes_the_reading_of_its_reply() -> None:
 # --- where the passages go
 
 
-@pytest.mark.parametrize("status", [300, 301, 302, 303, 307, 308])
-@pytest.mark.parametrize("elsewhere", [True, False], ids=["another host", "the same host"])
-async def test_a_redirect_is_refused_and_nobody_else_gets_the_passages(status: int, elsewhere: bool) -> None:
+@pytest.mark.parametrize("status", [301, 303, 307, 308])
+def test_a_redirect_is_refused_and_nobody_else_gets_the_passages(status: int) -> None:
     with LoopbackServer(lambda prompt: "Eve Black") as other:
-        here: list[str] = []
-
-        def reply(prompt: str) -> str | Reply:
-            if "Note 0." not in prompt:
-                return obedient_reader(prompt)
-            place = other.url if elsewhere else here[0]
-            return Reply("moved", status=status, headers={"Location": f"{place}/chat/completions?again=1"})
-
-        with served(reply, attempts=3) as (server, model, made):
-            here.append(server.url)
-            answers = [await asyncio.to_thread(made.answer, QUESTION, PASSAGES), await made.aanswer(QUESTION, PASSAGES)]
-            await model.aclose()
-            assert len(server.requests) == 2 * 6
+        moved = Reply("moved", status=status, headers={"Location": f"{other.url}/chat/completions?again=1"})
+        with served(on_one_group(moved), attempts=3) as (server, _, made):
+            answer = made.answer(QUESTION, PASSAGES)
+            assert len(server.requests) == 6
+        with served(in_the_end(moved)) as (_, _, made), pytest.raises(ModelError, match="redirects are not followed"):
+            list(made.stream(QUESTION, PASSAGES))
         assert other.requests == []
-    for answer in answers:
-        assert [g.status for g in answer.groups] == ["failed"] + ["supports"] * 4
-        assert f"redirects (HTTP {status} to 127.0.0.1:" in (answer.groups[0].error or "")
-        assert "base_url" in (answer.groups[0].error or "")
+    assert [g.status for g in answer.groups] == ["failed"] + ["supports"] * 4
+    assert f"redirects (HTTP {status} to 127.0.0.1:" in (answer.groups[0].error or "")
 
 
-async def test_a_redirect_of_a_stream_is_refused() -> None:
-    with LoopbackServer(lambda prompt: "Eve Black") as other:
-        moved = Reply("moved", status=307, headers={"Location": f"{other.url}/chat/completions"})
-        with served(in_the_end(moved)) as (_, model, made):
-            with pytest.raises(ModelError, match="redirects are not followed"):
-                await asyncio.to_thread(list, made.stream(QUESTION, PASSAGES))
-            with pytest.raises(ModelError, match="redirects are not followed"):
-                [piece async for piece in made.astream(QUESTION, PASSAGES)]
-            await model.aclose()
-        assert other.requests == []
-
-
-@pytest.mark.parametrize("place", ["", "http://[", "//user:hunter2@evil.example/", "\x1b[31m", "javascript:alert(1)"])
+@pytest.mark.parametrize("place", ["http://[", "//user:hunter2@evil.example/"])
 def test_a_redirect_to_anything_is_an_error_in_words(place: str) -> None:
-    headers = {"Location": place.replace("\x1b", "?")} if place else {}
-    with served(lambda prompt: Reply("moved", status=302, headers=headers)) as (_, model, _made):
+    with served(lambda prompt: Reply("moved", status=302, headers={"Location": place})) as (_, model, _made):
         [response] = model.generate([Prompt("x")], "isolated")
-    assert place.startswith("javascript") or "redirects (HTTP 302" in (response.error or "")
+    assert "redirects (HTTP 302" in (response.error or "")
     assert response.text is None
     assert "hunter2" not in (response.error or "")
 

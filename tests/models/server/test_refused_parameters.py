@@ -4,20 +4,45 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from robustrag_integrations import KeywordAggregation, OpenAIModel
-from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
-from tests.helpers.refusing import GPT5, refusing
+from robustrag_integrations.prompts import Prompt
+from tests.helpers.openai_server import LoopbackServer, Reply, _asked, obedient_reader
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
 QUESTION = "Who runs the mill?"
 PASSAGES = [f"The mill is run by Anna Lind. Note {n}." for n in range(5)]
+
+
+GPT5 = {
+    "temperature": "Unsupported value: 'temperature' does not support {value} with this model. Only the default (1) "
+    "value is supported.",
+    "max_tokens": "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' "
+    "instead.",
+    "seed": "Unsupported parameter: 'seed' is not supported with this model.",
+}
+
+
+def refusing(
+    words: dict[str, str], answer: Callable[[str], str | Reply], *, named: bool = True
+) -> Callable[[dict[str, Any]], str | Reply]:
+    """What such an endpoint replies to a whole request; `named`: its errors have a `param` field."""
+
+    def reply(request: dict[str, Any]) -> str | Reply:
+        for name, said in words.items():
+            if name in request and not (name == "temperature" and request[name] == 1):
+                error = {"message": said.format(value=request[name]), "type": "invalid_request_error"}
+                fields = {"param": name, "code": "unsupported_value"} if named else {}
+                return Reply(status=400, body=json.dumps({"error": {**error, **fields}}).encode())
+        return answer(_asked(request))
+
+    return reply
 
 
 @contextmanager
@@ -30,12 +55,11 @@ def served(reply: Any, **settings: Any) -> Iterator[tuple[LoopbackServer, OpenAI
             model.close()
 
 
-@pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("style", ["answer", "aanswer", "stream", "astream"])
-async def test_an_api_that_refuses_temperature_answers_in_every_style(style: str, named: bool) -> None:
-    with served(refusing(GPT5, obedient_reader, named=named), seed=3) as (server, model):
+async def test_an_api_that_refuses_temperature_answers_in_every_style(style: str) -> None:
+    with served(refusing(GPT5, obedient_reader, named=style.startswith("a")), seed=3) as (server, model):
         defense = KeywordAggregation(model, alpha=0.6, beta=5)
-        answers = [await _asked(defense, style) for _ in range(2)]
+        answers = [await _answered(defense, style) for _ in range(2)]
         await model.aclose()
     for answer in answers:
         assert answer.text.casefold() == "anna lind"
@@ -51,7 +75,7 @@ async def test_an_api_that_refuses_temperature_answers_in_every_style(style: str
     assert server.prompts.count("Reply with the word OK.") == len(GPT5) + 1
 
 
-async def _asked(defense: KeywordAggregation, style: str) -> Any:
+async def _answered(defense: KeywordAggregation, style: str) -> Any:
     if style == "answer":
         return await asyncio.to_thread(defense.answer, QUESTION, PASSAGES)
     if style == "aanswer":
@@ -63,14 +87,6 @@ async def _asked(defense: KeywordAggregation, style: str) -> Any:
     streamed = defense.astream(QUESTION, PASSAGES)
     assert "".join([piece async for piece in streamed]) == streamed.answer.text
     return streamed.answer
-
-
-def test_a_model_that_takes_all_is_asked_no_more_than_the_prompts() -> None:
-    with served(lambda request: obedient_reader(request["messages"][-1]["content"])) as (server, model):
-        answer = KeywordAggregation(model, final="always").answer(QUESTION, PASSAGES)
-    assert len(server.requests) == 6
-    assert answer.text.casefold() == "anna lind"
-    assert model.deterministic
 
 
 def test_a_passage_that_speaks_through_an_error_changes_nothing_for_the_others() -> None:
@@ -94,7 +110,7 @@ def test_an_api_that_refuses_everything_ends() -> None:
         return Reply(f"Unsupported parameter: {', '.join(request)}", status=400)
 
     with served(reply, seed=1) as (server, model):
-        [response] = model.generate([_prompt("a")], "final")
+        [response] = model.generate([Prompt("a")], "final")
     assert response.text is None
     assert len(server.requests) < 12
 
@@ -105,9 +121,3 @@ def test_no_certificate_holds_for_a_model_that_turns_out_to_refuse_temperature()
         pytest.raises(ValueError, match="the model samples"),
     ):
         KeywordAggregation(model).certify(QUESTION, PASSAGES, "Anna Lind")
-
-
-def _prompt(text: str) -> Any:
-    from robustrag_integrations.prompts import Prompt
-
-    return Prompt(text)

@@ -27,7 +27,6 @@ from robustrag_integrations.defenses.decoding.token_choice import (
 from robustrag_integrations.models.server.decoding import RemoteDecodingModel, token_list
 from robustrag_integrations.prompts import Prompt
 from tests.helpers.demo_questions import demo_question
-from tests.helpers.leaks import nothing_left
 from tests.helpers.logprob_server import LogprobServer, Meddle
 from tests.helpers.openai_server import LoopbackServer, Reply
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
@@ -106,14 +105,6 @@ def test_a_server_with_a_cap_gives_an_answer_with_a_lower_radius_and_says_so() -
     assert sum(r["logprobs"] > 2 for r in server.requests) == len(PASSAGES) + 1  # refused once, never asked again
 
 
-def test_names_that_several_tokens_share_cost_radius_and_never_add_any() -> None:
-    """The random model likes pieces of characters, which all read the same."""
-    with served(top_logprobs=100, by_id=False) as (_, model):
-        answer = answered(model)
-    assert answer.radius <= local().radius
-    assert answer.radius == 0 or answer.evidence["tokens"] == local().evidence["tokens"]
-
-
 @pytest.mark.parametrize("by_id", [True, False], ids=["vLLM's names", "SGLang's names"])
 def test_the_bundled_reader_answers_on_a_server_as_it_does_here(by_id: bool) -> None:
     near = LocalModel.bundled(max_context_tokens=64)
@@ -158,26 +149,6 @@ async def test_sync_async_and_streams_agree_and_leave_nothing_behind() -> None:
         assert await defense.aanswer(QUESTION, PASSAGES) == expected
         stream = defense.astream(QUESTION, PASSAGES)
         assert "".join([piece async for piece in stream]) == expected.text
-
-
-def test_nothing_is_left_behind() -> None:
-    with served(top_logprobs=20) as (_, model):
-        answered(model)
-    with nothing_left(), served(top_logprobs=20) as (_, model):
-        answered(model)
-
-
-def test_what_is_sent_are_token_ids_that_all_rows_extend_by_the_same_token() -> None:
-    with served(top_logprobs=400, seed=7) as (server, model):
-        answer = answered(model)
-    tokens = answer.evidence["tokens"]
-    for request in server.requests:
-        assert (request["temperature"], request["seed"], request["max_tokens"]) == (0.0, 7, 1)
-        assert "prompt_logprobs" not in request
-    sent = {tuple(r["prompt"]) for r in server.requests}
-    first = [p for p in sent if (*p, tokens[0]) in sent]
-    assert len(first) == len(set(PASSAGES)) + 1
-    assert all((*p, *tokens[:2]) in sent for p in first)
 
 
 def test_it_answers_in_text_for_the_other_defences() -> None:
@@ -270,32 +241,17 @@ def _raw(logprobs: str) -> Reply:
 
 HOSTILE: dict[str, tuple[Any, str]] = {
     "NaN": (lambda top: {**top, next(iter(top)): float("nan")}, "nan"),
-    "positive": (lambda top: {**top, next(iter(top)): 0.5}, "0.5"),
-    "infinite": (lambda top: {**top, next(iter(top)): float("inf")}, "inf"),
     "a text": (lambda top: {**top, next(iter(top)): "often"}, "often"),
-    "null": (lambda top: {**top, next(iter(top)): None}, "None"),
     "too few": (lambda top: dict(list(top.items())[:5]), "5 tokens of 20"),
     "none": (lambda top: {}, "no token log-probabilities"),
     "sum above 1": (lambda top: dict.fromkeys(top, -0.5), "sum to"),
     "the same token twice": (lambda top: {**top, "token_id:07": -9.0, "token_id:7": -9.0}, "twice"),
-    "a huge token": (lambda top: {**top, "token_id:999999999": -9.0}, "beyond any vocabulary"),
     "no logprobs": (lambda top: _raw("null"), "no token log-probabilities"),
-    "logprobs of another shape": (lambda top: _raw('{"content": []}'), "no token log-probabilities"),
     "a list": (lambda top: _raw('{"top_logprobs": [[1, 2]]}'), ""),
     "duplicate keys": (lambda top: _raw('{"top_logprobs": [{"token_id:5": -0.1, "token_id:5": -3}]}'), "1 tokens of"),
     "not JSON": (lambda top: Reply(body=b'{"choices": [{"'), "not JSON"),
     "600 kB of empty choices": (lambda top: Reply(body=b'{"choices": [' + b"{}," * 200_000 + b"{}]}"), "max_tokens"),
-    "a million entries": (
-        lambda top: _raw('{"top_logprobs": [{' + ", ".join(f'"token_id:{n}": -20' for n in range(1_000_000)) + "}]}"),
-        "larger than",
-    ),
-    "as many lists": (lambda top: _raw('{"top_logprobs": [' + "{}," * 20_000 + "{}]}"), "no token log-probabilities"),
     "nested lists": (lambda top: _raw("[" * 30_000 + "]" * 30_000), "not JSON"),
-    "choices as an object": (lambda top: Reply(body=b'{"choices": {"0": {}}}'), "no choices"),
-    "a redirect": (
-        lambda top: Reply("", status=308, headers={"Location": "http://127.0.0.1:9/v1/completions"}),
-        "redirects are not followed",
-    ),
 }
 
 
@@ -309,16 +265,6 @@ def test_replies_that_cannot_be_probabilities_fail_their_group_and_never_count(h
     assert [g.status for g in answer.groups[:-1]].count("failed") == 0
     assert answer.evidence["answering"] == len(PASSAGES) - 1
     assert answer.radius < len(PASSAGES) - 1
-
-
-@pytest.mark.parametrize("how", ["NaN", "none", "no logprobs"])
-def test_where_the_question_alone_cannot_be_asked_there_is_an_error_with_the_reason(how: str) -> None:
-    change, said = HOSTILE[how]
-    with served(top_logprobs=20, meddle=lambda request, top: change(top)) as (_, model):
-        with pytest.raises(ModelError, match=said):
-            answered(model)
-        with pytest.raises(ModelError, match=said):
-            DecodingAggregation(model).certify(QUESTION, PASSAGES, "x")
 
 
 def test_a_group_that_fails_in_mid_answer_says_nothing_from_then_on() -> None:
@@ -347,20 +293,11 @@ def test_when_no_group_can_be_asked_there_is_no_answer() -> None:
         answered(model)
 
 
-@pytest.mark.parametrize(
-    ("reply", "said"),
-    [
-        (Reply("Not Found", status=404), "completions API"),
-        (Reply("logprobs must be at most 5", status=400), "lower top_logprobs"),
-        (Reply("prompt must be a string", status=422), "token ids"),
-        (Reply("a text and nothing else"), "no token log-probabilities"),
-    ],
-    ids=["chat only", "cap", "token ids refused", "no logprobs"],
-)
-def test_what_a_server_lacks_is_named(reply: Reply, said: str) -> None:
-    with LoopbackServer(lambda request: reply, whole_requests=True) as server:
+@pytest.mark.parametrize("status", [404, 400])
+def test_what_a_server_lacks_is_named(status: int) -> None:
+    with LoopbackServer(lambda request: Reply("No", status=status), whole_requests=True) as server:
         model = RemoteDecodingModel("m", server.url, tokenizer=parts()[1], attempts=1)
-        with pytest.raises(ModelError, match=said):
+        with pytest.raises(ModelError, match=r"completions API .* token ids, and 20 log-probabilities"):
             answered(model)
         model.close()
 
@@ -368,19 +305,17 @@ def test_what_a_server_lacks_is_named(reply: Reply, said: str) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        Reply(f"bad key {KEY}", status=401),
         Reply(f"logprobs for {KEY} must be at most 5", status=400),
         _raw(f'{{"top_logprobs": [{{"{KEY}": "{KEY}"}}]}}'),
-        _raw(f'{{"top_logprobs": [{{"token_id:1": 0.5, "{KEY}": 3}}]}}'),
         Reply(body=f'{{"error": {{"message": "{KEY}"}}}}'.encode()),
     ],
-    ids=["401", "cap", "a log-probability", "a token's name", "an error with status 200"],
+    ids=["cap", "a log-probability", "an error with status 200"],
 )
-@pytest.mark.parametrize("of", ["one group", "the question", "all"])
+@pytest.mark.parametrize("of", ["one group", "the question"])
 def test_a_key_that_the_server_sends_back_is_in_no_report_and_no_error(reply: Reply, of: str) -> None:
     def meddle(request: dict[str, Any], top: dict[str, float]) -> Reply | None:
         asked = parts()[1].decode(request["prompt"])
-        hit = {"one group": "Bo Ek" in asked, "the question": not any(p in asked for p in PASSAGES), "all": True}
+        hit = {"one group": "Bo Ek" in asked, "the question": not any(p in asked for p in PASSAGES)}
         return reply if hit[of] else None
 
     with LogprobServer(*parts(), meddle=meddle) as server:
@@ -410,35 +345,3 @@ def test_a_server_that_names_tokens_by_text_does_not_stall_the_event_loop() -> N
             model.ask([(5, 6, 7)], 20)
         assert seen
         assert "robustrag-loop" not in seen
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [{"top_logprobs": 0}, {"max_context_tokens": True}, {"api": "chat"}],
-    ids=str,
-)
-def test_a_setting_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=next(iter(wrong))):
-        RemoteDecodingModel("m", "http://127.0.0.1:9/v1", tokenizer=parts()[1], **wrong)
-
-
-def test_a_tokenizer_that_is_not_there_is_named() -> None:
-    with pytest.raises(ModelError, match="tokenizer="):
-        RemoteDecodingModel("./no-such-folder", "http://127.0.0.1:9/v1")
-
-
-def test_a_server_that_refuses_a_temperature_and_a_seed_is_asked_without() -> None:
-    with served(top_logprobs=400, seed=3) as (server, model):
-        answer = server._reply
-
-        def strict(request: dict[str, Any]) -> Any:
-            named = [name for name in ("temperature", "seed") if name in request]
-            if named:
-                return Reply(f"Unsupported parameter: '{named[0]}'", status=400)
-            return answer({**request, "temperature": 0, "logprobs": request.get("logprobs", 1)})
-
-        server._reply = strict
-        found = answered(model)
-        assert "the model refuses seed, which is left out" in model.warnings
-        assert all("temperature" not in request for request in server.requests[-10:])
-    assert (found.text, found.radius) == (local().text, local().radius)

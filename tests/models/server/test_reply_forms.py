@@ -9,10 +9,10 @@ import pytest
 
 pytest.importorskip("httpx")
 
-from robustrag_integrations import Ending, KeywordAggregation, ModelError, Response, Usage
+from robustrag_integrations import Ending, KeywordAggregation, Response, Usage
 from robustrag_integrations.models.server.model import OpenAIModel
 from robustrag_integrations.prompts import Prompt
-from tests.helpers.openai_server import LoopbackServer, Reply, obedient_reader
+from tests.helpers.openai_server import LoopbackServer, Reply
 
 pytestmark = pytest.mark.usefixtures("no_server_settings")
 
@@ -81,41 +81,6 @@ def test_a_reply_without_any_content_is_a_failure() -> None:
         assert text is None
         assert isinstance(how, Response)
         assert how.error
-
-
-def served_final(final: Reply) -> Any:
-    return lambda prompt: final if "Keywords:" in prompt else obedient_reader(prompt)
-
-
-@pytest.mark.parametrize("way", ["answer", "stream"])
-@pytest.mark.parametrize("finish", ["length", "content_filter"])
-def test_a_final_answer_that_the_server_cut_raises(way: str, finish: str) -> None:
-    passages = [f"The mill is run by Anna Lind. Note {n}." for n in range(5)]
-    with LoopbackServer(served_final(Reply("Anna", finish=finish))) as server:
-        model = OpenAIModel("m", server.url, attempts=1)
-        with pytest.raises(ModelError, match="no complete answer"):
-            list(getattr(KeywordAggregation(model, final="always"), way)("Who runs the mill?", passages))
-        model.close()
-
-
-def test_a_gpt_5_like_endpoint_that_reasons_works_in_full() -> None:
-    def reply(request: dict[str, Any]) -> Reply:
-        if "temperature" in request:
-            return Reply("Unsupported parameter: 'temperature' is not supported with this model.", status=400)
-        if "max_tokens" in request:
-            words = "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead."
-            return Reply(words, status=400)
-        text = obedient_reader(request["messages"][-1]["content"])
-        return Reply(text, message={"reasoning_content": "zsecret"}, usage=USAGE)
-
-    passages = [f"The mill is run by Anna Lind. Note {n}." for n in range(5)]
-    with LoopbackServer(reply, whole_requests=True) as server:
-        model = OpenAIModel("m", server.url, attempts=1)
-        answer = KeywordAggregation(model, final="always").answer("Who runs the mill?", passages)
-        model.close()
-    assert answer.text.casefold() == "anna lind"
-    assert answer.reasoning_chars == 6 * len("zsecret")
-    assert "zsecret" not in str(answer.to_dict())
 
 
 # --- counts of tokens
