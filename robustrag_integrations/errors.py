@@ -62,20 +62,11 @@ class QuorumError(ModelError):
     ) -> None:
         self.causes = dict(causes)
         self.groups = groups
-        alike: dict[str, list[int]] = {}
-        for index, cause in sorted(self.causes.items()):
-            alike.setdefault(cause, []).append(index + 1)
-        listed = "; ".join(f"{_groups(numbers)}: {cause}" for cause, numbers in list(alike.items())[:5])
+        alike = dict.fromkeys(cause for _, cause in sorted(self.causes.items()))
         super().__init__(
-            f"only {succeeded} of {total} {unit} could be asked, {needed} are needed (quorum). {listed}"
-            f"{'; ...' if len(alike) > 5 else ''}{'. Lower `quorum` to answer from fewer.' if succeeded else ''}"
+            f"only {succeeded} of {total} {unit} could be asked, {needed} are needed (quorum): "
+            f"{'; '.join(list(alike)[:5])}{'. Lower `quorum` to answer from fewer.' if succeeded else ''}"
         )
-
-
-def _groups(numbers: list[int]) -> str:
-    if len(numbers) == 1:
-        return f"group {numbers[0]}"
-    return f"groups {', '.join(map(str, numbers[:5]))}{', ...' if len(numbers) > 5 else ''}"
 
 
 class TooFewVotesError(RobustRAGError):

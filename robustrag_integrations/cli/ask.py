@@ -22,13 +22,11 @@ ask for what one source can say. The radius is about stability, not truth.
 
 EPILOG = """\
 One source, one vote: a file, or what a JSONL row names as its source, however long it is.
-.txt .text .md .markdown .pdf and .jsonl ({"text": "...", "source": "..."}) are read, folders to
-any depth. A file of a folder that cannot be read is skipped with a note.
+.txt .md .pdf and .jsonl ({"text": "...", "source": "..."}) are read, folders to any depth.
 
 examples:
   robustrag ask "Who runs the mill?" --docs notes/ letters.pdf
   robustrag ask "Capital of Ruritania?" --docs news.jsonl --choices Strelsau Zenda
-  robustrag ask "Who runs the mill?" --docs notes/ --defense keyword --set alpha=0.5 --json
   robustrag ask "Which towns lie on the Lenn?" --docs notes/ --task list --set min_support=2
   robustrag ask "Who won?" --docs news/ --model openai:my-model --base-url http://localhost:8000/v1
 

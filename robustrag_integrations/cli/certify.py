@@ -19,21 +19,16 @@ no attack is run.
 """
 
 EPILOG = """\
-data: as for robustrag eval: demo, or a file of questions with answers and passages, and choices
-  for --defense voting.
-
 attackers:
   injection      puts passages anywhere; the last ones of a full list drop out
   modification   also removes as many passages of their choice
 
-cacc k' is certified accuracy: the mean over questions of tau, what is guaranteed. Certificates
-that are undecided count as tau 0, though no attack is known. With --output the same command
-resumes. The rows are those of robustrag eval --attack none --top-k all --certify 1.
+cacc k' is certified accuracy: the mean over questions of tau, what is guaranteed; what is
+undecided counts as 0. The rows are those of robustrag eval --attack none --top-k all --certify 1.
 
 examples:
   robustrag certify demo --limit 5
   robustrag certify questions.jsonl --corruption-size 1 2 3 --output certificates.jsonl
-  robustrag certify demo --defense voting --attack modification --limit 10
 
 exit codes: 0 done, 1 failure or failed questions, 2 wrong usage, 130 interrupted
 """

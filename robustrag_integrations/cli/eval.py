@@ -53,38 +53,21 @@ same command again to resume after a crash or Ctrl-C.
 """
 
 EPILOG = f"""\
-a first run:
+examples:
   robustrag eval --limit 5 --attack pia poison --rank first last --certify 1
   robustrag eval --preset paper-table1 --data questions.json.gz --limit 20
   robustrag eval study.yaml --output study.jsonl
 
-a config file (YAML) has the keys that --show-config prints:
-  data: [demo, {{source: rqa.json.gz, task: mc}}]
-  models: [bundled, {{name: "openai:my-model", base_url: "http://localhost:8000/v1"}}]
-  defenses: [vanilla, {{name: keyword, alpha: [0.2, 0.3], beta: 3}}, decoding]
-  attacks: [pia, {{name: poison, ranks: [first, last], corruption_sizes: [1, 2]}}]
-  certify: {{corruption_sizes: [1, 2], attacks: [injection, modification]}}
-  top_k: [10]
-  limit: 50
-Several values of a setting make several setups. Flags win over the file, and the file
-over the preset.
-
-data: demo (questions about a fictional world), or a file in the paper's layout, RAMDocs'
-  or your own: {{"question": "...", "answer": "..." or [...], "passages": ["...", {{"text":
-  "...", "source": "..."}}], "choices": [...], "incorrect": "..."}} as a JSON list or as
-  lines; .gz is fine. Attacks need "incorrect", the answer that the attacker wants.
+a config file (YAML) has the keys that --show-config prints; flags win over it, and it over the
+preset. docs/guide/evaluation.md says what data files, attacks and keys there are.
 
 attacks: {textwrap.fill(" ".join(ATTACKS), 84, subsequent_indent="  ", break_on_hyphens=False)};
   payloads:FILE plants what others have collected, module:function is a custom one. The
   clean run always comes first.
 
-rows: --output holds a line of JSON per question, setup and attack. Rows that are there
-  are not made again; failed rows are retried. Model calls are kept in --cache as well,
-  so that a changed setting asks only what is new. The cache holds responses in plain
-  text; only its owner can read it.
+The cache of model calls holds responses in plain text; only its owner can read it.
 
-exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted (the same
-  command resumes)
+exit codes: 0 done, 1 failure or failed rows, 2 wrong usage, 130 interrupted
 """
 
 

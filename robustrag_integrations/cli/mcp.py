@@ -9,16 +9,9 @@ from typing import TYPE_CHECKING, Any
 from robustrag_integrations import __version__
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
+from robustrag_integrations.cli import serve
 from robustrag_integrations.cli.options import Answering, add_answering, open_methods
 from robustrag_integrations.cli.output import EXIT_ANSWERED, complain
-from robustrag_integrations.cli.serve import (
-    add_limits,
-    add_port,
-    limits_of,
-    listening_on,
-    needs,
-    serve_until_stopped,
-)
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
@@ -33,20 +26,13 @@ never a document, nor what was outvoted.
 """
 
 EPILOG = """\
-transports:
-  stdio (default) talks to the program that started it; streamable-http listens on
-  http://127.0.0.1:PORT/mcp, on this machine alone and by its own name.
-
-what the tool gives:
-  The answer as text, and as structured content answer, abstained, radius, groups, origins
-  (of the sources that support it), holds_for (every_run, this_run, ...) and the model. Let an agent act on an answer
-  with radius >= 1, or start the server with --min-radius 1. What one source alone says is an abstention
-  (withheld), unless the server has --set allow_sole_source=true.
+The tool gives the answer as text, and as structured content answer, abstained, withheld (what one
+source alone says is, unless --set allow_sole_source=true), radius, groups, origins, holds_for and
+model. Let an agent act on an answer with radius >= 1, or start the server with --min-radius 1.
 
 examples:
   robustrag mcp --docs notes/
-  robustrag mcp --docs news/ --min-radius 1 --model openai:my-model --base-url http://localhost:8000/v1
-  robustrag mcp --docs notes/ --transport streamable-http --port 8600
+  robustrag mcp --docs notes/ --transport streamable-http --port 8600   # http://127.0.0.1:8600/mcp
 
 exit codes: 0 the client has gone, 2 wrong usage, 1 failure
 """
@@ -56,8 +42,8 @@ def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_answering(parser, open_methods())
     parser.add_argument("--transport", choices=("stdio", "streamable-http"), default="stdio", help="default stdio")
-    add_port(parser, 8600)
-    add_limits(parser)
+    serve.add_port(parser, 8600)
+    serve.add_limits(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -68,9 +54,9 @@ def run(args: argparse.Namespace) -> int:
         return EXIT_ANSWERED
     from robustrag_integrations.serve.server import address_of
 
-    with listening_on("127.0.0.1", args.port) as listening:
+    with serve.listening_on("127.0.0.1", args.port) as listening:
         complain(f"listening on {address_of(listening)}/mcp")
-        serve_until_stopped(http_app(server, args.max_body), listening, lifespan="on")
+        serve.serve_until_stopped(http_app(server, args.max_body), listening, lifespan="on")
     return EXIT_ANSWERED
 
 
@@ -82,11 +68,7 @@ def http_app(server: MCPServer, most_bytes: int) -> ASGIApp:
 
 
 def server_of(args: argparse.Namespace) -> MCPServer:
-    """Return the server with its one tool, documents read and model loaded.
-
-    Raises:
-        ImportError: the extra `mcp` is missing.
-    """
+    """Return the server with its one tool, documents read and model loaded."""
     try:
         from mcp.server.mcpserver import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
@@ -94,10 +76,10 @@ def server_of(args: argparse.Namespace) -> MCPServer:
 
         from robustrag_integrations.serve.endpoint import Admission, RequestError, request_error
     except ImportError as error:
-        raise needs("mcp") from error
+        raise serve.needs("mcp") from error
     documents = Answering(args)
     documents.load()
-    defense, limits = documents.built(), limits_of(args)
+    defense, limits = documents.built(), serve.limits_of(args)
     told = "Answers from documents that a few planted ones cannot decide."
     admission = Admission(limits)
     server = MCPServer("robustrag", instructions=told, version=__version__, log_level="WARNING")

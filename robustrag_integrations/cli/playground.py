@@ -24,18 +24,12 @@ radius, and who was outvoted.
 """
 
 EPILOG = """\
-models:
-  The page chooses among the models named here, and cannot name another. It begins with the small
-  reader that ships, which was trained to obey attackers, so that there is something to see.
-
-who may open it:
-  Only this machine. The page loads nothing from elsewhere and sends nothing but what
-  goes to your model.
+The page chooses among the models named here, and cannot name another. Only this machine may open it;
+it loads nothing from elsewhere and sends nothing but what goes to your model.
 
 examples:
   robustrag playground
-  robustrag playground --model bundled --model ./my-model
-  robustrag playground --model openai:my-model --base-url http://localhost:8000/v1
+  robustrag playground --model bundled --model openai:my-model --base-url http://localhost:8000/v1
 
 exit codes: 2 wrong usage, 1 failure, 130 interrupted
 """

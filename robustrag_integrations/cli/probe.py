@@ -20,14 +20,9 @@ batch moves its numbers, and an attacker may send some of that.
 """
 
 EPILOG = """\
-how to read it:
-  differed       replies that are not word for word what the prompt usually got alone
-  No difference: none was seen. The interval says how frequent they may still be.
-
-In Python, model.probe = findings.summary() has every answer carry it (answer.determinism);
-one that saw differences makes the model count as one that samples.
-
-it makes prompts x repeats x (load + 2) calls: with the defaults 3 x 20 x 18 = 1,080.
+No difference means that none was seen; the interval says how frequent they may still be. In Python,
+model.probe = findings.summary() has every answer carry it (answer.determinism). It makes prompts x
+repeats x (load + 2) calls: with the defaults 3 x 20 x 18 = 1,080.
 
 exit codes: 0 no difference seen, 4 differences seen, 2 wrong usage, 1 failure
 """

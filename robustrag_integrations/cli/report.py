@@ -15,11 +15,6 @@ was retrieved, said, counted and outvoted. The page is one file that needs no ne
 
 EPILOG = """\
 Passages and answers are shown as text, whatever is in them; hidden characters are named.
-Rows that cannot be read are left out, and the page says so.
-
-examples:
-  robustrag report run.jsonl                    writes run.html
-  robustrag report run.jsonl -o report.html
 
 exit codes: 0 done, 1 failure (the file is not a run), 2 wrong usage
 """

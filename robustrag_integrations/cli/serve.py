@@ -34,17 +34,12 @@ documents, and its report (radius, sources, warnings) in the field "robustrag".
 """
 
 EPILOG = f"""\
-models that clients ask for:
-  robustrag-NAME  the defence of --defense, such as robustrag-consensus; others' baselines have no prefix
-  vanilla         with --vanilla: the same documents and model without a defence, to compare with
-
-who may ask:
-  Only this machine by default. With {KEY} in the environment, clients must send it as
-  their API key. Set it before --host 0.0.0.0, and put a server with TLS in front.
+Clients ask for the model robustrag-NAME, by --defense, or vanilla, with --vanilla. Only this machine
+may ask. With {KEY} in the environment, clients must send it as their API key: set it before
+--host 0.0.0.0, and put a server with TLS in front.
 
 examples:
   robustrag serve --docs notes/
-  robustrag serve --docs news.jsonl --defense consensus --model openai:my-model --base-url http://localhost:8000/v1
   {KEY}=... robustrag serve --docs notes/ --host 0.0.0.0 --port 8400
 
 exit codes: 2 wrong usage, 1 failure, 130 interrupted

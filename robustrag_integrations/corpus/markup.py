@@ -21,12 +21,9 @@ _VOID = frozenset(  # without an end
 )
 _HIDDEN = re.compile(r"""[\s"'/]hidden(?=[\s=/>])|[\s"'/]color\s*=\s*["']?(?:white|#f{3,6})\b""", re.I)
 _STYLE = re.compile(r"""[\s"'/]style\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]*))""", re.I)
-_WHITE = r"(?:#f{3}|#f{4}|#f{6}|#f{8}|white|transparent|rgba?\(255,255,255[^)]*\)|rgba\([^)]*,0?\.?0\))"
 _UNSEEN_STYLE = re.compile(
-    r"display:none|visibility:(?:hidden|collapse)|(?:^|;)opacity:0?(?:\.0\d*)?%?(?:[;!]|$)"
-    r"|font-size:(?:0(?![.\d])|[01]?(?:\.\d+)?(?:px|pt)|0?\.0\d*)"
-    rf"|(?:^|;)color:{_WHITE}(?!.*(?:^|;)background)"
-    r"|(?:left|right|top|bottom|text-indent|margin-left|margin-top):-\d{3}"
+    r"display:none|visibility:hidden|(?:^|;)opacity:0(?:\.0*)?(?:[;!]|$)|font-size:(?:0(?![.\d])|[01](?:\.\d+)?p[xt])"
+    r"|(?:^|;)color:(?:white|#f{3,6}\b)(?!.*(?:^|;)background)|(?:left|top|text-indent):-\d{3}"
 )
 
 

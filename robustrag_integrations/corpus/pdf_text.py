@@ -29,33 +29,18 @@ class PDFError(ValueError):
 
 @dataclass(frozen=True)
 class PDFLimits:
-    """Limits on reading one PDF.
+    """Limits on reading one PDF."""
 
-    Attributes:
-        seconds: of processor time, and several times as much by the clock.
-        memory: bytes of memory, on systems that can limit it.
-    """
-
-    seconds: float
+    seconds: float  # of processor time, and several times as much by the clock
     characters: int
     pages: int
-    memory: int
+    memory: int  # bytes, on systems that can limit it
 
 
 def text_of_pdf(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tuple[str, int]:
-    """Return the text of all pages with blank lines between them, as the PDF has it, which may be invalid Unicode.
+    """Return the text of all pages, perhaps invalid Unicode, and how many strings that nobody can see are left out.
 
-    Args:
-        data: the file.
-        limits: on reading it.
-        hidden: True to read texts that nobody can see as well.
-
-    Returns:
-        The text, and the number of strings that are left out as nobody can see them.
-
-    Raises:
-        PDFError: it is not a PDF, is encrypted, holds no text, or is over a limit. The message may quote the file.
-        ImportError: pypdf is not installed.
+    With `hidden` they are read, too. A PDFError's message may quote the file.
     """
     import pypdf
 
@@ -84,13 +69,11 @@ def text_of_pdf(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tupl
         reason = str(error)[:120] or type(error).__name__
         raise PDFError(f"is not a PDF that can be read ({reason}); print it to a new PDF") from error
     text = "\n\n".join(pages)
-    if not text.strip() and left_out:
-        raise PDFError(
-            "holds no text that anybody can see; if it is a scan with recognised text behind it, read it with "
-            "--hidden-text (hidden_text=True)"
-        )
     if not text.strip():
-        raise PDFError("holds no text; if it is a scan, run text recognition on it first")
+        hint = (
+            "it may have text behind it: --hidden-text (hidden_text=True)" if left_out else "run text recognition first"
+        )
+        raise PDFError(f"holds no text that anybody can see; if it is a scan, {hint}")
     return text, left_out
 
 

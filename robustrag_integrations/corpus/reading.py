@@ -102,23 +102,16 @@ def read_documents(
 
 @dataclass(frozen=True)
 class _File:
-    """A file: its path, and its name below what all paths have in common, which names its origin."""
+    """A file, its path for messages, and its name below what all paths have in common, which names its origin."""
 
     path: str
+    label: str
     name: str
     named: bool  # by the user
 
-    @property
-    def label(self) -> str:
-        return _label(self.path)
-
 
 class _Reader:
-    """Reads files one after the other.
-
-    PDFs that keep it busy for nothing make it less patient, so that a folder full of them costs little more time than
-    reading the others.
-    """
+    """Reads files one after the other; PDFs that keep it busy for nothing make it less patient."""
 
     def __init__(self, paths: list[str], hidden_text: bool, on_file: Callable[[int], None]) -> None:
         self.documents: list[Document] = []
@@ -203,7 +196,7 @@ class _Reader:
             most = f"{MOST_FILES:,} files or {LARGEST_READING >> 20} MiB"
             raise CorpusError(f"there are more than {most}; name fewer folders")
         name = valid_text(os.path.relpath(os.path.abspath(path), self._top))
-        file = _File(path, name, folder is None)
+        file = _File(path, _label(path), name, folder is None)
         try:
             documents, left_out = self._documents(file, _bytes_of(file, folder))
         except CorpusError as error:
@@ -220,11 +213,7 @@ class _Reader:
             self.skipped.append(Skipped(path, f"{file.label} holds no text"))
 
     def _documents(self, file: _File, data: bytes) -> tuple[list[Document], int]:
-        """Return the documents of a file, one, or one per row of a JSONL file; and how much hidden text is left out.
-
-        Raises:
-            CorpusError: it cannot be read; the message names the file.
-        """
+        """Return the documents of a file, one, or one per row of a JSONL file; and how much hidden text is left out."""
         if len(data) > LARGEST_FILE:
             raise CorpusError(f"{file.label} is larger than {LARGEST_FILE >> 20} MiB; split it into smaller files")
         self._bytes += len(data)
@@ -290,12 +279,7 @@ def _bytes_of(file: _File, folder: int | None) -> bytes:
 
 
 def text_in_process(data: bytes, limits: PDFLimits, *, hidden: bool = False) -> tuple[str, int]:
-    """Return the text of a PDF, and the number of strings that are left out, as of `text_of_pdf`.
-
-    Raises:
-        PDFError: it cannot be read, or not within the limits; the message goes after the file's name.
-        ImportError: pypdf is not installed.
-    """
+    """Return what `text_of_pdf` does; a PDFError also where the file is not read within the limits."""
     needed("pypdf", "reading PDF files")
     try:
         done = subprocess.run(  # noqa: S603 - this interpreter, a file of this package
@@ -341,9 +325,8 @@ def _row(line: str, number: int, file: _File) -> Document:
         raise CorpusError(f"{where}: not JSON ({printable(str(error), 120)})") from error
     if not isinstance(row, dict) or not isinstance(row.get("text"), str):
         raise CorpusError(f'{where}: needs an object with "text", like {{"text": "...", "source": "..."}}')
-    for key in ("source", "title"):
-        if not isinstance(row.get(key), (str, type(None))):
-            raise CorpusError(f'{where}: "{key}" must be a string, got {type(row[key]).__name__}')
+    if wrong := [key for key in ("source", "title") if not isinstance(row.get(key), (str, type(None)))]:
+        raise CorpusError(f'{where}: "{wrong[0]}" must be a string')
     given = row.get("id")
     identity = valid_text(str(given)) if isinstance(given, (str, int)) else f"{file.name}:{number}"
     title, text = valid_text(row.get("title") or ""), valid_text(row["text"])

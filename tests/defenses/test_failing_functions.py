@@ -103,7 +103,7 @@ def test_a_lower_quorum_is_advised_only_where_some_group_was_asked() -> None:
 
 def test_groups_that_cannot_be_read_count_against_the_quorum_in_both() -> None:
     defense = KeywordAggregation(_model(), extractor=_raising(ValueError("odd")), quorum=0.5)
-    with pytest.raises(QuorumError, match="groups 1, 2, 3, 4: its response could not be read: ValueError: odd"):
+    with pytest.raises(QuorumError, match="its response could not be read: ValueError: odd"):
         defense.answer("Where?", ["planted"] * 4 + ["Paris"] * 3)
     narrow = defense.answer("Where?", ["planted"] * 3 + ["Paris"] * 4)
     assert narrow.radius == 0
