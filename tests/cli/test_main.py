@@ -96,13 +96,13 @@ def test_without_the_extra_a_command_of_the_evaluation_says_what_to_install(name
         "import sys; from importlib.abc import MetaPathFinder\n"
         "class Gone(MetaPathFinder):\n"
         "    def find_spec(self, name, path=None, target=None):\n"
-        "        if name.partition('.')[0] == 'pydantic': raise ModuleNotFoundError(name)\n"
+        "        if name.partition('.')[0] == 'scipy': raise ModuleNotFoundError(name)\n"
         "import importlib.util; find = importlib.util.find_spec\n"
-        "importlib.util.find_spec = lambda name, package=None: None if name == 'pydantic' else find(name, package)\n"
+        "importlib.util.find_spec = lambda name, package=None: None if name == 'scipy' else find(name, package)\n"
         "sys.meta_path.insert(0, Gone())\n"
         "from robustrag_integrations.cli import main; sys.exit(main(sys.argv[1:]))"
     )
     done = subprocess.run([sys.executable, "-c", code, name, "--help"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr == "robustrag: error: evaluations need pydantic: pip install 'robustrag-integrations[eval]'\n"
+    assert done.stderr == "robustrag: error: evaluations need scipy: pip install 'robustrag-integrations[eval]'\n"
     assert subprocess.run([sys.executable, "-c", code, "--help"], capture_output=True).returncode == 0
