@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from robustrag_integrations import KeywordAggregation, MajorityVoting, Passage, isolate
-from robustrag_integrations.attacks import ATTACKS, AttackedRetrieval, Scene, plan_attack, planted_texts
+from robustrag_integrations.attacks import ATTACKS, AttackedRetrieval, Scene, plan_attack
 from robustrag_integrations.attacks.families import attack_of
 from robustrag_integrations.attacks.planning import Rank
 from robustrag_integrations.certification import benign_group_cases
@@ -123,38 +120,12 @@ def test_every_family_says_what_it_is_for() -> None:
     assert plan_attack("jamming", QUESTION, passages(4)).target == "I don't know"
 
 
-def test_repetition_can_be_chosen() -> None:
-    for name in CANNED:
-        once, thrice = (texts_in(plan_attack(name, QUESTION, passages(4), repeat=n))[0] for n in (1, 3))
-        assert len(thrice) > 1.5 * len(once), name
-        if name in ("pia", "poison", "jamming", "keyword-flooding"):
-            assert once.count("mill") == 1, name
-
-
 def test_texts_that_came_with_the_question_are_planted_in_turn() -> None:
     question = EvalQuestion("q", "Who?", ("Anna",), "Bo", poisoned=("Bo did it.", "It was Bo."), poison_target="did it")
     attacked = plan_attack("poison", question, passages(5), corruption_size=3, repeat=1)
     assert texts_in(attacked) == ["Bo did it.", "It was Bo.", "Bo did it."]
     assert attacked.target == "did it"
     assert plan_attack("pia", question, passages(5)).target == "Bo"
-
-
-def test_a_poisoner_forges_the_answer_that_passages_hold() -> None:
-    question = EvalQuestion("q", "Who runs the mill?", ("A. Lind", "Anna Lind"), "Bo Ek")
-    [text] = texts_in(plan_attack("poison", question, passages(2), repeat=1))
-    assert text == "Text 0: the mill is run by Bo Ek."
-
-
-def test_no_attack_shows_the_clean_passages_and_still_knows_the_target() -> None:
-    clean = passages(3)
-    for attacked in (plan_attack("none", QUESTION, clean), plan_attack("pia", QUESTION, clean, corruption_size=0)):
-        assert attacked == AttackedRetrieval(tuple(clean), (False,) * 3, "Bo Ek")
-
-
-def test_planted_passages_have_sources_of_their_own() -> None:
-    attacked = plan_attack("pia", QUESTION, passages(6), corruption_size=3)
-    groups = isolate(attacked.passages, by="source")
-    assert len(groups) == 6
 
 
 def test_hostile_ids_of_benign_passages_are_not_taken_for_planted_ones() -> None:
@@ -203,17 +174,6 @@ def test_a_plain_function_is_an_attack() -> None:
     assert where(attacked) == [3, 4]
     assert (seen[0].seed, seen[0].corruption_size, seen[0].answers) == (4, 2, ("Anna Lind",))
     assert attack_of(mine).name.endswith("mine")
-
-
-def test_a_function_can_be_named_by_module_and_by_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "my_attacks.py").write_text(
-        "class Kinds:\n    @staticmethod\n    def shout(scene):\n        return scene.target.upper()\n\n"
-        "def whisper(scene):\n    return scene.target.lower()\n"
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    assert texts_in(plan_attack("my_attacks:Kinds.shout", QUESTION, passages(2))) == ["BO EK"]
-    monkeypatch.delitem(sys.modules, "my_attacks")
-    assert texts_in(plan_attack(f"{tmp_path}/my_attacks.py:whisper", QUESTION, passages(2))) == ["bo ek"]
 
 
 @pytest.mark.parametrize("returned", [None, [], [3], 7], ids=repr)
@@ -267,13 +227,3 @@ def test_no_planned_attack_gets_below_a_certificate() -> None:
                 if answer.text != "Anna Lind":
                     fell.append(size)
     assert min(fell) == 4
-
-
-def test_what_an_attack_writes_can_be_had_without_placing_it() -> None:
-    shown = ["Anna Lind runs the mill.", "The mill is old."]
-    [text] = planted_texts("pia", QUESTION, shown, repeat=1)
-    assert plan_attack("pia", QUESTION, shown, repeat=1).passages[0].text == text
-    assert planted_texts("poison", QUESTION, shown, repeat=1) == ("Bo Ek runs the mill.",)
-    for name in ("none", "adaptive"):
-        with pytest.raises(ValueError, match="writes nothing"):
-            planted_texts(name, QUESTION, shown)

@@ -7,9 +7,8 @@ import re
 
 import pytest
 
-from robustrag_integrations import ConsensusAggregation, KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
-from robustrag_integrations.attacks.search import STRATEGIES, adaptive, adaptive_substitution, crafted_texts, obeys
-from robustrag_integrations.grouping.passages import Passage
+from robustrag_integrations import KeywordAggregation, LocalModel, MajorityVoting, VanillaRAG
+from robustrag_integrations.attacks.search import STRATEGIES, adaptive, adaptive_substitution, obeys
 from tests.certification.reader_attacks import SETUPS, besiege, demo_questions, reader, summary
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedModel, split
 
@@ -34,16 +33,6 @@ def test_it_takes_over_what_is_not_defended() -> None:
     )
     assert found.score == 0
     assert found.tries < 20
-
-
-def test_an_abstention_is_not_right_whatever_it_tells() -> None:
-    passages = ["report says paris", "report says paris", "report says rome", "report says rome", "report says oslo"]
-    defense = ConsensusAggregation(ScriptedModel(obedient), prompts=BARE)
-    clean = defense.answer("q", passages)
-    assert clean.abstained
-    assert "paris" in clean.text
-    found = adaptive(defense, "q", passages, "paris", target="london", attack="modification", corruption_size=0)
-    assert found.score == 0
 
 
 def test_it_takes_over_a_threshold_that_one_passage_reaches() -> None:
@@ -88,21 +77,6 @@ def test_votes_hold_within_their_radius() -> None:
     assert held.score == 1
     taken = adaptive_substitution(voting, "q", passages, groups=2, target="rome", choices=choices)
     assert (taken.score, taken.text) == (0, "rome")
-
-
-def test_few_tries_go_through_all_strategies() -> None:
-    clean = KeywordAggregation(ScriptedModel(obedient), extractor=split, prompts=BARE).answer("q", PASSAGES)
-    made = crafted_texts("q", [Passage(t) for t in PASSAGES], clean, "paris", "rome")
-    assert {m.strategy for m in made[: len(STRATEGIES)]} == set(STRATEGIES)
-    assert len({m.text for m in made}) == len(made)
-
-
-def test_splitting_lifts_the_rival_that_most_honest_groups_support() -> None:
-    voting = MajorityVoting(ScriptedModel(obedient), prompts=BARE_CHOICES)
-    passages = [*PASSAGES[:5], "says oslo", "says oslo", "says rome"]
-    clean = voting.answer("q", passages, choices=["rome", "paris", "oslo"])
-    made = crafted_texts("q", [Passage(t) for t in passages], clean, "paris", "rome", ["rome", "paris", "oslo"])
-    assert next(m.wanted for m in made if m.strategy == "split") == "oslo"
 
 
 def test_it_notices_what_the_model_obeys() -> None:

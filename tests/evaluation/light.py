@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 _CAPITALS = re.compile(r"is ([A-Z]\w+)\.")
 _ORDER = re.compile(r"please output (.+?)\.")
@@ -41,27 +39,6 @@ def grader(prompt: str) -> str:
 def broken(prompt: str) -> str:
     """Fails on every prompt."""
     raise RuntimeError("no such luck")
-
-
-def noting(prompt: str) -> str:
-    """`answer`; leaves a file named by its process in the folder LIGHT_NOTES."""
-    Path(os.environ["LIGHT_NOTES"], str(os.getpid())).touch()
-    time.sleep(0.02)
-    return answer(prompt)
-
-
-def dying(prompt: str) -> str:
-    """`answer`; the first process that is asked about land 2 dies of it."""
-    grave = Path(os.environ["LIGHT_NOTES"], "died")
-    if "land 2" in prompt and not grave.exists():
-        grave.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return answer(prompt)
-
-
-def share_of_letters(response: str, references: Sequence[str]) -> float:
-    """A metric: the largest share of a reference's letters that are in the response."""
-    return max(len(set(reference) & set(response)) / len(set(reference)) for reference in references)
 
 
 def fussy(response: str, references: Sequence[str]) -> float:

@@ -9,10 +9,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from robustrag_integrations.evaluation.baselines.base import function_of, probability
+from robustrag_integrations.evaluation.baselines.base import probability
 from robustrag_integrations.evaluation.baselines.contradiction import conflicts, differ, share_said
 from robustrag_integrations.evaluation.baselines.mis import largest_independent_set
-from robustrag_integrations.evaluation.baselines.radar import capacities, leading, source_side, trusted
+from robustrag_integrations.evaluation.baselines.radar import leading, source_side, trusted
 from robustrag_integrations.evaluation.baselines.trustrag import hashed_words, written_alike
 
 QUESTION = "Who runs the mill?"
@@ -52,15 +52,6 @@ def test_what_is_no_probability_is_refused(value: object) -> None:
         probability("embed", value)
 
 
-def test_a_function_is_given_or_named() -> None:
-    assert function_of("embed", "math:isnan") is math.isnan
-    assert function_of("embed", max) is max
-    with pytest.raises(ValueError, match="embed='math:gone'"):
-        function_of("embed", "math:gone")
-    with pytest.raises(TypeError, match="must be a function"):
-        function_of("embed", "math:pi")
-
-
 def test_what_agrees_is_trusted_and_what_contradicts_it_is_cut_off() -> None:
     answers = ["Gross", "Lind", "Lind", "Anna Lind", "Lind"]
     against = [[float(differ(QUESTION, a, b)) for b in answers] for a in answers]
@@ -68,15 +59,6 @@ def test_what_agrees_is_trusted_and_what_contradicts_it_is_cut_off() -> None:
     assert trusted(against, agreed) == [1, 2, 3, 4]
     assert trusted([], []) == []
     assert trusted([[0.0]], [[1.0]]) == [0]
-
-
-def test_capacities_stay_in_their_range_and_agreement_has_no_direction() -> None:
-    chance = np.random.default_rng(0)
-    for count in (1, 2, 7):
-        graph = np.array(capacities(chance.random((count, count)).tolist(), chance.random((count, count)).tolist()))
-        assert (graph[:count, :count] == graph[:count, :count].T).all()
-        ends = np.concatenate([graph[count, :count], graph[:count, count + 1]])
-        assert ((ends >= 0.01) & (ends <= 0.99)).all()
 
 
 def test_the_leading_vector_is_where_power_iteration_ends() -> None:
@@ -121,11 +103,6 @@ def test_it_is_the_first_of_the_largest_sets(seed: int) -> None:
     for a, b in combinations(range(count), 2):
         conflicts[a][b] = conflicts[b][a] = chance.random() < share
     assert largest_independent_set(conflicts) == _by_enumeration(conflicts)
-
-
-def test_better_ranks_decide_among_equals() -> None:
-    pairs = [[i // 2 == j // 2 and i != j for j in range(6)] for i in range(6)]
-    assert largest_independent_set(pairs) == (0, 2, 4)
 
 
 def _cut(capacities: list[list[float]], side: frozenset[int]) -> float:

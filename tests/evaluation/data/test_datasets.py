@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -85,19 +82,6 @@ def test_biographies_are_long_and_lie_about_a_birthday(tmp_path: Path) -> None:
     assert found.questions[0].answers == (BIO["correct answer"],)
 
 
-def test_the_projects_own_layout_may_say_more(tmp_path: Path) -> None:
-    row = {**OWN, "id": "x", "incorrect": "Rome", "poisoned": "It is in Rome.", "choices": ["Rome", "Paris"]}
-    [q] = load_dataset(written(tmp_path, "d.jsonl", row)).questions
-    assert (q.id, q.incorrect, q.poisoned, q.correct_choice, q.incorrect_choice) == (
-        "x",
-        "Rome",
-        ("It is in Rome.",),
-        1,
-        0,
-    )
-    assert [(p.text, p.source) for p in q.passages] == [("It is in Paris.", None), ("Rome.", "s")]
-
-
 RAMDOCS = {
     "question": "Who wrote Harbour Lights?",
     "documents": [
@@ -117,28 +101,6 @@ def test_ramdocs_has_several_right_answers_and_its_lies_among_the_documents(tmp_
     assert [p.text for p in question.passages] == [d["text"] for d in RAMDOCS["documents"]]  # type: ignore[index]
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"documents": "x"}, "passages must be a list"),
-        ({"documents": [{"type": "noise"}]}, "a passage must be a text or an object with a text"),
-        ({"gold_answers": []}, "answer must be a text or a list of texts"),
-        ({"gold_answers": [1]}, "answer must be a text or a list of texts"),
-        ({"wrong_answers": {"Jo Lum": 1}}, "wrong must be a text or a list of texts"),
-        ({"question": None}, "question must be a text"),
-    ],
-)
-def test_a_row_of_ramdocs_that_is_not_understood_costs_itself(tmp_path: Path, change: Any, reason: str) -> None:
-    [bad] = load_dataset(written(tmp_path, "d.jsonl", OWN, {**RAMDOCS, **change})).bad_rows
-    assert str(bad).startswith("line 2: ")
-    assert reason in bad.reason
-
-
-def test_options_without_a_given_wrong_answer_offer_one(tmp_path: Path) -> None:
-    [q] = load_dataset(written(tmp_path, "d.jsonl", {**OWN, "choices": ["Oslo", "Paris"]})).questions
-    assert (q.incorrect, q.incorrect_choice) == ("Oslo", 0)
-
-
 def test_top_k_and_limit_cut(tmp_path: Path) -> None:
     path = written(tmp_path, "d.jsonl", OWN, PAPER, "not read any more")
     found = load_dataset(path, top_k=1, limit=2)
@@ -153,13 +115,10 @@ BAD = [
     ('{"question": "q", "answer": NaN, "passages": []}', "NaN"),
     ('{"question": "q", "answer": "a", "passages": "p"}', "passages must be a list"),
     ('{"question": "q", "answer": [], "passages": []}', "answer must be"),
-    ('{"question": "q", "answer": {"a": 1}, "passages": []}', "answer must be"),
     ('{"question": " ", "answer": "a", "passages": []}', "question must be a text"),
     ('{"question": "q", "answer": "a", "passages": [3]}', "a passage must be"),
     ('{"question": "q", "answer": "a", "passages": [], "choices": ["a", 1]}', "choices must be"),
     ('{"question": "q", "answer": "a", "passages": [], "choices": ["a"], "correct_choice": 1}', "correct_choice=1"),
-    ('{"question": "q", "answer": "a", "passages": [], "correct_choice": true}', "correct_choice=True"),
-    ('{"question": "q", "answer": "a", "passages": [], "incorrect": 4}', "incorrect must be"),
     ('{"question": "q", "correct answer": "a"}', "there is no 'context'"),
     ('{"question": "q", "correct answer": "a", "context": ["p"]}', "an entry of context"),
     ('{"question": "q", "correct answer": "a", "context": [{"title": 1}]}', "are texts"),
@@ -168,7 +127,6 @@ BAD = [
     ('{"question": "q", "answer": "a", "passages": ["' + "a" * 1_000_001 + '"]}', "1,000,001 characters"),
     ('{"question": "q", "answer": "a", "passages": [' + ",".join(["0"] * 10_001) + "]}", "10,001 passages"),
     ("[" * 100_000, "nested too deeply"),
-    ('{"a":' * 100_000, "nested too deeply"),
 ]
 
 
@@ -250,19 +208,11 @@ def test_a_file_of_too_many_rows_or_too_long_a_list_is_refused(tmp_path: Path, m
         load_dataset(written(tmp_path, "d.json", PAPER))
 
 
-def test_lies_about_a_short_answer_do_not_grow_without_bound(tmp_path: Path) -> None:
-    row = {**PAPER, "incorrect answer": "x", "incorrect_context": ["x" * 1000], "choices": ["15%", "y" * 1000]}
-    [q] = load_dataset(written(tmp_path, "d.json", {**row, "choices answer": 0}), task="mc").questions
-    assert len(q.poisoned[0]) == 900 + 100 * 1000
-
-
 @pytest.mark.parametrize(
     ("name", "data", "said"),
     [
         ("d.json", b"{}", "expected a JSON list of questions, got dict"),
         ("d.json", b"[{]", "not JSON"),
-        ("d.json", b"[" * 100_000, "nested too deeply"),
-        ("d.json", b'["\xff"]', "not UTF-8"),
         ("d.json", b"[]", "it holds no question"),
         ("d.jsonl", b"\n[1]\n", r"it holds no question \(line 2: expected an object"),
         ("d.jsonl.gz", b"\x1f\x8bnot gzip", "cannot read"),
@@ -273,12 +223,6 @@ def test_a_file_that_is_no_data_set_is_refused_in_words(tmp_path: Path, name: st
     (tmp_path / name).write_bytes(data)
     with pytest.raises(DatasetError, match=said):
         load_dataset(str(tmp_path / name))
-
-
-def test_a_file_that_is_not_there_or_a_folder_is_refused(tmp_path: Path) -> None:
-    for path in (str(tmp_path), str(tmp_path / "none"), "a\0b"):
-        with pytest.raises(DatasetError, match="cannot read"):
-            load_dataset(path)
 
 
 JSON_VALUES = st.recursive(
@@ -365,12 +309,6 @@ def test_the_real_files_are_read(name: str, task, count: int, bad: int) -> None:
     assert found.task == (task or "long")
     check(found)
     assert all(q.incorrect and q.passages for q in found.questions)
-
-
-def test_the_command_line_starts_without_loading_numpy() -> None:
-    code = "import sys, robustrag_integrations.cli\nprint('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 CHOICES = {**OWN, "choices": ["Rome", "Paris", "Oslo"]}

@@ -65,14 +65,6 @@ def test_attack_success_stands_next_to_accuracy(tmp_path) -> None:
     assert (attacked.accuracy.mean, attacked.asr.mean) == (0, 1)
 
 
-def test_prompts_show_as_many_worked_examples_as_the_papers_none_for_choices_four_short_one_long() -> None:
-    for name in NAMES:
-        for spec in read_config(PRESETS[name]).defenses:
-            shown = {"mc": {0}, "qa": {1, 4} if name == "runtime" else {4}, "long": {1}}
-            for task in spec.tasks if spec.name != "no-rag" else ():
-                assert set(spec.settings.get("exemplars", (0,))) == shown[task], (name, spec.name, task)
-
-
 def test_a_preset_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> None:
     data = [write_questions(tmp_path), write_long(tmp_path)]
     for name in ("paper-table1", "paper-table2", "modification", "group-size", "top-k", "corruption", "runtime"):
@@ -87,10 +79,3 @@ def test_a_preset_leaves_out_what_a_chat_api_cannot_do_and_says_so(tmp_path) -> 
         assert said.endswith("left out: it gives no token probabilities")
     with pytest.raises(ConfigError, match=r"there is nothing to do.*openai:gpt-x: decoding left out"):
         make_plan(read_config({**PRESETS["eta"], "data": data, "models": ["openai:gpt-x"]}))
-
-
-def test_injection_stands_beside_modification(tmp_path) -> None:
-    for line in _lines("modification", tmp_path).values():
-        injected, modified = line.certified
-        assert (injected.attack, modified.attack) == ("injection", "modification")
-        assert modified.score.mean <= injected.score.mean

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from robustrag_integrations.evaluation.score.intervals import (
     EMPTY,
     RATE,
-    Interval,
     bootstrap_mean,
     clopper_pearson,
 )
@@ -58,7 +57,3 @@ def test_none_or_all_of_n_have_the_exact_interval(n: int) -> None:
     for successes in (0, n):
         found, exact = bootstrap_mean([successes / n] * n, limits=RATE), clopper_pearson(successes, n)
         assert (found.low, found.high) == pytest.approx((exact.low, exact.high), abs=1e-9)
-
-
-def test_equal_values_without_limits_have_no_interval() -> None:
-    assert bootstrap_mean([3.0, 3.0]) == Interval(3.0, None, None, 2)

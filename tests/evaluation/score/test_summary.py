@@ -56,19 +56,6 @@ def test_abstentions_that_tell_the_right_answer_are_a_share_of_all_answers() -> 
     assert "told" not in summary_table(summarise([row(1)])).as_text()
 
 
-def test_a_line_of_nothing_but_failures_is_a_line() -> None:
-    [line] = summarise([failed(1), failed(2, "refused"), failed(3)])
-    assert (line.n, line.failed) == (0, 3)
-    assert line.errors == {"ModelError: timed out": 2, "ModelError: refused": 1}
-    assert (line.accuracy, line.asr, line.radius) == (EMPTY,) * 3
-    assert (line.model_calls, line.prompt_tokens, line.seconds, line.latency_ratio) == (None, None, None, None)
-
-
-def test_questions_without_a_target_are_in_no_success_rate() -> None:
-    [line] = summarise([row(1, scores={"hijacked": None}), row(2, scores={"hijacked": True})])
-    assert (line.asr.mean, line.asr.n, line.accuracy.n) == (1.0, 1, 2)
-
-
 def test_the_radius_is_that_of_right_answers_and_others_stand_apart() -> None:
     wrong, silent = {"correct": 0.0}, {"correct": 0.0, "abstained": True}
     rows = [row(1), row(2, answer={"radius": 9}, scores=silent), row(3, answer={"radius": 1}, scores=wrong)]
@@ -113,16 +100,6 @@ def test_latency_is_compared_with_vanilla_on_the_same_question_and_attack() -> N
     assert found["keyword", "pia"] is None
 
 
-def test_answers_out_of_a_cache_tell_nothing_about_time() -> None:
-    cached = {"seconds": 0.001, "cached_calls": 11}
-    rows = [vanilla(1, 1.0), row(1), vanilla(2, 1.0), row(2, timing=cached), row(3), vanilla(3, 0.1)]
-    rows[-1]["timing"] = cached
-    line = summarise(rows)[1]
-    assert (line.seconds, line.latency_ratio) == (2.0, 2.0)
-    [line] = summarise([row(1, timing=cached)])
-    assert line.seconds is None
-
-
 def test_the_first_answer_of_a_defence_pays_for_loading_and_tells_nothing_about_time() -> None:
     warming = {"seconds": 60.0, "first": True}
     rows = [vanilla(1, 30.0), vanilla(2, 1.0), row(1, timing=warming), row(2)]
@@ -162,11 +139,6 @@ def test_long_answers_have_judges_scores_in_place_of_accuracies() -> None:
     assert line.certified[0].score.mean == 30.0
     [line] = summarise([row(1, task="long", scores={"correct": None, "judge": None}, attack=PIA)])
     assert (line.judge, line.n) == (EMPTY, 1)
-
-
-def test_no_rows_make_no_lines() -> None:
-    assert summarise([]) == ()
-    assert summarise([HEADER]) == ()
 
 
 def test_the_name_of_an_attack_says_what_is_unusual_about_it() -> None:

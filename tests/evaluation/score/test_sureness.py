@@ -64,13 +64,3 @@ def test_replies_that_tell_nothing_are_left_out() -> None:
     ]
     assert sureness([known, *others]) == sureness([known])
     assert (sureness([known])[0].right, sureness([known])[0].wrong) == (1, 1)
-
-
-def test_without_right_and_wrong_replies_nothing_is_said() -> None:
-    assert sureness([asked(1, ("Anna", 0.75))]) == ()
-    assert sureness([asked(1, ("Bo", 0.75), ("Anna", None))]) == ()
-
-
-def test_the_level_is_0_where_nothing_separates() -> None:
-    [found] = sureness([asked(1, ("Anna", 0.25), ("Bo", 0.75))])
-    assert (found.area, found.level, found.right_from, found.wrong_from) == (0.0, 0.0, 1.0, 1.0)

@@ -46,16 +46,6 @@ def test_hostile_rows_add_no_element_to_the_page(dangerous_rows: list[dict[str, 
     assert set(re.findall(r"<([a-zA-Z!/][\w-]*)", hostile)) <= set(re.findall(r"<([a-zA-Z!/][\w-]*)", page))
 
 
-def test_hostile_names_and_headers_are_text(made_rows: list[dict[str, Any]]) -> None:
-    hostile = "{{ 7 * 7 }}{policy}<b>\u202e"
-    rows = tuple({**row, "setup": hostile, "dataset": hostile} for row in made_rows[:4])
-    shown = report_page(Run(hostile, {"versions": {hostile: hostile}, "config": hostile}, rows))
-    assert "<b>\u202e" not in shown
-    assert shown.count("{{ 7 * 7 }}{policy}&lt;b&gt;⟨U+202E⟩") > 4
-    for odd in (None, [1], "text", {}, {"a": None}):
-        assert "</html>" in report_page(Run("run", {"versions": odd, "config": odd}, rows))
-
-
 def test_the_tables_say_what_the_summary_says_and_every_row_is_listed(
     page: str, made_rows: list[dict[str, Any]]
 ) -> None:
@@ -92,16 +82,6 @@ def test_a_page_keeps_to_its_size_and_says_what_it_left_out(
     assert page.count('<details class="line">') == 250
 
 
-def test_what_was_wrong_with_the_file_stands_on_the_page(tmp_path: Path, made_rows: list[dict[str, Any]]) -> None:
-    path = write_run(tmp_path / "run.jsonl", made_rows[:1])
-    path.write_bytes(path.read_bytes() + b"<b>broken\n{torn")
-    page = report_page(read_run(path))
-    assert "line 3: not JSON" in page
-    assert "The last line is torn" in page
-    assert "2 lines that cannot be read" in page
-    assert "<b>broken" not in page
-
-
 def test_a_page_that_cannot_be_put_in_place_leaves_the_old_one(
     run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,29 +101,9 @@ def test_a_page_that_cannot_be_put_in_place_leaves_the_old_one(
     assert os.listdir(tmp_path) == ["report.html"]
 
 
-def test_what_a_sampling_model_is_worth_stands_on_the_page_and_is_called_no_certificate(run_file: Path) -> None:
-    determinism = {"model": "samples", "why": "temperature 1", "scope": "this_run", "promise": "no replacement <b>"}
-    rows = []
-    for row in read_run(run_file).rows:
-        if row["defense"] == "keyword" and row["attack"]["name"] == "none" and row.get("error") is None:
-            row = {**row, "answer": {**row["answer"], "radius": 2, "determinism": determinism}}
-        rows.append(row)
-    shown = report_page(Run("run", rows=tuple(rows)))
-    assert "ecacc k&#x27;=1" in shown
-    assert "no certificate of any single answer" in shown
-    assert "replacement <b>" not in shown
-
-
 @pytest.fixture
 def run_path(tmp_path: Path, made_rows: list[dict[str, Any]]) -> Path:
     return write_run(tmp_path / "run.jsonl", made_rows[:6])
-
-
-def test_a_run_becomes_a_page_beside_it(run_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["report", str(run_path)]) == 0
-    page = run_path.with_suffix(".html")
-    assert "</html>" in page.read_text(encoding="utf-8")
-    assert capsys.readouterr().out.startswith(f"{page}: 6 rows, ")
 
 
 def test_bad_and_torn_lines_are_told_and_the_page_is_written(

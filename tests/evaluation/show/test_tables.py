@@ -43,10 +43,6 @@ def test_long_answers_show_judges_scores() -> None:
     assert "30.0 [" in text
 
 
-def test_no_lines_are_said_to_be_none() -> None:
-    assert shown([]) == "There are no rows."
-
-
 def test_the_table_disarms_what_data_says() -> None:
     hostile = "\x1b[31mred\u202e\nnew line"
     text = shown([row(1, dataset=hostile, setup=hostile), failed(2, hostile, model=hostile)])
@@ -65,12 +61,6 @@ def test_warnings_stand_in_sum_below_the_table() -> None:
     assert "warning of 1 of 8 answers: a limit" in text
     assert "page 1" not in text
     assert "\x1b" not in text
-
-
-def test_many_kinds_of_warnings_are_cut_and_counted() -> None:
-    text = shown([row(i, answer={"warnings": [chr(97 + i) * 5]}) for i in range(20)])
-    assert text.count("warning of 1 of 20 answers") == 8
-    assert "and 12 more kinds of warnings" in text
 
 
 def test_columns_that_do_not_fit_follow_below_their_rows_names() -> None:
