@@ -64,7 +64,7 @@ class QuorumError(ModelError):
         self.groups = groups
         alike = dict.fromkeys(cause for _, cause in sorted(self.causes.items()))
         super().__init__(
-            f"only {succeeded} of {total} {unit} could be asked, {needed} are needed (quorum): "
+            f"only {succeeded} of {total} {unit} could be asked, {needed} are needed (quorum). "
             f"{'; '.join(list(alike)[:5])}{'. Lower `quorum` to answer from fewer.' if succeeded else ''}"
         )
 
