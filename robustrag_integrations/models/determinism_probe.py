@@ -96,7 +96,6 @@ def probe_determinism(
     *,
     repeats: int = 20,
     load: int = 16,
-    seed: int = 0,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> RepeatFindings:
     """Ask equal prompts again and again, alone and under load, and compare the replies.
@@ -110,7 +109,6 @@ def probe_determinism(
         repeats: number of times each is asked in each circumstance; at least 2.
         load: number of other prompts, of other lengths, beside each under load. Set it to the traffic that you expect,
             and the model's `max_concurrency` above it, or they wait for each other here.
-        seed: seeds the other prompts and their order.
         on_progress: told how many calls are done, and of how many.
 
     Raises:
@@ -119,7 +117,7 @@ def probe_determinism(
     """
     check_at_least(2, repeats=repeats)
     check_at_least(1, load=load)
-    asked, rng = [Prompt(text) for text in (PROMPTS if prompts is None else prompts)], random.Random(seed)
+    asked, rng = [Prompt(text) for text in (PROMPTS if prompts is None else prompts)], random.Random(0)
     if not asked:
         raise ValueError("prompts is empty; give at least one")
     alone: list[list[Response]] = [[] for _ in asked]
@@ -139,15 +137,16 @@ def probe_determinism(
         error = next((r.error for r in (*alone[0], *loaded[0]) if r.text is None), "no replies")
         raise ModelError(f"the probe has nothing to compare: no prompt got two replies ({error})")
     usual = [
-        _usual([r.text for r in one if r.text is not None] or texts) for one, texts in zip(alone, replies, strict=True)
+        next(iter(Counter([r.text for r in one if r.text is not None] or texts).most_common(1)), ("", 0))[0]
+        for one, texts in zip(alone, replies, strict=True)
     ]
-    examples = [
-        (expected[:_SHOWN], other[:_SHOWN])
+    differing = (
+        (expected[:_SHOWN], next((text[:_SHOWN] for text in texts if text != expected), None))
         for expected, texts in zip(usual, replies, strict=True)
-        if (other := next((text for text in texts if text != expected), None)) is not None
-    ]
+    )
+    examples = tuple((expected, other) for expected, other in differing if other is not None)
     compared = (_compared(alone, usual), _compared(loaded, usual))
-    return RepeatFindings(model.description, len(asked), repeats, load, *compared, tuple(examples))
+    return RepeatFindings(model.description, len(asked), repeats, load, *compared, examples)
 
 
 def _other(rng: random.Random) -> Prompt:
@@ -155,11 +154,6 @@ def _other(rng: random.Random) -> Prompt:
     topic, number = rng.choice(_TOPICS), rng.randrange(10**9)
     filler = " ".join(f"{topic} {i}" for i in range(rng.randrange(60)))
     return Prompt(f"Note {number}. {filler}\nWrite a sentence about {topic}.")
-
-
-def _usual(texts: Sequence[str]) -> str:
-    """Return the most frequent text, the first among equals."""
-    return Counter(texts).most_common(1)[0][0] if texts else ""
 
 
 def _compared(replies: Sequence[Sequence[Response]], usual: Sequence[str]) -> Compared:

@@ -45,14 +45,12 @@ class IncrementalDetokenizer:
     def add(self, token: int) -> str:
         """Add a token; return the text that can be shown in addition."""
         self.tokens.append(token)
-        text = self.codec.decode(self.tokens)
-        leading = len(text) - len(text.lstrip())
-        text = text[leading:]
+        text = self.codec.decode(self.tokens).lstrip()
         clear, self.reasons = clear_of_marks(text, at_start=False) if self.before_marks else (len(text), False)
-        cuts = [at for s in self.stop if (at := text.find(s)) >= 0]
-        if cuts and min(cuts) <= clear:
+        cut = min((at for s in self.stop if (at := text.find(s)) >= 0), default=len(text) + 1)
+        if cut <= clear:
             self.stopped, self.reasons = True, False
-            return self._show(text[: min(cuts)].rstrip())
+            return self._show(text[:cut].rstrip())
         if self.reasons:
             self.stopped = True
             return self._show(text[:clear].rstrip())

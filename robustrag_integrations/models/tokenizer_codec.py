@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from robustrag_integrations.errors import ModelError
 
 
 def load_tokenizer(name_or_path: str) -> tuple[Any, frozenset[int]]:
-    """Load a fast tokenizer and the tokens that end its model's texts; remote code is never run.
-
-    Raises:
-        ModelError: there is no such tokenizer.
-        ImportError: transformers is not installed.
-    """
+    """Load a fast tokenizer and the tokens that end its model's texts; remote code is never run."""
     try:
         from transformers import AutoTokenizer, GenerationConfig
     except ImportError as error:
@@ -27,11 +23,9 @@ def load_tokenizer(name_or_path: str) -> tuple[Any, frozenset[int]]:
             f"cannot load the tokenizer {name_or_path!r}: {error}. Pass tokenizer= with the folder or name of the "
             "model that the server runs"
         ) from error
-    try:
-        ends = ends_in(GenerationConfig.from_pretrained(name_or_path))
-    except (OSError, ValueError):  # many models have none
-        ends = frozenset()
-    return tokenizer, ends
+    with suppress(OSError, ValueError):  # many models have none
+        return tokenizer, ends_in(GenerationConfig.from_pretrained(name_or_path))
+    return tokenizer, frozenset()
 
 
 def ends_in(config: Any) -> frozenset[int]:
@@ -41,29 +35,14 @@ def ends_in(config: Any) -> frozenset[int]:
 
 
 class TokenizerCodec:
-    """Decodes a tokenizer's tokens into text, and back.
-
-    Args:
-        tokenizer: a fast transformers tokenizer.
-        ends: tokens that end a text, besides the tokenizer's own.
-    """
+    """Decodes the tokens of a fast transformers tokenizer; `ends` are tokens that end a text, besides its own."""
 
     def __init__(self, tokenizer: Any, ends: Iterable[int] = ()) -> None:
         self._tokenizer = tokenizer
-        own = tokenizer.eos_token_id
-        self._ends = frozenset(ends) | (frozenset() if own is None else {int(own)})
-        self._by_text: dict[str, int | None] | None = None
+        self.ends = frozenset(ends) | ends_in(tokenizer)
+        self.size = len(tokenizer)  # a model may have room for more
+        self._by_text: dict[str, int | None] = {}
         self._learning = threading.Lock()
-
-    @property
-    def size(self) -> int:
-        """The number of tokens; a model may have room for more."""
-        return len(self._tokenizer)
-
-    @property
-    def ends(self) -> frozenset[int]:
-        """The tokens that end a text."""
-        return self._ends
 
     def decode(self, tokens: Sequence[int]) -> str:
         """Return the text of generated tokens, special tokens left out."""
@@ -72,19 +51,12 @@ class TokenizerCodec:
 
     def is_end(self, token: int) -> bool:
         """True if the token ends a text."""
-        return token in self._ends
+        return token in self.ends
 
     def token_of(self, text: str) -> int | None:
         """Return the only token with this text; None where there are several, or none."""
-        with self._learning:  # replies are read in several threads
-            if self._by_text is None:
-                self._by_text = self._texts()
+        with self._learning:  # replies are read in several threads, and this takes a second for a hundred thousand
+            for token in range(self.size) if not self._by_text else ():
+                word = self._tokenizer.decode([token], clean_up_tokenization_spaces=False)
+                self._by_text[word] = None if word in self._by_text else token
             return self._by_text.get(text)
-
-    def _texts(self) -> dict[str, int | None]:
-        """Map texts to tokens, ambiguous ones to None; it takes a second for a hundred thousand."""
-        by_text: dict[str, int | None] = {}
-        for token in range(self.size):
-            word = self._tokenizer.decode([token], clean_up_tokenization_spaces=False)
-            by_text[word] = None if word in by_text else token
-        return by_text

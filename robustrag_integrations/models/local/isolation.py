@@ -7,7 +7,7 @@ is tested on the model itself, in the shapes that it is about to run in.
 Prompts are read one by one and share only decoding steps, so a step is what is tested: one of the actual number of
 rows, with keys and values made up from those of one short text. A target stands at the even places among neighbours
 with other tokens and lengths, then at the odd places among others; its bits must be the same at all of them. In half
-precision, where rounding hides much, its products are summed once more over numbers that all but cancel.
+precision, where rounding hides much, products of the model's shapes are computed of numbers that all but cancel.
 
 Where the bits differ, the batch is padded with constant rows until a number of rows is exact: padding is not read, it
 only fills decoding steps. Where there is no such number, every prompt is read and decoded in a batch of its own.
@@ -16,13 +16,12 @@ only fills decoding steps. Where there is no such number, every prompt is read a
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import torch
-from torch.overrides import TorchFunctionMode
+from torch.nn import functional
 
 from robustrag_integrations.models.local.batches import PromptRows, SinglePrompt
 from robustrag_integrations.models.local.cache import Pair
@@ -34,8 +33,6 @@ _SHORT = 5  # tokens of the target, when it is short
 _TEXT = 32  # tokens of the text that trials take keys and values from
 _STEP_TOKEN = 5
 _EXTREME = 8  # tokens with the largest embeddings: neighbours in a trial
-_PLACES = {"linear": (0, 1, 1), "addmm": (1, 2, 0), "matmul": (0, 1, 0), "__matmul__": (0, 1, 0), "mm": (0, 1, 0)}
-_HALF = (torch.bfloat16, torch.float16)  # precisions whose bits show little of the order
 _DIFFERENT = 509  # different outputs of a trial's weight
 
 Text = tuple[int, ...]
@@ -153,7 +150,8 @@ class IsolationProbe:
         trial = _Trial(self._lm, rules, columns, read.key_values().layers)
         tried = [_layouts(rows, longest, vocabulary, extreme, length) for length in (_SHORT, longest)]
         for padded in () if coupled else _padded_counts(rows):
-            if not any(trial.moves(padded, layouts) for layouts in tried):
+            hides = self._lm.dtype in (torch.bfloat16, torch.float16)  # rounding shows little of the order
+            if not any(trial.moves(padded, t) for t in tried) and not (hides and sums_differ(self._lm, padded)):
                 return Isolation(rows, padded)
         return Isolation(rows, rows, False, coupled, trial.repeats(tried[-1]))
 
@@ -226,11 +224,8 @@ class _Trial:
         for row, text in enumerate(texts):
             with torch.inference_mode():
                 batch.hold(row, [_columns(pair, text) for pair in self.layers])
-        with Summation(padded) if self.lm.dtype in _HALF else nullcontext() as sums:
-            logits = batch.append([text[-1] for text in texts])
-        yield logits
+        yield batch.append([text[-1] for text in texts])
         yield from batch.cache.last(batch.rows)
-        yield from (left[: batch.rows] for left in (sums.left.values() if sums else ()))
 
 
 def _columns(pair: Pair, text: Text) -> Pair:
@@ -244,59 +239,41 @@ def _bits(numbers: torch.Tensor) -> torch.Tensor:
     return numbers.reshape(len(numbers), -1).contiguous().view(torch.uint8)
 
 
-class Summation(TorchFunctionMode):  # type: ignore[misc]  # untyped library
-    """Within it, products with weights are computed once more, with rows that are all the same.
+def sums_differ(lm: CausalLM, rows: int) -> bool:
+    """True if a product with weights of the model's shapes sums up equal rows of a step in different orders.
 
-    Half precision rounds so much away that two orders of summation mostly give the same bits, but not always. So these
-    are numbers whose sums all but cancel: only the rounding errors of the way are left, and another order leaves
-    others.
-
-    Args:
-        rows: the number of rows of the pass; products of other numbers are left alone.
-
-    Attributes:
-        left: per shape of a product, the [rows, numbers] rounding errors.
+    Half precision rounds so much away that two orders of summation mostly give the same bits, but not always. So the
+    numbers here all but cancel: only the rounding errors of the way are left, and another order leaves others.
     """
-
-    def __init__(self, rows: int) -> None:
-        super().__init__()
-        self._rows = rows
-        self.left: dict[object, torch.Tensor] = {}
-
-    def __torch_function__(
-        self,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:
-        """Run one torch call, and a product once more."""
-        if (name := getattr(func, "__name__", "")) in _PLACES:
-            self._sum(func, name, args, kwargs or {})
-        return func(*args, **kwargs or {})
-
-    def _sum(self, func: Callable[..., Any], name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-        left, right, summed = _PLACES[name]
-        rows, weight = args[left], args[right]
-        shape = (name, tuple(weight.shape), weight.stride(), tuple(rows.shape[1:]), len(args), *sorted(kwargs))
-        if rows.shape[-1] == 1 or weight.ndim != 2 or len(rows) != self._rows or shape in self.left:
-            return
-        mine, weights = _cancelling(1, rows.shape[-1], weight.shape[1 - summed])
-        laid = torch.empty_strided(weight.shape, weight.stride(), dtype=weight.dtype, device=weight.device)
-        laid.copy_(weights if summed == 1 else weights.T)
-        given = [torch.zeros_like(a) if isinstance(a, torch.Tensor) else a for a in args]
-        given[left], given[right] = mine.to(rows.device, rows.dtype).expand_as(rows).contiguous(), laid
-        others = {k: torch.zeros_like(v) if isinstance(v, torch.Tensor) else v for k, v in kwargs.items()}
-        self.left[shape] = func(*given, **others).reshape(len(rows), -1)
+    shapes = set()
+    for module in lm.model.modules():
+        for transposed, names in (
+            (False, ("in_features", "out_features")),
+            (True, ("nx", "nf")),
+        ):  # and of GPT-2's kind
+            inputs, outputs = (getattr(module, name, None) for name in names)
+            if isinstance(inputs, int) and isinstance(outputs, int):
+                shapes.add((transposed, inputs, outputs, getattr(module, "bias", None) is not None))
+    for transposed, inputs, outputs, with_bias in shapes:
+        mine, weights = (numbers.to(lm.device, lm.dtype) for numbers in _cancelling(inputs, outputs))
+        given = mine.expand(rows, 1, -1).contiguous()
+        bias = given.new_zeros(outputs) if with_bias or transposed else None
+        if transposed:
+            left = torch.addmm(bias, given[:, 0], weights.T.contiguous())
+        else:
+            left = functional.linear(given, weights, bias)
+        if not torch.equal(left, left[:1].expand_as(left)):
+            return True
+    return False
 
 
-def _cancelling(rows: int, summed: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return rows [rows, summed] and weights [outputs, summed] whose products sum to zero without rounding."""
+def _cancelling(summed: int, outputs: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a row [1, summed] and weights [outputs, summed] whose products sum to zero without rounding."""
     chance = torch.Generator().manual_seed(0)
     half = summed // 2
     order = torch.randperm(half, generator=chance)
-    mine, weights = torch.zeros(rows, summed), torch.zeros(min(outputs, _DIFFERENT), summed)
-    mine[:, :half] = 64 * torch.randn(rows, half, generator=chance)
+    mine, weights = torch.zeros(1, summed), torch.zeros(min(outputs, _DIFFERENT), summed)
+    mine[:, :half] = 64 * torch.randn(1, half, generator=chance)
     weights[:, :half] = torch.randn(len(weights), half, generator=chance)
     mine[:, half : 2 * half] = mine[:, order]
     weights[:, half : 2 * half] = -weights[:, order]
