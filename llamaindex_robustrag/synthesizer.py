@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any, TypeVar, cast
 
 from llama_index.core import instrumentation
-from llama_index.core.base.llms.types import ChatMessage
+from llama_index.core.base.llms.types import ChatMessage, MessageRole
 from llama_index.core.base.response.schema import RESPONSE_TYPE, AsyncStreamingResponse, Response, StreamingResponse
 from llama_index.core.bridge.pydantic import BaseModel
 from llama_index.core.callbacks.schema import CBEventType, EventPayload
@@ -34,7 +34,6 @@ from llama_index.core.settings import Settings
 from llama_index.core.types import RESPONSE_TEXT_TYPE
 
 from llamaindex_robustrag.audit import hosted_tools
-from llamaindex_robustrag.conversation import conversation_caveats, from_conversation, with_aside
 from llamaindex_robustrag.grouping import GroupNodesBy, group_nodes
 from llamaindex_robustrag.llm import CallOptions, LLMModel
 from llamaindex_robustrag.local import TextModelLLM, local_model_of
@@ -49,6 +48,7 @@ from llamaindex_robustrag.reports import (
     structured,
 )
 from robustrag_integrations._util.checks import check_flag, refuse_unknown
+from robustrag_integrations._util.words import conversation_warnings
 from robustrag_integrations.answers.answer import Reader, RobustAnswer, checked_reader
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
@@ -70,9 +70,7 @@ from robustrag_integrations.plans.drivers import (
     run,
     stream,
 )
-from robustrag_integrations.plans.records import with_spending
 from robustrag_integrations.plans.requests import Plan
-from robustrag_integrations.prompts import Prompt
 
 _log = logging.getLogger(__name__)
 _OF_STOCK = frozenset({"prev_response", "separator"})  # taken by LlamaIndex's own synthesizers, of no use here
@@ -93,8 +91,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     Args:
         llm: asked once per group and once at the end; a `LocalModel` of the core will do. None: `Settings.llm`.
-        settings: a settings file, or what `load_settings` gives: method, settings and vote rules, for what is not
-            given here.
+        settings: a settings file, or what `load_settings` gives, for what is not given here.
         aggregation: `"consensus"`, `"keyword"`, `"decoding"`, or `"voting"`. None: the first of these that does the
             task and takes what is given here.
         streaming: True if `query` gives a `StreamingResponse`. Aggregated text alone is streamed.
@@ -106,7 +103,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             never read as a template. Its output parser's format goes with the final prompt alone.
         final_llm: asked the final prompt in place of `llm`; the guarantee needs both to be deterministic.
         output_cls: the pydantic class of the final answer; an abstention is an `Abstained` in its place, and so is, for
-            consensus, an object of which no value holds the agreed answer.
+            consensus, an object of which no value holds the agreed answer. A stream has its JSON, or the abstention.
         reader: `"people"`, or `"model"` if another model reads the responses: an agent, a chat engine, an engine of
             sub-questions, a workflow. What people read where sources disagree or one alone says something may be an
             attacker's words, and is an abstention there (`RobustAnswer.for_prompt`).
@@ -173,8 +170,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         self._final_llm = None if final_llm is None else _llm_of(final_llm)
         self._counts_whole_answers = isinstance(self._settings, ConsensusSettings)
         self._template: BasePromptTemplate | None = None
-        self._aside: Prompt | None = None
-        self._condensed: tuple[ChatMessage, ...] = ()
+        self._condensed: Sequence[ChatMessage] = ()
         if text_qa_template is not None:
             self._update_prompts({"text_qa_template": text_qa_template})
         self._check_end()
@@ -193,11 +189,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return self._llm
 
     @property
-    def takes_asides(self) -> bool:
-        """True if it answers without documents, too: it gives text, and asks a model for it."""
-        return self._output_cls is None and self._local is None
-
-    @property
     def streams(self) -> bool:
         """True if responses are streamed."""
         return bool(self._streaming)
@@ -207,7 +198,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         *,
         streaming: bool | None = None,
         conversation: Sequence[ChatMessage] | None = None,
-        aside: Prompt | None = None,
         condensed: Sequence[ChatMessage] = (),
         reader: Reader | None = None,
     ) -> _Self:
@@ -216,13 +206,12 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         Args:
             streaming: True if it streams; None for what this one does.
             conversation: these messages; None for what this one has.
-            aside: asked where no document answers, and so without documents; None: an abstention.
             condensed: earlier messages that are no part of prompts, but that the question was made from.
             reader: who reads the responses; None for whoever reads this one's.
         """
         changed = copy.copy(self)
         changed._streaming = self.streams if streaming is None else streaming
-        changed._aside, changed._condensed = aside, tuple(condensed)
+        changed._condensed = condensed
         changed._reader = self._reader if reader is None else checked_reader(reader)
         if conversation is not None:
             changed._converse(conversation)
@@ -357,8 +346,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             markers=self._markers,
             for_prompt=self._reader == "model",
         )
-        plan: Plan = self._method.load().whole_plan(plan_input, self._filled_settings(self._template))
-        return plan if self._aside is None else with_spending(with_aside(plan, self._aside))
+        return self._method.load().whole_plan(plan_input, self._filled_settings(self._template))  # type: ignore[no-any-return]
 
     def _performer(self) -> Performer:
         return (TextPerformer if self._local is None else DecodingPerformer)(self._model)
@@ -368,13 +356,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
         Everything before the first piece is done on return, so that failures are raised here.
         """
-
-        def whole() -> Generator[str | RobustAnswer, None, None]:
-            answer = run(plan, self._performer())
-            yield self._as_json(answer)
-            yield answer
-
-        source = stream(plan, self._performer()) if self._output_cls is None else whole()
+        source = stream(plan, self._performer())
         first = next(source)
 
         def pieces() -> Generator[str, None, None]:
@@ -388,12 +370,7 @@ class RobustRAGSynthesizer(BaseSynthesizer):
         return pieces()
 
     async def _apieces(self, plan: Plan, done: _Done) -> AsyncGenerator[str, None]:
-        async def whole() -> AsyncGenerator[str | RobustAnswer, None]:
-            answer = await arun(plan, self._performer().aperform)
-            yield self._as_json(answer)
-            yield answer
-
-        source = astream(plan, self._performer()) if self._output_cls is None else whole()
+        source = astream(plan, self._performer())
         piece: Any = await anext(source)
 
         async def pieces() -> AsyncGenerator[str, None]:
@@ -419,12 +396,15 @@ class RobustRAGSynthesizer(BaseSynthesizer):
 
     def _caveats(self) -> tuple[str, ...]:
         """Return the known weaknesses of every answer, from the model and the conversation."""
-        condensed = conversation_caveats(self._condensed)
+        read = self._conversation if self._local is None else ()
+        roles = [message.role for message in (*read, *self._condensed)]
+        tools = sum(map(roles.count, (MessageRole.TOOL, MessageRole.FUNCTION)))
+        found = conversation_warnings(roles.count(MessageRole.ASSISTANT), tools)
         if self._local is None:
-            return (*conversation_caveats(self._conversation), *condensed)
+            return found
         unread = {"system_prompt": self._llm.system_prompt, "conversation so far": self._conversation}
         left_out = (f"decoding aggregation does not read the {name}" for name, given in unread.items() if given)
-        return (*self._local.warnings, *left_out, *condensed)
+        return (*self._local.warnings, *left_out, *found)
 
     @contextmanager
     def _synthesis(
@@ -451,10 +431,6 @@ class RobustRAGSynthesizer(BaseSynthesizer):
             return StructuredResponse(found, made.sources, made.metadata)
         return Response(self._shown(answer), made.sources, made.metadata)
 
-    def _as_json(self, answer: RobustAnswer) -> str:
-        found = structured(answer, self._output_cls)
-        return answer.text if found is None else found.model_dump_json()
-
     def _shown(self, answer: RobustAnswer) -> str:
         return answer.marked_text if self._markers else answer.text
 
@@ -471,9 +447,6 @@ class _Synthesis:
 
     def done(self, answer: RobustAnswer) -> None:
         """Complete sources, metadata and report."""
-        if from_conversation(answer):
-            self.sources.clear()
-            self.metadata.clear()
         self.report.answer = answer
         answer_sent(answer)
 

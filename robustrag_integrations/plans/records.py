@@ -7,7 +7,7 @@ from dataclasses import replace
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, together, told
 from robustrag_integrations.models.base import Distributions, Opening
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Score, Steps, relayed
+from robustrag_integrations.plans.requests import Ask, Emit, Reply, Request, Score
 
 
 class SpendingBook:
@@ -59,15 +59,3 @@ class SpendingBook:
         silent = sum(usage.prompt is None or usage.completion is None for usage in calls)
         spending = Spending(made, rounds, silent, together(calls), told(calls), together(shared))
         return answer.changed(groups=reports, spending=spending)
-
-
-def with_spending(plan: Plan) -> Plan:
-    """Wrap a plan that makes further calls around an answer's: the answer says what all of it spent."""
-    book = SpendingBook()
-
-    def relay(request: Request) -> Steps[Reply]:
-        reply = yield request
-        book.note(request, reply)
-        return reply
-
-    return book.entered((yield from relayed(plan, relay)))

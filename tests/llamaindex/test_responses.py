@@ -164,7 +164,7 @@ def test_a_structured_abstention_has_a_form_of_its_own_and_is_never_the_text_non
     engine = RobustRAGQueryEngine.from_args(index.as_retriever(), llm=llm, output_cls=Capital, streaming=streaming)
     response = engine.query("q?")
     if streaming:
-        assert Abstained.model_validate_json("".join(response.response_gen)).text == ABSTENTION
+        assert "".join(response.response_gen) == ABSTENTION
         return
     assert isinstance(response.response, Abstained)
     for one in (response, copy.deepcopy(response), pickle.loads(pickle.dumps(response))):
