@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, cast
 from uuid import UUID, uuid4
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
-from langchain_core.messages import BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_core.tracers.context import register_configure_hook
 
 from langchain_robustrag.callbacks import REPORT_EVENT
-from langchain_robustrag.hosted import hosted_results
 from langchain_robustrag.prompts import FilledPrompt
 from langchain_robustrag.retrieved import UnreadableError, documents_in, parsed_texts, parts_of, records_in
 from robustrag_integrations.audit.findings import Finding
@@ -32,6 +32,8 @@ FIX = (
     "agent create_robust_retriever_tool, or RobustRetrievalMiddleware"
 )
 _GAP = "\ue000"  # where a template has its values
+_CALL = re.compile(r"(web_search|file_search|code_interpreter|mcp|image_generation)_call|(\w+)_tool_result")
+_STANDARD = ("server_tool_use", "server_tool_call", "server_tool_result")
 
 
 class IsolationAudit(BaseCallbackHandler):
@@ -62,9 +64,6 @@ class IsolationAudit(BaseCallbackHandler):
         self.raise_error = on == "raise"
         self._runs: OrderedDict[UUID, tuple[UUID | None, str]] = OrderedDict()
         self._own: OrderedDict[UUID, Sequence[str]] = OrderedDict()
-
-    def __repr__(self) -> str:
-        return f"IsolationAudit(on={self._audit.on!r}, findings={len(self.findings)})"
 
     @property
     def findings(self) -> list[Finding]:
@@ -255,3 +254,28 @@ def _texts_of(message: BaseMessage) -> Iterator[str]:
 def _is_robust(output: Any) -> bool:
     """True for the message of a tool whose content is a robust answer."""
     return isinstance(output, ToolMessage) and isinstance(output.artifact, Mapping) and "robustness" in output.artifact
+
+
+def hosted_results(message: object, trusted: Collection[str] = ()) -> list[str]:
+    """Return the hosted tools that ran while a model made its message.
+
+    Args:
+        message: the model's.
+        trusted: tools that are left out, as they were offered.
+    """
+    if not isinstance(message, AIMessage):
+        return []
+    blocks = [b for b in message.content if isinstance(b, Mapping)] if isinstance(message.content, list) else []
+    ran = [name for block in blocks if (name := _tool_of(block)) is not None]
+    named = [name for name in ran if name not in _STANDARD] or ran
+    named += ["grounding_metadata"] if message.response_metadata.get("grounding_metadata") else []
+    # "web_search_20250305" is the tool, "web_search" its name in the blocks.
+    return [n for n in dict.fromkeys(named) if not any(t == n or t.startswith(f"{n}_") for t in trusted)]
+
+
+def _tool_of(block: Mapping[str, object]) -> str | None:
+    """Return the hosted tool that a block is of, or the block's type where it names none; None for other blocks."""
+    kind = str(block.get("type"))
+    if (found := _CALL.fullmatch(kind)) is None and kind not in _STANDARD:
+        return None
+    return str(block.get("name") or "") or (kind if found is None or kind in _STANDARD else found[1] or found[2])

@@ -47,7 +47,6 @@ def create_robust_documents_chain(
     choices: Sequence[str] | None = None,
     question: Question | None = None,
     keyword_prompt: BasePromptTemplate[Any] | None = None,
-    no_retrieval_prompt: BasePromptTemplate[Any] | None = None,
     final_llm: LanguageModelLike | None = None,
     output_schema: Any = None,
     return_robustness: bool = False,
@@ -90,7 +89,6 @@ def create_robust_documents_chain(
             `query`, else the last human message, else the prompt's only other variable.
         keyword_prompt: another final prompt of keyword aggregation, with `keywords`, and if you like `query` and other
             inputs; never the documents.
-        no_retrieval_prompt: decoding: the question without documents, with `query`.
         final_llm: another model for the final prompt, which shows no documents; the radius needs both to be
             deterministic.
         output_schema: a pydantic class, a `TypedDict` or a JSON schema for the final answer alone, by the model's own
@@ -126,14 +124,13 @@ def create_robust_documents_chain(
     besides = {
         "choices": choices,
         "keyword_prompt": keyword_prompt,
-        "no_retrieval_prompt": no_retrieval_prompt,
         "final_llm": final_llm,
         "output_schema": output_schema,
     }
     others = [name for name, value in besides.items() if value is not None]
     chosen = Arguments.of({**options, "group_by": group_by}, aggregation=aggregation, votes=votes, settings=settings)
     method = method_for(chosen.aggregation, chosen.options, others)
-    taken = ["task", *(f"{name}_prompt" for name in ("keyword", "no_retrieval") if name in method.prompts)]
+    taken = ["task", "keyword_prompt"] if "keyword" in method.prompts else ["task"]
     taken += ["final_llm", "output_schema"] if method.asks_once_more else []
     taken += ["choices"] if method.takes_choices else []
     method.check_names([*chosen.options, *others], taken, near=[*RobustDocuments.model_fields, *besides])
@@ -157,10 +154,6 @@ def create_robust_documents_chain(
         check_prompt(prompt, name)
     if keyword_prompt is not None:
         check_prompt(keyword_prompt, "keywords", "keyword_prompt", never=name)
-    if no_retrieval_prompt is not None:
-        check_prompt(no_retrieval_prompt, None, "no_retrieval_prompt", never=name)
-    elif "no_retrieval" in method.prompts:
-        no_retrieval_prompt = as_langchain(shipped.no_retrieval)
     choice_prompt = as_langchain(shipped.choice, name) if prompt is None and shipped.choice else None
     if prompt is None:
         is_keyword = isinstance(checked, KeywordSettings)
@@ -186,7 +179,6 @@ def create_robust_documents_chain(
         reader=reader,
         choice_prompt=choice_prompt,
         keyword_prompt=keyword_prompt,
-        no_retrieval_prompt=no_retrieval_prompt,
         choices=check_choices(choices) if choices is not None else None,
         question=question,
         output_parser=output_parser or StrOutputParser(),

@@ -20,21 +20,20 @@ def create_robust_node(
     prompt: BasePromptTemplate[Any] | None = None,
     *,
     answer_key: str = "answer",
-    robustness_key: str | None = "robustness",
     **options: Any,
 ) -> RunnableLambda[Any, dict[str, Any]]:
     """Create a LangGraph node that answers from the documents in the graph's state.
 
     The state holds the documents (as `context`, or `document_variable_name`) and the question (as `input`, `question`,
-    `query` or `messages`, or whatever `question` says). With `stream_mode="messages"` the answer is streamed and what
-    single groups say is not.
+    `query` or `messages`, or whatever `question` says). It writes the answer, and under `robustness` the report, a
+    `RobustAnswer.to_dict()`, which a checkpointer can store. With `stream_mode="messages"` the answer is streamed and
+    what single groups say is not.
 
     Args:
         llm: see `create_robust_documents_chain`.
         prompt: see there.
         answer_key: under which key of the state the answer goes; under `messages`, which other models read, it is an
             `AIMessage`, and `reader` is `"model"`.
-        robustness_key: and the report, a `RobustAnswer.to_dict()`, which a checkpointer can store; None leaves it out.
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Examples:
@@ -49,10 +48,7 @@ def create_robust_node(
         answer, report = answered["answer"], answered["robustness"]
         if answer_key == "messages":
             answer = [AIMessage(answer if isinstance(answer, str) else report.text, id=shown.id)]
-        written: dict[str, Any] = {answer_key: answer}
-        if robustness_key is not None:
-            written[robustness_key] = report.to_dict()
-        return written
+        return {answer_key: answer, "robustness": report.to_dict()}
 
     def node(state: Any, config: RunnableConfig) -> dict[str, Any]:
         shown = ShownMessage()

@@ -16,10 +16,10 @@ from langchain_core.tools import BaseTool
 from langchain_core.tools.retriever import RetrieverInput
 from langchain_core.tracers.context import register_configure_hook
 
+from langchain_robustrag.audit import hosted_results
 from langchain_robustrag.callbacks import Heard, in_loop
 from langchain_robustrag.calls import steers
 from langchain_robustrag.chain import create_reporting_chain
-from langchain_robustrag.hosted import hosted_results
 from langchain_robustrag.language_models import AnyModel, hosted_tools_of
 from langchain_robustrag.questions import last_human_text, question_inputs
 from langchain_robustrag.retrieved import UnreadableError, blocks_in, documents_in, records_in, text_of
@@ -31,7 +31,6 @@ from langchain_robustrag.tool import (
     is_withheld,
     unread,
 )
-from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations.audit.hosted import hosted_result, hosted_tools
 from robustrag_integrations.errors import UndefendedError
 
@@ -69,7 +68,6 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         tools: tools, or names of them, that return documents, whatever these look like.
         trusted: tools, or names of them, whose results nobody else writes; they pass unread. A name, in either list,
             that no tool of the agent has is a `ValueError` when it first asks its model.
-        supporting_only: artifacts show those documents alone that support the answer, since UIs show them.
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Examples:
@@ -87,20 +85,13 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
         *,
         tools: Collection[str | BaseTool] = (),
         trusted: Collection[str | BaseTool] = (),
-        supporting_only: bool = False,
         **options: Any,
     ) -> None:
         super().__init__()
-        check_flag(supporting_only=supporting_only)
         self._answering = create_reporting_chain(llm, prompt, options, read_by_model=True)
         self._named, self._trusted = _names("tools", tools), _names("trusted", trusted)
-        self._supporting_only = supporting_only
         if both := sorted(self._named & self._trusted):
             raise ValueError(f"{', '.join(both)} cannot be both in tools= (answered from) and trusted= (passed unread)")
-
-    def __repr__(self) -> str:
-        lists = f"tools={sorted(self._named)}, trusted={sorted(self._trusted)}"
-        return f"RobustRetrievalMiddleware({self._answering!r}, {lists})"
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], ModelCallResult[Any]]
@@ -130,7 +121,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
             answered = self._answering.invoke(self._inputs(request, found), hidden(request.runtime.config))
         except Exception as error:
             return _unread(call, result, error)
-        return self._told(result, answered, found)
+        return _told(result, answered, found)
 
     async def awrap_tool_call(
         self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]]
@@ -146,7 +137,7 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
             answered = await self._answering.ainvoke(self._inputs(request, found), hidden(request.runtime.config))
         except Exception as error:
             return _unread(call, result, error)
-        return self._told(result, answered, found)
+        return _told(result, answered, found)
 
     def _check_tools(self, request: ModelRequest[Any]) -> None:
         offered = [*request.tools, *(request.model_settings.get("tools") or ())]
@@ -201,12 +192,6 @@ class RobustRetrievalMiddleware(AgentMiddleware[Any, Any]):
             )
         return [Document(text)] if text else _withheld(call, "it is something other than text or documents", result)
 
-    def _told(self, result: Any, answered: dict[str, Any], documents: list[Document]) -> ToolMessage:
-        content, artifact = content_and_artifact(answered, documents, self._supporting_only)
-        status = "error" if is_withheld(artifact) else "success"
-        message: ToolMessage = result.model_copy(update={"content": content, "artifact": artifact, "status": status})
-        return message
-
 
 class _ToolCall:
     """A tool call, with what its function returned before LangChain made text of it, and what its retrievers did.
@@ -255,6 +240,13 @@ def _documents(call: _ToolCall, message: ToolMessage, known: bool) -> list[Docum
     found = blocks_in(content) if known else []
     found = found or next(filter(None, (documents_in(place, objects_only=not known) for place in places)), [])
     return found or call.heard.documents or (next(filter(None, map(records_in, places)), []) if known else [])
+
+
+def _told(result: Any, answered: dict[str, Any], documents: list[Document]) -> ToolMessage:
+    content, artifact = content_and_artifact(answered, documents)
+    status = "error" if is_withheld(artifact) else "success"
+    message: ToolMessage = result.model_copy(update={"content": content, "artifact": artifact, "status": status})
+    return message
 
 
 def _withheld(call: _ToolCall, why: str, message: ToolMessage | None = None) -> ToolMessage:

@@ -82,8 +82,8 @@ def as_langchain(template: PromptTemplate, context: str = "context") -> StringTe
     return StringTemplate.from_template(instruction + template.body.replace("{context}", "{" + context + "}"))
 
 
-def check_prompt(prompt: Any, needs: str | None, what: str = "Prompt", *, never: str = "") -> None:
-    """Raise unless this is a prompt template with a variable, if it needs one, and without the one for documents.
+def check_prompt(prompt: Any, needs: str, what: str = "Prompt", *, never: str = "") -> None:
+    """Raise unless this is a prompt template with a variable, and without the one for documents where it is `never`.
 
     Raises:
         TypeError: not a prompt template.
@@ -94,7 +94,7 @@ def check_prompt(prompt: Any, needs: str | None, what: str = "Prompt", *, never:
             f"{what} must be a prompt template, got {type(prompt).__name__}; "
             "make one with ChatPromptTemplate.from_template"
         )
-    if needs is not None and needs not in prompt.input_variables:
+    if needs not in prompt.input_variables:
         raise ValueError(
             f"{what} must accept {needs} as an input variable. "
             f"Received prompt with input variables: {prompt.input_variables}"

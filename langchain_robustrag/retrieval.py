@@ -45,10 +45,6 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
     answering: RobustDocuments = Field(frozen=True)
     supporting_only: bool = Field(default=False, frozen=True)
 
-    def __repr__(self) -> str:
-        only = ", supporting_only=True" if self.supporting_only else ""
-        return f"RobustRetrievalChain({type(self.retriever).__name__}, {self.answering!r}{only})"
-
     @property
     def config_specs(self) -> list[ConfigurableFieldSpec]:
         """The configurable fields of the retriever and of the robust chain."""

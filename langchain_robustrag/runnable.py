@@ -12,7 +12,7 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
@@ -159,7 +159,6 @@ class RobustDocuments(OneRun[Any]):
     reader: Reader = "people"
     choice_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     keyword_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
-    no_retrieval_prompt: SkipValidation[BasePromptTemplate[Any] | None] = None
     choices: tuple[str, ...] | None = None
     question: Question | None = None
     final_llm: Any = None
@@ -202,8 +201,7 @@ class RobustDocuments(OneRun[Any]):
             answer = run(plan, performer)
         except ModelError as error:
             send_report(error.robustness, config)
-            failed = _own_failure(error)
-            raise failed from failed.__cause__
+            _raise_own_failure(error)
         send_report(answer, config)
         self._log_unheard(answer, config)
         with _attached(answer):
@@ -218,8 +216,7 @@ class RobustDocuments(OneRun[Any]):
             answer = await arun(plan, performer.aperform)
         except ModelError as error:
             await asend_report(error.robustness, config)
-            failed = _own_failure(error)
-            raise failed from failed.__cause__
+            _raise_own_failure(error)
         await asend_report(answer, config)
         self._log_unheard(answer, config)
         with _attached(answer):
@@ -243,8 +240,7 @@ class RobustDocuments(OneRun[Any]):
             answer = pieces.answer
         except ModelError as error:
             send_report(error.robustness, config)
-            failed = _own_failure(error)
-            raise failed from failed.__cause__
+            _raise_own_failure(error)
         except Exception as error:
             for _ in pieces:  # the parser has failed, or the stream, which then has no answer
                 pass
@@ -270,8 +266,7 @@ class RobustDocuments(OneRun[Any]):
             answer = pieces.answer
         except ModelError as error:
             await asend_report(error.robustness, config)
-            failed = _own_failure(error)
-            raise failed from failed.__cause__
+            _raise_own_failure(error)
         except Exception as error:
             async for _ in pieces:
                 pass
@@ -364,9 +359,8 @@ class RobustDocuments(OneRun[Any]):
         """Raise KeyError for a missing input that a prompt needs and no plan fills in."""
         values = {**given, "query": "", **({"choices": ""} if votes else {})}
         check_inputs(self.prompt, {**values, self.document_variable_name: ""})
-        for other in (self.keyword_prompt, self.no_retrieval_prompt):
-            if other is not None:
-                check_inputs(other, {**values, "keywords": ""})
+        if self.keyword_prompt is not None:
+            check_inputs(self.keyword_prompt, {**values, "keywords": ""})
 
     def _prompts(self, inputs: Mapping[str, Any]) -> PromptSet:
         """Return the chain's prompts in the core's form, filled with this call's input."""
@@ -396,14 +390,12 @@ class RobustDocuments(OneRun[Any]):
             changes["keyword"] = filled(self.keyword_prompt, "keywords", "{keywords}")
         elif isinstance(settings, KeywordSettings):
             changes["keyword"] = filled(self.prompt, name, agreed_context(settings.task))
-        if self.no_retrieval_prompt is not None:
-            changes["no_retrieval"] = filled(self.no_retrieval_prompt, "query", "{query}")
         shipped: PromptSet = settings.prompts
         return replace(shipped, phrases=None, **changes)
 
     def _inputs_shown(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return the inputs of this call that the prompts show, with the values that the prompts hold already."""
-        prompts = [p for p in (self.prompt, self.keyword_prompt, self.no_retrieval_prompt) if p is not None]
+        prompts = [p for p in (self.prompt, self.keyword_prompt) if p is not None]
         held = {name: value for prompt in prompts for name, value in prompt.partial_variables.items()}
         names = shown_names(*prompts) | held.keys()
         return {name: value for name, value in {**held, **given}.items() if name in names}
@@ -419,10 +411,10 @@ def _attached(answer: RobustAnswer) -> Iterator[None]:
         raise
 
 
-def _own_failure(error: ModelError) -> Exception:
-    """Return the exception to raise: the model's own for a final call, so that retries and fallbacks know it."""
+def _raise_own_failure(error: ModelError) -> NoReturn:
+    """Raise the model's own exception for a final call, so that retries and fallbacks know it."""
     cause = error.__cause__
     if isinstance(error, QuorumError) or not isinstance(cause, Exception):
-        return error
+        raise error from cause
     attach(cause, error.robustness)
-    return cause
+    raise cause from cause.__cause__

@@ -21,7 +21,6 @@ from langchain_robustrag.chain import create_reporting_chain
 from langchain_robustrag.language_models import AnyModel
 from langchain_robustrag.questions import question_inputs
 from langchain_robustrag.retrieval import check_retriever
-from robustrag_integrations._util.checks import check_flag
 from robustrag_integrations.answers.answer import RobustAnswer
 
 _LOG = logging.getLogger(__name__)
@@ -48,7 +47,6 @@ def create_robust_retriever_tool(
     description: str,
     *,
     prompt: BasePromptTemplate[Any] | None = None,
-    supporting_only: bool = False,
     **options: Any,
 ) -> RobustRetrieverTool:
     """Create a tool that retrieves documents and answers from them robustly.
@@ -62,7 +60,6 @@ def create_robust_retriever_tool(
         name: the tool's name, for the agent.
         description: the tool's purpose, for the agent.
         prompt: as there; its variables besides the documents are `input`, `question` or `query`.
-        supporting_only: the artifact's `documents` are those alone that support the answer, since UIs show them.
         options: the keyword arguments of `create_robust_documents_chain`.
 
     Returns:
@@ -82,7 +79,6 @@ def create_robust_retriever_tool(
         ```
     """
     check_retriever(retriever)
-    check_flag(supporting_only=supporting_only)
     answering = create_reporting_chain(llm, prompt, options, read_by_model=True)
 
     def inputs(query: str, documents: Any) -> dict[str, Any]:
@@ -92,13 +88,13 @@ def create_robust_retriever_tool(
         documents = retriever.invoke(query, config)
         with _failures_told():
             answered = answering.invoke(inputs(query, documents), hidden(config))
-        return content_and_artifact(answered, documents, supporting_only)
+        return content_and_artifact(answered, documents)
 
     async def asearch(query: str, config: RunnableConfig) -> tuple[str, dict[str, Any]]:
         documents = await retriever.ainvoke(query, config)
         with _failures_told():
             answered = await answering.ainvoke(inputs(query, documents), hidden(config))
-        return content_and_artifact(answered, documents, supporting_only)
+        return content_and_artifact(answered, documents)
 
     return RobustRetrieverTool(
         name=name,
@@ -132,14 +128,10 @@ def unread(error: Exception) -> str:
     return f"the documents that were found could not be read ({type(error).__name__})"
 
 
-def content_and_artifact(
-    answered: dict[str, Any], documents: Any, supporting_only: bool = False
-) -> tuple[str, dict[str, Any]]:
+def content_and_artifact(answered: dict[str, Any], documents: Any) -> tuple[str, dict[str, Any]]:
     """Return the parts of a tool message: the answer, and the artifact, which never reaches the agent's model."""
     answer: RobustAnswer = answered["robustness"]
     shown = answered["answer"] if isinstance(answered["answer"], str) else answer.text
-    if supporting_only:
-        documents, answer = answer.supporting(documents), answer.over_supporting()
     artifact = {"documents": documents, "robustness": answer.to_dict()}
     return (_TOO_FEW if is_withheld(artifact) else shown), artifact
 

@@ -77,7 +77,6 @@ def test_several_sources_in_one_prompt_are_found_in_threads_too_and_isolated_one
     assert "obust" in finding.fix
     program.stock(QUESTION)
     assert audit.findings == [finding]
-    assert repr(audit) == "IsolationAudit(on='log', findings=1)"
 
 
 def test_an_audit_that_raises_stops_the_prompt(program: Program) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from langchain_robustrag import (
     create_robust_retrieval_chain,
     create_robust_retriever_tool,
 )
-from robustrag_integrations import RobustAnswer
 from tests.langchain.fakes import PROMPT, QUESTION, ListRetriever, Reader, Recorder, truthful
 
 pytest.importorskip("langchain.agents", reason="needs langchain 1.x")
@@ -139,27 +137,6 @@ async def test_the_middleware_does_so_for_a_plain_retriever_tool(
     assert len(recorder.roots()) == 1
 
 
-def echo_tool(result: Any) -> BaseTool:
-    @tool("search", response_format="content_and_artifact")
-    def search(query: str) -> Any:
-        """Search."""
-        return result
-
-    return search
-
-
-@pytest.mark.parametrize(
-    "result",
-    [("text", None), ("", []), ("text", [1, 2]), ("text", {"documents": [], "robustness": {}})],
-    ids=["no artifact", "no documents", "other artifact", "already robust"],
-)
-def test_results_of_trusted_tools_pass_through(result: Any) -> None:
-    middleware: Any = RobustRetrievalMiddleware(Reader(), trusted=["search"])
-    state = create_agent(GullibleAgent(), [echo_tool(result)], middleware=[middleware]).invoke(QUESTION_MESSAGES)  # type: ignore[arg-type]
-    message = last_tool_message(state)
-    assert (message.content, message.artifact) == result
-
-
 @pytest.mark.parametrize("asynchronously", [False, True])
 async def test_the_graph_node_answers_from_the_state(web: ListRetriever, asynchronously: bool) -> None:
     from langgraph.checkpoint.memory import InMemorySaver
@@ -193,32 +170,9 @@ def test_the_node_takes_states_that_are_objects(web: ListRetriever) -> None:
         question: str
         context: list[Document]
 
-    update = create_robust_node(Reader(), answer_key="reply", robustness_key="report").invoke(
-        State(QUESTION, web.documents)
-    )
+    update = create_robust_node(Reader(), answer_key="reply").invoke(State(QUESTION, web.documents))
     assert update["reply"] == "Paris"
-    assert update["report"]["query"] == QUESTION
-
-
-def test_the_agents_model_never_sees_a_document(web: ListRetriever) -> None:
-    seen: list[str] = []
-
-    class Watched(GullibleAgent):
-        def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-            seen.extend(str(m.content) for m in messages)
-            return super()._generate(messages, *args, **kwargs)
-
-    makers: list[Callable[[], Any]] = [
-        lambda: create_agent(
-            Watched(),
-            [create_robust_retriever_tool(web, Reader(), "search", "Searches.")],
-        ),
-        lambda: create_agent(Watched(), [plain_tool(web)], middleware=[RobustRetrievalMiddleware(Reader())]),
-    ]
-    for make in makers:
-        make().invoke(QUESTION_MESSAGES)
-    assert seen
-    assert not any("Guide" in text or "send_money" in text for text in seen)
+    assert update["robustness"]["query"] == QUESTION
 
 
 def graph_of(state: Any, node: Any) -> Any:
@@ -269,18 +223,3 @@ def test_everything_can_be_copied_as_deep_as_the_stock_chain(web: ListRetriever)
     middleware = copy.deepcopy(RobustRetrievalMiddleware(model))
     agent = create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware])
     assert last_tool_message(agent.invoke(QUESTION_MESSAGES)).content == "Paris"  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("only", [False, True])
-def test_artifacts_show_supporting_documents_alone_where_that_is_wanted(web: ListRetriever, only: bool) -> None:
-    search = create_robust_retriever_tool(web, Reader(), "search", "Searches.", supporting_only=only)
-    middleware: Any = RobustRetrievalMiddleware(Reader(), supporting_only=only)
-    for agent in (
-        create_agent(GullibleAgent(), [search]),
-        create_agent(GullibleAgent(), [plain_tool(web)], middleware=[middleware]),
-    ):
-        message = last_tool_message(agent.invoke(QUESTION_MESSAGES))  # type: ignore[arg-type]
-        documents = message.artifact["documents"]
-        assert (message.content, documents) == ("Paris", web.documents[1:] if only else web.documents)
-        for citation in RobustAnswer.from_dict(message.artifact["robustness"]).citations:
-            assert [documents[at].metadata["source"] for at in citation.positions] == list(citation.origins)

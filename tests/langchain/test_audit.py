@@ -133,7 +133,6 @@ def weather(place: str) -> str:
     return f"Sunny in {place}, with 25 degrees and a light wind from the west."
 
 
-ORDINARY = create_agent(GullibleAgent(), [weather])
 DEFENDED: dict[str, Callable[[], Any]] = {
     "retrieval chain": lambda: create_retrieval_chain(RETRIEVER, ROBUST).invoke(ASKED),
     "own": lambda: create_robust_retrieval_chain(Quoting(documents=DOCUMENTS), LLM, **FINAL).invoke(ASKED),

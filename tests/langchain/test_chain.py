@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,12 @@ from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.output_parsers import (
     BaseOutputParser,
     BaseTransformOutputParser,
-    JsonOutputParser,
     PydanticOutputParser,
     StrOutputParser,
 )
 from langchain_core.prompts import ChatPromptTemplate, FewShotPromptTemplate, MessagesPlaceholder, PromptTemplate
 from langchain_core.rate_limiters import BaseRateLimiter
-from langchain_core.runnables import ConfigurableField, RunnableLambda
+from langchain_core.runnables import RunnableLambda
 from pydantic import BaseModel, ValidationError
 
 from langchain_robustrag import (
@@ -96,17 +94,6 @@ def final_prompt(prompt: Any, asked: dict[str, Any], **options: Any) -> str:
 )
 def test_templates_of_all_kinds(prompt: Any) -> None:
     assert final_prompt(prompt, {"input": QUESTION}) == f"A {AGREED} Q: {QUESTION}"
-
-
-def test_documents_under_another_name_history_and_an_input_called_keywords() -> None:
-    prompt = ChatPromptTemplate.from_messages(
-        [("system", "{tone} {docs} {keywords}"), MessagesPlaceholder("chat_history"), ("human", "{input}")]
-    )
-    talk = [HumanMessage("Tell me about {France}."), AIMessage("It is in Europe.")]
-    asked = {"input": QUESTION, "keywords": "mine", "tone": "Soyez {bref}.", "chat_history": talk}
-    assert final_prompt(prompt, asked, document_variable_name="docs") == (
-        f"Soyez {{bref}}. {AGREED} mine\nTell me about {{France}}.\nIt is in Europe.\n{QUESTION}"
-    )
 
 
 @pytest.mark.parametrize(
@@ -239,13 +226,8 @@ async def test_a_parser_that_fails_leaves_the_report(style: str, parser: Any) ->
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(
     "wrap",
-    [
-        lambda llm: llm | StrOutputParser(),
-        lambda llm: llm | RunnableLambda(lambda message: {"winner": message.text}),
-        lambda llm: (llm | StrOutputParser()).with_retry(),
-        lambda llm: llm | RunnableLambda(lambda message: [message.text]),
-    ],
-    ids=["text", "dict", "with_retry", "list"],
+    [lambda llm: llm | StrOutputParser(), lambda llm: llm | RunnableLambda(lambda message: {"winner": message.text})],
+    ids=["text", "dict"],
 )
 async def test_what_a_parser_behind_the_model_makes_is_what_counts(wrap: Any, style: str) -> None:
     trace = "If absent, reply I don't know. London."
@@ -253,13 +235,6 @@ async def test_what_a_parser_behind_the_model_makes_is_what_counts(wrap: Any, st
     said = await called(create_robust_documents_chain(llm, PROMPT), style, asked=given(planted()))
     assert "Paris" in said
     assert "London" not in said
-
-
-@pytest.mark.parametrize("style", STYLES)
-async def test_a_parser_of_json_streams_one_whole_object(style: str) -> None:
-    llm = Reader(answer=lambda prompt: f'{{"answer": "{read(prompt)}"}}') | JsonOutputParser()
-    said = await called(create_robust_documents_chain(llm, PROMPT, **FINAL), style, asked=given(planted()))
-    assert json.loads(said)["answer"].endswith("Paris indeed")
 
 
 @pytest.mark.parametrize("style", ["invoke", "ainvoke"])
@@ -278,15 +253,11 @@ async def test_how_a_reply_ended_is_known_behind_a_parser(style: str) -> None:
 @pytest.mark.parametrize(
     "wrap",
     [
-        lambda m: m.bind(stop=["x"]),
-        lambda m: m.with_retry(),
-        lambda m: m.with_fallbacks([Reader()]),
-        lambda m: m.with_config(tags=["t"]),
         lambda m: m.with_retry().bind(stop=["x"]).with_fallbacks([Reader()]).with_config(tags=["t"]),
         lambda m: m | RunnableLambda(lambda message: message),
         lambda m: lambda value: m.invoke(value),
     ],
-    ids=["bind", "retry", "fallbacks", "config", "all", "sequence", "function"],
+    ids=["all", "sequence", "function"],
 )
 async def test_wrapped_models_work(wrap: Any) -> None:
     chain = create_robust_documents_chain(wrap(Reader()), PROMPT, **FINAL)
@@ -312,19 +283,6 @@ def test_retries_of_the_model_happen_per_group_and_are_not_multiplied() -> None:
     assert ({g.status for g in found.groups}, len(tries)) == ({"supports"}, 7)
     found, tries = answering(TooMany, 99)
     assert ([g.status for g in found.groups].count("failed"), len(tries)) == (1, 7)
-
-
-def test_retrying_the_whole_chain_is_possible() -> None:
-    tries: list[str] = []
-
-    def answer(prompt: str) -> str:
-        tries.append(prompt)
-        if len(tries) <= 5:
-            raise ConnectionError("down")
-        return read(prompt)
-
-    chain = create_robust_documents_chain(Reader(answer=answer), PROMPT)
-    assert chain.with_retry(wait_exponential_jitter=False, stop_after_attempt=2).invoke(given()) == "Paris"
 
 
 @pytest.mark.parametrize("style", STYLES)
@@ -373,16 +331,6 @@ async def test_every_isolated_call_and_the_final_one_pass_the_models_rate_limite
     assert limiter.passed == 12
 
 
-def test_no_tokenizer_is_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(*args: Any) -> int:
-        raise AssertionError("a tokenizer was asked for")
-
-    monkeypatch.setattr(Reader, "get_num_tokens", refuse)
-    monkeypatch.setattr(Reader, "get_token_ids", refuse)
-    monkeypatch.setattr(socket.socket, "connect", refuse)
-    assert create_robust_documents_chain(Reader(), PROMPT).invoke(given()) == "Paris"
-
-
 # --- factories
 
 
@@ -399,13 +347,6 @@ def test_settings_are_checked_when_the_chain_is_made() -> None:
         RobustDocuments(**fields, grup_size=3)  # type: ignore[call-arg]
 
 
-def test_introspection_sees_configurable_fields() -> None:
-    reader = Reader().configurable_fields(delay=ConfigurableField(id="delay"))
-    chain = create_robust_documents_chain(reader, PROMPT)
-    assert chain.invoke(given(), {"configurable": {"delay": 0.001}}) == "Paris"
-    assert chain.get_name() == "robust_documents_chain"
-
-
 def test_every_factory_takes_all_options(tmp_path: Path) -> None:
     from langchain_robustrag.middleware import RobustRetrievalMiddleware
 
@@ -418,7 +359,7 @@ def test_every_factory_takes_all_options(tmp_path: Path) -> None:
     rag = create_robust_retrieval_chain(retriever, Reader(), **options).invoke({"input": QUESTION})
     for report in (artifact["robustness"], node["robustness"], rag["robustness"].to_dict()):
         assert (report["abstained"], report["settings"]["min_support"]) == (True, 3)
-    assert "RobustDocuments(Reader" in repr(RobustRetrievalMiddleware(Reader(), tools=["notes"], **options))
+    RobustRetrievalMiddleware(Reader(), tools=["notes"], **options)
 
 
 # --- one source, and who reads
@@ -501,23 +442,12 @@ def test_no_metadata_and_no_text_breaks_the_call(hostile: list[Document], by: An
     assert repr(hostile) == repr(before)
 
 
-@pytest.mark.parametrize("nothing", [None, "", [], {}, ["a"], float("nan"), True, b"bytes"])
+@pytest.mark.parametrize("nothing", [None, "", ["a"], float("nan")])
 def test_whoever_leaves_the_source_out_gains_no_votes(nothing: Any) -> None:
     bare = [Document(str(i), metadata={"source": nothing}) for i in range(3)]
     chain = create_robust_documents_chain(Reader(), PROMPT, group_by="source", return_robustness=True)
     found = chain.invoke({"input": QUESTION, "context": [*bare, Document("3")]})["robustness"]
     assert [len(g.passage_ids) for g in found.groups] == [4]
-
-
-def test_adjacent_documents_may_share_a_group_with_a_warning() -> None:
-    chain = create_robust_documents_chain(Reader(), PROMPT, group_size=2, return_robustness=True)
-    found = chain.invoke(given(count=6))["robustness"]
-    assert any(w.startswith("groups of 2 adjacent passages") for w in found.warnings)
-
-
-def test_text_is_never_split() -> None:
-    with pytest.raises(TypeError, match="text is never split"):
-        create_robust_documents_chain(Reader(), PROMPT).invoke({"input": QUESTION, "context": "a\n\nb"})
 
 
 def test_a_stream_that_is_left_when_its_loop_ends_is_closed_without_a_word(caplog: pytest.LogCaptureFixture) -> None:

@@ -42,16 +42,6 @@ def check(found: list[Document], wanted: int = 10, each: int = 2) -> None:
     assert "flood.pdf" in counts
 
 
-class Counted(BaseRetriever):
-    """What BM25Retriever and its like are: documents and a number `k`."""
-
-    docs: list[Document]
-    k: int = 4
-
-    def _get_relevant_documents(self, query: str, *, run_manager: Any) -> list[Document]:
-        return self.docs[: self.k]
-
-
 @pytest.mark.parametrize("kind", ["similarity", "mmr"])
 def test_a_vector_store_is_asked_until_ten_sources_are_there(kind: str) -> None:
     retriever = store().as_retriever(search_type=kind)

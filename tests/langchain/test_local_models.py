@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.prompts import ChatPromptTemplate, PromptTemplate
+from langchain_core.prompts import ChatPromptTemplate
 
 from langchain_robustrag import create_robust_documents_chain
 from tests.langchain.fakes import FINAL, Reader
@@ -56,20 +56,15 @@ def responses(llm: Any, **options: Any) -> list[str]:
     return [str(g.response) for g in chain.invoke(GIVEN)["robustness"].groups]
 
 
-def test_a_pipeline_repeats_its_prompt_unless_it_is_told_not_to(huggingface: Any) -> None:
-    assert huggingface.invoke("The mayor of Vokar").startswith("The mayor of Vokar")
-
-
 @pytest.mark.parametrize(
     "wrap",
     [
         lambda m: m,
-        lambda m: m.bind(skip_prompt=True),
         lambda m: m.bind(pipeline_kwargs={"max_new_tokens": 16, "return_full_text": True}),
         lambda m: m.with_retry().with_config(tags=["t"]),
         lambda m: Reader(answer=lambda _: 1 / 0).with_fallbacks([m]),  # type: ignore[arg-type,return-value]
     ],
-    ids=["bare", "skip_prompt", "return_full_text", "wrapped", "fallback"],
+    ids=["bare", "return_full_text", "wrapped", "fallback"],
 )
 def test_no_prompt_is_ever_among_the_responses(huggingface: Any, wrap: Any) -> None:
     answers = responses(wrap(huggingface))
@@ -139,12 +134,10 @@ def test_decoding_takes_the_users_prompts(huggingface: Any) -> None:
 
     model = Watched(huggingface.pipeline.model, huggingface.pipeline.tokenizer, chat=False)
     prompt = ChatPromptTemplate.from_messages([("system", "Read: {context}"), ("human", "{input}\nAnswer:")])
-    alone = PromptTemplate.from_template("{query}\nAnswer:")
-    chain = create_robust_documents_chain(model, prompt, aggregation="decoding", no_retrieval_prompt=alone)
+    chain = create_robust_documents_chain(model, prompt, aggregation="decoding")
     chain.invoke({**GIVEN, "context": [Document(page_content="{input} a fact"), *GIVEN["context"]]})
     assert seen[0].text == f"Read: {{input}} a fact\n\n{QUESTION}\nAnswer:"
     assert seen[0].text[slice(*seen[0].context)] == "{input} a fact"
-    assert seen[-1].text == f"{QUESTION}\nAnswer:"
 
 
 def test_models_without_probabilities_are_pointed_to_keywords() -> None:
@@ -161,9 +154,3 @@ def test_a_local_model_is_the_llm_alone(reader_folder: Path) -> None:
     for options in refused:
         with pytest.raises(TypeError, match="is taken as llm= alone"):
             create_robust_documents_chain(aggregation="keyword", **options)
-
-
-def test_a_prompt_that_shows_its_context_twice_cannot_be_decoded(huggingface: Any) -> None:
-    twice = PromptTemplate.from_template("{context} {context} {input}")
-    with pytest.raises(ValueError, match="once, unchanged"):
-        create_robust_documents_chain(huggingface, twice, aggregation="decoding").invoke(GIVEN)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.exceptions import OutputParserException
-from langchain_core.language_models import BaseChatModel, FakeListLLM
+from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.output_parsers import PydanticOutputParser, StrOutputParser
 from langchain_core.outputs import ChatGeneration, ChatResult
@@ -16,12 +16,9 @@ from typing_extensions import TypedDict
 
 from langchain_robustrag import (
     Abstained,
-    CallOptions,
     create_robust_documents_chain,
-    create_robust_node,
-    create_robust_retriever_tool,
 )
-from tests.langchain.fakes import FINAL, PROMPT, QUESTION, ListRetriever, Reader, Recorder, planted, read, truthful
+from tests.langchain.fakes import FINAL, PROMPT, QUESTION, Reader, Recorder, planted, read, truthful
 from tests.langchain.test_chain import called
 
 GIVEN = {"input": QUESTION, "context": [*truthful(), planted()]}
@@ -116,14 +113,6 @@ def test_wrapped_models_keep_their_own_way(wrap: Any) -> None:
     assert chain.invoke(GIVEN) == PARIS
 
 
-def test_text_models_are_told() -> None:
-    model = FakeListLLM(responses=["Paris"] * 6 + ['{"name": "Paris"}'])
-    chain = create_robust_documents_chain(
-        model, PROMPT, output_schema=CityDict, calls=CallOptions(max_concurrency=1), **FINAL
-    )
-    assert chain.invoke(GIVEN) == {"name": "Paris"}
-
-
 def test_the_report_holds_the_answer_as_json() -> None:
     recorder = Recorder()
     chain = create_robust_documents_chain(
@@ -176,13 +165,3 @@ def test_arguments_that_do_not_go_together_are_refused() -> None:
     for extra in ({"output_schema": City}, {"final_llm": Reader()}):
         with pytest.raises(ValueError, match="'voting' has no"):
             create_robust_documents_chain(Reader(), PROMPT, aggregation="voting", **extra)  # type: ignore[arg-type]
-
-
-def test_another_model_with_a_schema_in_node_and_tool() -> None:
-    options: Any = {"final_llm": NativeModel(), "output_schema": City}
-    update = create_robust_node(Reader(), PROMPT, **{**FINAL, **options}).invoke(GIVEN)
-    assert update["answer"] == PARIS
-    tool = create_robust_retriever_tool(
-        ListRetriever(documents=truthful()), Reader(), "search", "S.", **{**FINAL, **options}
-    )
-    assert json.loads(tool.invoke("Capital of France?"))["cityName"] == "Paris"

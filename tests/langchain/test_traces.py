@@ -76,15 +76,6 @@ async def test_a_retrieval_chain_is_one_tree_without_private_names(
     assert recorder.errors == []
 
 
-def test_runs_and_tags_are_those_of_a_prompt_without_a_request() -> None:
-    def runs(**options: Any) -> set[tuple[Any, ...]]:
-        recorder = Recorder()
-        create_robust_documents_chain(Reader(), PROMPT, **options).invoke(ASKED, {"callbacks": [recorder]})
-        return {(r["name"], *r["tags"], *recorder.ancestors(r)) for r in recorder.runs.values()}
-
-    assert runs(wording="source") == {r for r in runs(**FINAL) if "final" not in r}
-
-
 # --- the same calls, whether anybody learns of them
 
 

@@ -14,7 +14,6 @@ from langchain_core.runnables import RunnablePassthrough
 import langchain_robustrag
 from langchain_robustrag import (
     Abstained,
-    IsolationAudit,
     create_robust_documents_chain,
     create_robust_retrieval_chain,
 )
@@ -36,18 +35,6 @@ def test_a_result_that_is_stored_is_refused_with_what_to_store(poisoned: ListRet
         loads(dumps(result))
     stored = json.dumps(result["robustness"].to_dict())
     assert RobustAnswer.from_dict(json.loads(stored)) == result["robustness"]
-
-
-def test_reprs_say_something_in_a_line(poisoned: ListRetriever) -> None:
-    rag = create_robust_retrieval_chain(poisoned, Reader(), PROMPT, supporting_only=True)
-    answer = rag.invoke(INPUT)["robustness"]
-    inner = "RobustDocuments(Reader, aggregation='consensus', prompt=ChatPromptTemplate, return_robustness=True)"
-    assert repr(rag) == f"RobustRetrievalChain(ListRetriever, {inner}, supporting_only=True)"
-    assert repr(answer).startswith("RobustAnswer('Paris', radius=1 of 6 groups, citations=5, warnings=1;")
-    assert repr(IsolationAudit(on="raise")) == "IsolationAudit(on='raise', findings=0)"
-    middleware = pytest.importorskip("langchain_robustrag.middleware", reason="needs langchain")
-    shown = repr(middleware.RobustRetrievalMiddleware(Reader(), PROMPT, tools=["search"]))
-    assert shown == f"RobustRetrievalMiddleware({inner}, tools=['search'], trusted=[])"
 
 
 RETRIEVER = ListRetriever(documents=truthful())

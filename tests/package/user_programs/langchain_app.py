@@ -65,7 +65,7 @@ for chunk in rag.stream({"input": "q"}):
     print(chunk.get("answer"))
 old = create_retrieval_chain(retriever, chain)
 qa = RetrievalQA(combine_documents_chain=RobustDocumentsChain.from_llm(llm, group_by="source"), retriever=retriever)
-tool = create_robust_retriever_tool(retriever, llm, "search", "searches", supporting_only=True)
+tool = create_robust_retriever_tool(retriever, llm, "search", "searches")
 agent = create_agent(
     llm, [tool, create_retriever_tool(retriever, "s2", "d")], middleware=[RobustRetrievalMiddleware(llm, tools=["s2"])]
 )
