@@ -128,16 +128,6 @@ async def test_no_more_calls_are_under_way_than_allowed_whoever_asks(kind: Drive
     assert len(script.prompts) == 15
 
 
-def test_groups_are_asked_at_the_same_time(kind: Driver) -> None:
-    barrier = threading.Barrier(5, timeout=20)
-
-    def say(prompt: str) -> str:
-        barrier.wait()
-        return read(prompt)
-
-    assert kind.engine(Script(say), truthful()).ask().text == "Paris"
-
-
 @pytest.mark.parametrize("style", ["ask", "astream"])
 async def test_a_call_without_an_answer_in_time_is_a_failed_group(kind: Driver, style: str) -> None:
     over = threading.Event()
@@ -193,13 +183,6 @@ async def test_cancelling_cancels_all_calls(framework: Driver) -> None:
     assert (script.now, script.broken, len(script.prompts)) == (0, 5, 5)
 
 
-async def test_a_time_limit_around_it_leaves_nothing_running(framework: Driver) -> None:
-    script = Script(delay=30)
-    with pytest.raises(asyncio.TimeoutError):
-        await asyncio.wait_for(framework.engine(script, truthful()).aask(), 1)
-    assert (script.now, script.broken) == (0, len(script.prompts))
-
-
 @pytest.mark.parametrize("style", ["aask", "astream"])
 async def test_a_blocking_model_is_called_in_threads_and_another_one_in_the_loop(kind: Driver, style: str) -> None:
     script, beats = Script(delay=0.02), []
@@ -217,11 +200,6 @@ async def test_a_blocking_model_is_called_in_threads_and_another_one_in_the_loop
         assert threading.get_ident() not in script.threads
     else:
         assert set(script.threads) == {threading.get_ident()}
-
-
-async def test_a_synchronous_question_works_inside_a_running_loop(kind: Driver) -> None:
-    engine = kind.engine(Script(), truthful(), **FINAL)
-    assert engine.ask().text == "".join(engine.stream()) == "It is Paris indeed"
 
 
 @pytest.mark.parametrize("aggregation", [{"aggregation": "voting", "choices": ["Paris", "Nice"]}, {}], ids=str)

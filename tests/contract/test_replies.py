@@ -31,8 +31,8 @@ def letter(prompt: str) -> str:
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("tag", ["think", "reasoning"])
-async def test_reasoning_in_the_text_neither_counts_nor_shows(kind: Driver, style: str, tag: str) -> None:
+async def test_reasoning_in_the_text_neither_counts_nor_shows(kind: Driver, style: str) -> None:
+    tag = "think"
     script = Script(lambda prompt: f"<{tag}>{TRACE}</{tag}> {winner(prompt)}")
     said = await kind.engine(script, FOUND).asked(style, ASKED)
     assert (said.text, said.answer.radius) == ("Karl Gross", 3)
@@ -81,11 +81,11 @@ def needs_client(framework: Driver) -> None:
 
 
 @pytest.mark.parametrize("style", STYLES)
-@pytest.mark.parametrize("finish", ["length", "content_filter"])
 async def test_a_cut_reply_of_a_group_abstains_and_a_cut_final_answer_is_an_error(
-    framework: Driver, style: str, finish: str, server: Any
+    framework: Driver, style: str, server: Any
 ) -> None:
     needs_client(framework)
+    finish = "length"
 
     def cut(prompt: str) -> str | Reply:
         return Reply("Hans Wolf", finish=finish) if "Note 1:" in prompt else winner(prompt)
@@ -177,35 +177,21 @@ async def read_from(name: str, make: Callable[[], Any], **settings: Any) -> Any:
 
 LENGTH = len(TRACE)
 CONTENTS: list[tuple[str, Callable[[], Any], int]] = [
-    ("langchain", ai("Karl Gross"), 0),
     ("langchain", ai(["Karl ", "Gross"]), 0),
     ("langchain", ai([{"type": "thinking", "thinking": TRACE, "signature": "abc"},
                       {"type": "redacted_thinking", "data": "xyz"}, text("Karl Gross")]), LENGTH),
-    ("langchain", ai([text("Karl Gross"), {"type": "thinking", "thinking": TRACE}]), LENGTH),
-    ("langchain", ai([{"type": "reasoning", "reasoning": TRACE}, text("Karl Gross")]), LENGTH),
     ("langchain", ai([{"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": TRACE}]},
                       {**text("Karl Gross"), "annotations": []}]), LENGTH),
     ("langchain", ai([{"type": "reasoning", "summary": [], "encrypted_content": "zzz"},
                       {"type": "message", "content": [{"type": "output_text", "text": "Karl Gross"}]}]), 0),
-    ("langchain", ai([{**text(TRACE), "phase": "commentary"},
-                      {**text("Karl Gross"), "phase": "final_answer"}]), LENGTH),
-    ("langchain", ai([{"type": "reasoning_content", "reasoning_content": {"text": TRACE, "signature": "a"}},
-                      text("Karl Gross")]), LENGTH),
-    ("langchain", ai([{"type": "thinking", "thinking": [text(TRACE)]}, text("Karl Gross")]), LENGTH),
     ("langchain", ai([{**text("Karl "), "citations": [{"cited_text": "Hans Wolf"}]}, text("Gross"),
                       {"type": "tool_use", "name": "vote", "input": {"for": "Hans Wolf"}}]), 0),
-    ("langchain", ai([{"type": "non_standard", "value": {"type": "redacted_thinking", "data": "x"}},
-                      text("Karl Gross")]), 0),
     ("langchain", ai([{"type": "news", "text": "Hans Wolf"}, text("Karl Gross")]), 0),
-    *(("langchain", ai("Karl Gross", additional_kwargs={name: TRACE}), LENGTH)
-      for name in ("reasoning_content", "reasoning", "thinking")),
-    ("llamaindex", chat("Karl Gross"), 0),
+    ("langchain", ai("Karl Gross", additional_kwargs={"reasoning_content": TRACE}), LENGTH),
     ("llamaindex", chat(("ThinkingBlock", {"content": TRACE}), "Karl Gross"), LENGTH),
-    ("llamaindex", chat("Karl Gross", ("ThinkingBlock", {"content": TRACE})), LENGTH),
     ("llamaindex", chat(("ThinkingBlock", {}), ("ToolCallBlock", {"tool_name": "v", "tool_kwargs": {"for": "Hans"}}),
                         "Karl Gross", ("CitationBlock", {"cited_content": "Hans Wolf", "source": "s", "title": "t",
                                                          "additional_location_info": {}})), 0),
-    ("llamaindex", chat("Karl Gross", additional_kwargs={"reasoning_content": TRACE}), LENGTH),
     ("llamaindex", beside(reasoning_content=TRACE), LENGTH),
 ]  # fmt: skip
 
@@ -228,46 +214,24 @@ CUT, FILTERED = "cut at its limit of tokens", "stopped by the server's content f
 ENDINGS: list[tuple[str, Callable[[], Any], str | None]] = [
     *(("langchain", ended(**metadata), note) for metadata, note in [
         ({"finish_reason": "stop"}, None),
-        ({"finish_reason": "length"}, CUT),
-        ({"finish_reason": "content_filter"}, FILTERED),
-        ({"finish_reason": "STOP"}, None),
         ({"finish_reason": "MAX_TOKENS"}, CUT),
-        ({"finish_reason": "SAFETY"}, FILTERED),
         ({"finish_reason": "FinishReason.RECITATION"}, FILTERED),
-        ({"stop_reason": "end_turn"}, None),
-        ({"stop_reason": "max_tokens"}, CUT),
         ({"stop_reason": "refusal"}, FILTERED),
-        ({"stopReason": "guardrail_intervened"}, FILTERED),
         ({"done": True, "done_reason": "length"}, CUT),
-        ({"status": "completed"}, None),
-        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, CUT),
         ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, FILTERED),
-        ({"status": "incomplete"}, CUT),
-        ({"finish_reason": "something new"}, None),
         ({"finish_reason": None}, None),
-        ({}, None),
     ]),
     *(("llamaindex", raw(given), note) for given, note in [
         (choice("stop"), None),
-        (choice("length"), CUT),
-        (choice("content_filter"), FILTERED),
         ({"choices": [{"finish_reason": "length"}]}, CUT),
-        (SimpleNamespace(stop_reason="max_tokens"), CUT),
         (SimpleNamespace(stop_reason="refusal"), FILTERED),
-        ({"stopReason": "end_turn"}, None),
-        ({"done": True, "done_reason": "length"}, CUT),
         ({"candidates": [{"finish_reason": "SAFETY"}]}, FILTERED),
         (SimpleNamespace(status="incomplete", incomplete_details=SimpleNamespace(reason="max_output_tokens")), CUT),
-        (SimpleNamespace(status="completed", incomplete_details=None), None),
-        (SimpleNamespace(type="response.completed", response=SimpleNamespace(status="completed")), None),
         (None, None),
-        ("text", None),
     ]),
     ("langchain", ai("", additional_kwargs={"refusal": "I cannot."}), "refused"),
     ("langchain", ai([{"type": "refusal", "refusal": "I cannot."}]), "refused"),
     ("llamaindex", chat(raw=choice("stop", refusal="I cannot.")), "refused"),
-    ("llamaindex", chat(raw=SimpleNamespace(output=[SimpleNamespace(
-        content=[SimpleNamespace(type="refusal", refusal="No.")])])), "refused"),
 ]  # fmt: skip
 
 
@@ -320,23 +284,14 @@ def noted(*tokens: Sequence[float], given: Any = None) -> Callable[[], Any]:
 
 LOGPROBS: list[tuple[str, Callable[[], Any], bool]] = [
     ("langchain", ended(logprobs={"content": LISTED, "refusal": None}), True),
-    ("langchain", ended(logprobs={"tokens": ["Karl", " Gross"], "token_logprobs": [-0.5, -0.25]}), True),
     ("langchain", ended(logprobs_result=LISTED), True),
     ("langchain", ended(logprobs={"content": [{"logprob": 5}]}), False),
-    ("langchain", ended(logprobs="high"), False),
-    ("langchain", ended(), False),
     ("langchain", ai([{"type": "thinking", "thinking": TRACE}, "Karl Gross"],
                      response_metadata={"logprobs": {"content": LISTED}}), False),
     ("llamaindex", raw(CHOSEN), True),
-    ("llamaindex", raw(SimpleNamespace(choices=[SimpleNamespace(logprobs=SimpleNamespace(
-        token_logprobs=[-0.5, -0.25]))])), True),
     ("llamaindex", noted((-0.1, -3.0), (-0.1, -3.0), given=CHOSEN), True),
-    ("llamaindex", noted((-0.5,), (-0.25,)), True),
     ("llamaindex", noted((-0.5, -3.0), (-0.25,)), False),  # which of the two was taken is not said
-    ("llamaindex", noted((5.0,)), False),
     ("llamaindex", raw({"choices": [{"logprobs": {"content": [{"logprob": "high"}]}}]}), False),
-    ("llamaindex", raw(None), False),
-    ("llamaindex", chat(("ThinkingBlock", {"content": TRACE}), "Karl Gross", raw=CHOSEN), False),
 ]  # fmt: skip
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-import pickle
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -110,10 +108,6 @@ async def test_a_vector_store_is_asked_until_ten_sources_are_there_and_nothing_o
     assert ours == ranked[:9]  # in the retriever's own order
 
 
-def test_a_flood_beyond_the_first_rounds_is_outlasted(search: Search) -> None:
-    check(search.find(search.diverse(search.store(corpus(flood=200)), sources=5)), 5)
-
-
 @pytest.mark.parametrize(
     ("found", "asked", "said"),
     [
@@ -141,10 +135,6 @@ def test_growth_is_bounded_and_a_shortage_is_said(
     assert said in caplog.text
 
 
-async def test_a_function_that_fetches_is_awaited_in_a_thread(search: Search) -> None:
-    check(await search.afind(search.diverse(fetch=lambda query, k: search.items(corpus()[:k]))))
-
-
 def test_a_retriever_without_a_number_is_refused_with_what_to_set(search: Search) -> None:
     with pytest.raises(TypeError, match=r"Found.*pass fetch="):
         search.diverse(search.fixed())
@@ -155,15 +145,6 @@ def test_a_retriever_without_a_number_is_refused_with_what_to_set(search: Search
 def test_wrong_settings_are_refused(search: Search, wrong: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(wrong))):
         search.diverse(search.store(), **wrong)
-
-
-def test_threads_share_one_retriever_and_copies_find_the_same(search: Search) -> None:
-    retriever = search.diverse(search.store())
-    with ThreadPoolExecutor(8) as pool:
-        found = list(pool.map(lambda _: search.find(retriever), range(16)))
-    assert all(each == found[0] for each in found)
-    if search.chain:
-        assert search.find(pickle.loads(pickle.dumps(retriever))) == found[0]
 
 
 def test_documents_without_a_source_are_one_source_among_others(search: Search) -> None:
@@ -192,14 +173,6 @@ def test_one_source_is_warned_about_however_much_it_fills(framework: Driver, sea
     said = warnings(framework, search.store(top=20))
     assert "20 passages) decides alone" in said
     assert "found 20 passages of 1 source" in said
-
-
-@pytest.mark.parametrize("retriever", ["ten", "diverse"])
-def test_enough_sources_are_not_warned_about(framework: Driver, search: Search, retriever: str) -> None:
-    ten = search.store(corpus(flood=1), top=10)
-    found = ten if retriever == "ten" else search.diverse(search.store())
-    assert "DiverseRetriever" not in warnings(framework, found)
-    assert len(framework.engine(Script(), [], retriever=found).ask(QUERY).answer.groups) == 10
 
 
 def test_a_shortage_is_said_on_the_answer_in_place_of_the_advice_and_to_no_model(
