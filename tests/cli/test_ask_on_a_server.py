@@ -9,7 +9,6 @@ import pytest
 pytest.importorskip("torch", reason="needs the extra local")
 
 from tests.helpers.logprob_server import LogprobServer
-from tests.helpers.openai_server import LoopbackServer, Reply
 from tests.helpers.tiny_models import tiny_model, tiny_tokenizer
 
 
@@ -28,19 +27,3 @@ def test_decoding_on_a_server_answers_with_the_tokenizer_that_is_named(command, 
     assert told.data["answer"]["groups"][0]["error"] is None
     assert any("server" in warning for warning in told.data["answer"]["warnings"])
     assert all(1 <= request["max_tokens"] <= 12 and request["model"] == "m" for request in server.requests)
-
-
-def test_what_a_chat_server_lacks_is_said(command, docs: Path, tmp_path: Path) -> None:
-    tiny_tokenizer().save_pretrained(tmp_path / "tokenizer")
-    name = f"openai-completions:m@{tmp_path / 'tokenizer'}"
-    with LoopbackServer(lambda request: Reply("Not Found", status=404), whole_requests=True) as server:
-        decoding = ("--defense", "decoding", "--model", name, "--base-url", server.url)
-        told = command("ask", "Who runs the mill?", "--docs", docs, *decoding)
-    assert told.code == 1
-    assert "needs the completions API" in told.err
-    told = command("ask", "q", "--docs", docs, "--defense", "decoding", "--model", "openai:m")
-    assert told.code == 2
-    assert "openai-completions:NAME" in told.err
-    told = command("ask", "q", "--docs", docs, "--model", "openai-completions: ")
-    assert told.code == 2
-    assert "must be openai-completions:NAME" in told.err

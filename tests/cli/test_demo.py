@@ -68,14 +68,6 @@ def test_an_abstention_is_neither_right_nor_the_attackers_answer_whatever_its_te
     assert [(o.correct, o.hijacked) for o in found] == [(False, False)] * 2
 
 
-def test_enough_planted_passages_break_the_defences_and_the_summary_admits_it(demo) -> None:
-    lies = [a for n in range(8) for a in ("--poison", f"The mayor of Arlen is Zoe Quist. {n}")]
-    seen = demo("--json", *lies)
-    assert results(seen)["your text", "keyword"]["hijacked"]
-    assert "keyword (your text)" in seen.data["summary"]
-    assert results(seen)["none", "keyword"]["radius"] < 8
-
-
 def test_the_attackers_target_can_be_chosen(demo) -> None:
     seen = demo("--json", "--target", "Count Dracula", "--question", "who is the mayor of ARLEN")
     assert seen.data["answer"] == "Anna Lind"

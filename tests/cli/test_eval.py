@@ -2,9 +2,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +9,7 @@ import pytest
 from robustrag_integrations.cli import main, output
 from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_USAGE
 from robustrag_integrations.evaluation.run.config import load_config, read_config
-from tests.evaluation.worlds import LIGHT, write_paper_layout, write_questions
+from tests.evaluation.worlds import LIGHT, write_questions
 
 
 @pytest.fixture
@@ -44,29 +41,6 @@ def test_a_run_ends_with_a_table_and_rows(run) -> None:
     lines = json.loads(out)["lines"]
     assert {line["setup"] for line in lines} == {"vanilla", "voting"}
     assert lines[0]["accuracy"]["mean"] == 1.0
-
-
-def test_a_file_in_the_papers_layout_runs_through_attacks_and_certificates(run, tmp_path) -> None:
-    data = write_paper_layout(tmp_path)
-    code, out, _ = run(
-        *("--data", data, "--model", LIGHT, "--top-k", "4", "--attack", "pia", "poison", "--rank", "first", "last"),
-        *("--defense", "no-rag", "vanilla", "keyword", "--certify", "1", "--output", "nq.jsonl"),
-        given=False,
-    )
-    assert code == 0
-    assert "data: nq (qa)" in out
-    rows = [json.loads(line) for line in Path("nq.jsonl").read_text().splitlines()[1:]]
-    assert len(rows) == 2 * (1 + 5 + 5)
-    assert {(row["dataset"], row["task"], row["error"]) for row in rows} == {("nq", "qa", None)}
-    assert rows[0]["answers"] == ["Strelsau", "Strelsau City"]
-    poisoned = next(r for r in rows if r["setup"] == "vanilla" and r["attack"]["name"] == "poison")
-    assert "The capital of land 0 is Zenda." in poisoned["passages"][0]["text"]
-    assert [p["planted"] for p in poisoned["passages"]] == [True, False, False, False]
-    clean = {
-        r["setup"]: r for r in rows if r["attack"]["name"] == "none" and r["question_id"] == rows[0]["question_id"]
-    }
-    assert clean["vanilla"]["scores"]["correct"] == clean["keyword"]["scores"]["correct"] == 1.0
-    assert len(clean["keyword"]["certificates"]) == 1
 
 
 def test_the_same_command_goes_on_and_another_one_adds(run) -> None:
@@ -138,21 +112,6 @@ def test_hostile_text_in_the_data_reaches_no_terminal(run, tmp_path) -> None:
     assert code == 0
     assert "\x1b" not in out + err
     assert "\x07" not in out + err
-
-
-def test_a_run_needs_neither_torch_nor_spacy(run, tmp_path) -> None:
-    code = (
-        "import sys; from robustrag_integrations.cli import main; main(sys.argv[1:]); "
-        "print({'torch', 'spacy', 'transformers'} & set(sys.modules))"
-    )
-    data = [*("--data", str(tmp_path / "lands.jsonl"), "--task", "mc", "--limit", "1", "--top-k", "4")]
-    what = [*("--model", LIGHT, "--defense", "vanilla", "voting", "--attack", "pia", "--certify", "1")]
-    where = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
-    done = subprocess.run(
-        [sys.executable, "-c", code, "eval", *data, *what, "--no-cache"], capture_output=True, env=where, timeout=120
-    )
-    assert done.stderr.decode().strip().endswith("4 of them new")
-    assert done.stdout.decode().strip().endswith("set()")
 
 
 def test_a_presets_defences_are_picked_with_the_settings_of_each_task(run) -> None:

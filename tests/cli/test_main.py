@@ -73,15 +73,6 @@ def test_a_missing_extra_says_what_to_install(command, docs, monkeypatch, missin
     assert f"pip install 'robustrag-integrations[{extra}]'" in result.err
 
 
-def test_results_go_to_standard_output_and_a_pipe_gets_nothing_else(docs: Path, server: LoopbackServer) -> None:
-    arguments = ("ask", "Who runs the mill?", "--docs", docs, "--model", "openai:m", "--base-url", server.url)
-    ended = process(*arguments, "--defense", "vanilla")
-    assert ended.returncode == 0
-    assert [line for line in ended.stderr.splitlines() if " s] " not in line] == []  # progress, on a slow machine
-    assert "anna lind" in ended.stdout.casefold()
-    assert "\x1b" not in ended.stdout
-
-
 def test_a_terminal_that_cannot_show_a_letter_gets_its_number(tmp_path: Path, server: LoopbackServer) -> None:
     (tmp_path / "a.txt").write_text("The mill is run by Änne Ek.", encoding="utf-8")
     arguments = ("ask", "Who runs the mill?", "--docs", tmp_path, "--model", "openai:m", "--base-url", server.url)

@@ -60,9 +60,6 @@ def test_a_file_is_the_source_of_its_text_and_of_rows_that_name_none(tmp_path: P
     [
         ('{"text": "cut off', "not JSON"),
         ("[1, 2]", "needs an object"),
-        ('"text"', "needs an object"),
-        ('{"text": null}', "needs an object"),
-        ('{"content": "x"}', "needs an object"),
         ('{"text": "x", "source": 3}', '"source" must be a string'),
         ('{"text": "x", "title": ["t"]}', '"title" must be a string'),
         ("[" * 200_000, "JSON|nested"),
@@ -96,10 +93,7 @@ def test_half_a_surrogate_pair_in_json_becomes_a_replacement_character(tmp_path:
         ("a.md", "mill".encode("utf-16"), "not text|not UTF-8"),
         ("a.jsonl", b"\xff\xfe\x00", "not text"),
         ("a.pdf", b"", "not a PDF"),
-        ("a.pdf", b"%PDF-1.7\nnothing more", "not a PDF"),
-        ("a.pdf", b"<html>no</html>", "not a PDF"),
         ("a.csv", b"a,b", "unknown kind of file"),
-        ("noending", b"a", "unknown kind of file"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_named_with_the_reason(tmp_path: Path, name: str, data: bytes, said: str) -> None:
@@ -115,11 +109,6 @@ def test_an_encrypted_pdf_says_so_and_one_without_a_password_is_read(tmp_path: P
     with pytest.raises(CorpusError, match=r"aes\.pdf is encrypted"):
         texts(Path(__file__).parent / "aes.pdf")
     assert "open" in texts(write_pdf(tmp_path / "printing-only.pdf", "open", password=""))[0]
-
-
-def test_a_pdf_without_text_says_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="text recognition"):
-        texts(write_pdf(tmp_path / "scan.pdf", ""))
 
 
 def test_a_file_beyond_the_limit_is_refused_without_being_read(tmp_path: Path) -> None:
@@ -159,13 +148,6 @@ def test_only_plain_files_are_opened_so_that_a_pipe_does_not_block(tmp_path: Pat
         texts(tmp_path / "pipe.txt")
     (tmp_path / "a.txt").write_text("fine")
     assert texts(tmp_path) == ["fine"]
-
-
-def test_a_missing_path_is_named(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match=r"cannot open .*nowhere: No such file"):
-        texts(tmp_path / "nowhere")
-    with pytest.raises(CorpusError, match="null"):
-        read_documents(["a\0b.txt"])
 
 
 def test_a_hostile_file_name_is_shown_harmlessly(tmp_path: Path) -> None:
@@ -241,11 +223,6 @@ def test_one_source_cannot_crowd_out_the_others() -> None:
     assert sorted(p.source or "" for p in spread) == ["a", "b", "c"]
     assert len(corpus.search("mill", 2, per_source=2)) <= 4
     assert len({p.source for p in corpus.search("mill", 2, per_source=2)}) == 2
-
-
-def test_words_in_other_scripts_and_single_letters_are_found() -> None:
-    hits = index("Œuvre Straße", "мельница", "vitamin C", "水 風").search("мельница c 水", 5)
-    assert sorted(found(hits)) == ["1", "2", "3"]
 
 
 @pytest.mark.parametrize(

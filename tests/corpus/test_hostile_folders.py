@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -77,40 +75,6 @@ def test_nothing_outside_is_read_when_the_named_folder_itself_becomes_a_link(doc
 def test_a_pipe_that_was_put_in_place_is_not_waited_for(docs: Path, swapped: str, before: int) -> None:
     reading = reading_while(docs, lambda: in_place_of(docs / swapped, os.mkfifo), before)
     assert [swapped in skipped.reason for skipped in reading.skipped] == [True]
-
-
-def test_a_churning_folder_gives_nothing_from_outside_and_does_not_hang(docs: Path) -> None:
-    for number in range(20):
-        (docs / "team" / f"m{number}.txt").write_text("mine")
-    stop = threading.Event()
-
-    def churn() -> None:
-        outside = docs.parent / "outside"
-        swaps: list[tuple[Path, Callable[[Path], object]]] = [
-            (docs / "team" / "b.txt", lambda path: path.symlink_to(outside / "b.txt")),
-            (docs / "team" / "m7.txt", os.mkfifo),
-            (docs / "team" / "deeper", lambda path: path.symlink_to(outside / "deeper")),
-        ]
-        while not stop.is_set():
-            for path, make in swaps:
-                with suppress(OSError):
-                    in_place_of(path, make)
-                with suppress(OSError):
-                    path.unlink()
-                    path.with_name(f"{path.name}.old").rename(path)
-
-    churning = threading.Thread(target=churn)
-    churning.start()
-    try:
-        end = time.monotonic() + 2
-        rounds = 0
-        while time.monotonic() < end:
-            assert SECRET not in texts(read_documents([str(docs)]))
-            rounds += 1
-    finally:
-        stop.set()
-        churning.join()
-    assert rounds > 3
 
 
 # Bad folders

@@ -34,12 +34,6 @@ def test_every_test_and_file_that_is_named_exists() -> None:
     assert [span for span in PAGE.files if not ((ROOT / span).exists() or (ROOT / CORE / span).exists())] == []
 
 
-def test_every_make_target_that_is_named_exists() -> None:
-    targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
-    named = set(re.findall(r"make ((?:check|test|demo|lint|clean)[a-z-]*)", PAGE.text))
-    assert {"check", "test", "test-lowest"} <= named <= set(targets)
-
-
 def test_the_layers_are_those_of_the_floors() -> None:
     table = PAGE.text.split("| layer | packages |")[1].split("\n\n")[0]
     named = [re.findall(r"`([a-z_]+)`", line.split("|")[2]) for line in table.splitlines()[2:]]

@@ -57,15 +57,6 @@ def test_every_public_name_has_its_place_in_the_reference(pages: Path) -> None:
             assert name.startswith("__") or f"::: {module.__name__}.{name}\n" in text
 
 
-def test_links_follow_their_pages() -> None:
-    places = staged_places()
-    text = "[a](docs/guide/radius.md#x) [b](examples/results) [d](https://x.example) [e\nf](LICENSE)"
-    moved = with_links(text, "CONTRIBUTING.md", places)
-    assert "[a](guide/radius.md#x)" in moved
-    assert "(https://x.example)" in moved
-    assert "e\nf (`LICENSE`)" in moved
-
-
 def test_a_link_that_leads_nowhere_is_an_error() -> None:
     with pytest.raises(ValueError, match=r"docs/nothing\.md"):
         with_links("[a](docs/nothing.md)", "README.md", staged_places())

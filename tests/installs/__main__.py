@@ -27,11 +27,7 @@ class FailedError(Exception):
 
 
 def call(command: list[str], folder: Path, environment: dict[str, str]) -> None:
-    """Run a command.
-
-    Raises:
-        FailedError: it failed or took too long.
-    """
+    """Run a command; raise FailedError if it failed or took too long."""
     shown = " ".join(command)
     try:
         done = subprocess.run(

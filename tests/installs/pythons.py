@@ -6,12 +6,10 @@ interpreters, with spaces between. That none but one is here is said, and is no 
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -52,26 +50,17 @@ def interpreters() -> dict[str, str]:
     """Those of `VERSIONS` that are here and run, version to path."""
     named = os.environ.get("PYTHONS", "").split()
     kept = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    tried = named or [*(f"python{version}" for version in VERSIONS), *map(str, kept.glob("3.*/bin/python"))]
     found: dict[str, str] = {}
-    for version in VERSIONS:
-        tried = [
-            shutil.which(f"python{version}"),
-            *map(str, sorted(kept.glob(f"{version}.*/bin/python"), reverse=True)),
-        ]
-        for path in named or filter(None, tried):
-            if version not in found and _version(path) == version:
-                found[version] = path
+    for path in tried:
+        code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
+        try:
+            done = subprocess.run([path, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+        except (OSError, subprocess.SubprocessError):  # a stand-in that does not run
+            continue
+        if done.stdout.strip() in VERSIONS:
+            found.setdefault(done.stdout.strip(), path)
     return found
-
-
-def _version(path: str) -> str | None:
-    """The version of an interpreter; None for a stand-in that does not run."""
-    code = "import sys, venv; print('%d.%d' % sys.version_info[:2])"
-    try:
-        done = subprocess.run([path, "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip()
 
 
 def try_out(version: str, python: str, extra: str) -> str | None:
@@ -83,12 +72,7 @@ def try_out(version: str, python: str, extra: str) -> str | None:
     try:
         call([str(ROOT / ".ci" / "install"), str(folder), asked], ROOT, {**os.environ, "PYTHON": python})
         call([f"{folder}/bin/python", "-I", "-c", _TRIAL.format(modules=IMPORTS[extra])], folder, alone)
-        doctor = [f"{folder}/bin/robustrag", "doctor", "--quick", "--json"]
-        done = subprocess.run(doctor, cwd=folder, env=alone, capture_output=True, text=True, timeout=120, check=True)
-        found = json.loads(done.stdout)
-        if extra and found["extras"][extra] != "installed":
-            raise FailedError(f"robustrag doctor: the extra {extra} {found['extras'][extra]}")
-    except (FailedError, OSError, ValueError, subprocess.SubprocessError) as error:
+    except FailedError as error:
         return f"Python {version}, extra {extra or 'none'}: {error}"
     shutil.rmtree(folder)
     return None
@@ -99,12 +83,11 @@ def main() -> int:
     shutil.rmtree(HERE / "pythons", ignore_errors=True)
     here = interpreters()
     print(f"Python {', '.join(here) or 'of none of the versions'}; not here: {set(VERSIONS) - set(here) or 'none'}")
-    start = time.monotonic()
     with ThreadPoolExecutor(2) as pool:
         tries = [pool.submit(try_out, v, path, extra) for v, path in here.items() for extra in IMPORTS]
         failed = [message for made in tries if (message := made.result())]
     print(*failed, sep="\n")
-    print(f"{time.monotonic() - start:.0f} s, {len(here) * len(IMPORTS)} environments, {len(failed)} failed")
+    print(f"{len(tries)} environments, {len(failed)} failed")
     return 1 if failed or not here else 0
 
 

@@ -205,27 +205,6 @@ def test_hostile_passages_run_nothing_and_break_nothing(
         tab.assert_harmless()
 
 
-def test_everything_has_a_name_and_is_reached_by_keyboard(chromium: Any, address: str) -> None:
-    with opened(chromium, address) as tab:
-        nameless = tab.page.evaluate(
-            """[...document.querySelectorAll("input, select, textarea, button")].filter((one) =>
-            !(one.ariaLabel || one.textContent.trim() && one.tagName === "BUTTON" ||
-              [...one.labels ?? []].some((label) => label.textContent.trim()))).map((one) => one.outerHTML)"""
-        )
-        assert nameless == []
-        wanted = tab.page.evaluate(
-            """[...document.querySelectorAll("input, select, textarea, button, summary")]
-            .filter((one) => !one.disabled && one.checkVisibility()).length"""
-        )
-        tab.page.evaluate("document.body.tabIndex = -1; document.body.focus()")
-        reached = set()
-        for _ in range(wanted + 5):
-            tab.page.keyboard.press("Tab")
-            place = "[...document.querySelectorAll('*')].indexOf(document.activeElement)"
-            reached.add((tab.page.evaluate(place), tab.page.evaluate("document.activeElement.tagName")))
-        assert len([tag for _, tag in reached if tag not in ("BODY", "HTML")]) >= wanted
-
-
 def test_a_change_cancels_what_is_under_way(chromium: Any, address: str) -> None:
     with opened(chromium, address) as tab:
         tab.page.select_option("#model", "python:tests.playground.gullible:slow")
