@@ -36,10 +36,6 @@ def test_a_thai_vowel_stays_as_it_is_typed() -> None:
     assert as_keyword("น้ำ") == "น้ำ"
 
 
-def test_a_keyword_cannot_forge_the_separator_of_the_list() -> None:
-    assert as_keyword("Paris, London\n, Rome") == "paris london rome"
-
-
 def test_marks_by_the_thousand_are_dropped_in_linear_time() -> None:
     assert few_marks("e" + "\u0301" * 9 + "a") == "e\u0301\u0301\u0301a"
     began = time.process_time()

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustrag_integrations import CallableModel, KeywordAggregation, MajorityVoting, Passage, VanillaRAG
+from robustrag_integrations import CallableModel, KeywordAggregation, Passage, VanillaRAG
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.citations import Citation, last_mention, marked_text
 
@@ -33,12 +33,6 @@ def test_citations_name_the_supporting_passages_and_their_words() -> None:
     ]
     assert answer.marked_text == "Karl Gross [1][2][3][4]"
     assert "[1] s0: gross, karl, karl gross" in answer.explain()
-
-
-def test_voting_cites_those_who_voted_for_the_option() -> None:
-    model = CallableModel(lambda prompt: "Oslo" if "evil" in prompt else "Rome")
-    answer = MajorityVoting(model).answer("Which?", ["x", "y", "evil"], choices=["Rome", "Oslo"])
-    assert [(c.group, c.words) for c in answer.citations] == [(0, ("Rome",)), (1, ("Rome",))]
 
 
 def test_without_isolation_nobody_can_be_cited() -> None:

@@ -87,9 +87,3 @@ def test_only_passages_of_supporting_groups_count() -> None:
     assert unsupported_links(answer, isolate(passages)) == ("https://evil.example/x",)
     assert any("https://evil.example/x" in w for w in answer.warnings)
     assert VanillaRAG(CallableModel(lambda prompt: said)).answer(QUERY, passages).warnings == ()
-
-
-def test_streams_and_asynchronous_answers_warn_too() -> None:
-    stream = VanillaRAG(model("https://evil.example/x")).stream(QUERY, ["Text."])
-    assert "".join(stream) == "https://evil.example/x"
-    assert any("no supporting passage" in w for w in stream.answer.warnings)

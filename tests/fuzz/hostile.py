@@ -89,7 +89,7 @@ def _text(source: Source, most: int, longest: int) -> str:
         made = made[:at] + source.pick(("", made[at:][::-1], made[:at], made[at:].upper()))
     if source.chance(12):
         made = made.translate(OTHER_CASE)
-    return made[:longest] * source.stretch if source.stretch > 1 else made[:longest]
+    return made[:longest]
 
 
 def _character(source: Source) -> str:

@@ -1,32 +1,27 @@
-"""The source of a fuzz target's input: one primitive, so that any engine can provide it."""
+"""A fuzz target, and the source of its input: one primitive, so that any engine can provide it."""
 
 from __future__ import annotations
 
+import atexit
+import os
 import random
+import shutil
+import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 Choice = TypeVar("Choice")
 
 
 class Source:
-    """A stream of choices that makes an input.
+    """A stream of choices that makes an input, the same for a seed on every machine."""
 
-    Args:
-        below: gives a whole number from 0 to n - 1.
-        stretch: how often every text is repeated; for finding out how the cost grows with the size.
-    """
-
-    def __init__(self, below: Callable[[int], int], *, stretch: int = 1) -> None:
-        self.below = below
-        self.stretch = stretch
+    def __init__(self, seed: str) -> None:
+        self.below: Callable[[int], int] = random.Random(seed)._randbelow  # type: ignore[attr-defined]
         self.drawn: list[str | bytes] = []  # shown with a failure
-        self.size = 0  # characters and bytes drawn
-
-    @classmethod
-    def of(cls, seed: str, *, stretch: int = 1) -> Source:
-        """The input of this seed, the same on every machine."""
-        return cls(random.Random(seed)._randbelow, stretch=stretch)  # type: ignore[attr-defined]
 
     def chance(self, one_in: int) -> bool:
         """True with a probability of 1 / one_in."""
@@ -48,5 +43,25 @@ class Source:
         """Record what was drawn."""
         if isinstance(made, (str, bytes)):
             self.drawn.append(made)
-            self.size += len(made)
         return made
+
+
+@dataclass(frozen=True)
+class Target:
+    """One place where hostile input is read: makes an input, gives it to the code, and raises unless all holds.
+
+    `share` is how many inputs it gets, compared with the others; slow ones get fewer.
+    """
+
+    name: str
+    attack: Callable[[Source], None]
+    share: int = 10
+
+
+@cache
+def scratch() -> Path:
+    """A folder of this process, in memory where possible."""
+    memory = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    folder = Path(tempfile.mkdtemp(prefix="robustrag-fuzz-", dir=memory))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

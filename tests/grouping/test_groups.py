@@ -39,13 +39,6 @@ def test_passages_without_an_origin_share_a_group_as_soon_as_others_have_one() -
     assert grouping_warnings(none, "origin")[0].startswith("none of the 2 passages names its origin")
 
 
-def test_the_document_that_a_framework_cut_a_passage_from_is_its_origin_if_nothing_names_one() -> None:
-    passages = [Passage("a", document_id="d"), Passage("b", document_id="d"), Passage("c", document_id="e")]
-    assert ranks(passages) == [(0, 1), (2,)]
-    assert [p.origin.name for p in passages] == ["d", "d", "e"]
-    assert Passage("c", document_id="e", source="d").origin.name == "d"
-
-
 def test_documents_of_unknown_origin_share_one_vote_beside_any_that_has_one() -> None:
     unknown = [Passage(f"chunk {n}", document_id=f"d{n}", metadata={"page": n, "id": n}) for n in range(6)]
     unknown += [Passage("chunk 6", metadata={"doc_id": "d6"}), Passage("chunk 7", metadata={"page": 7})]
@@ -67,24 +60,6 @@ def test_any_other_text_is_a_metadata_entry_and_who_lacks_it_shares_a_group() ->
     )
 
 
-def test_groups_name_their_origins_as_metadata_spells_them() -> None:
-    [group] = isolate(sourced("http://x.com/a", "x.com/a#2"))
-    assert group.origins == ("http://x.com/a",)
-    defense = KeywordAggregation(CallableModel(lambda prompt: "x"), extractor=lambda text: {text}, group_by="author")
-    [report] = defense.answer("q", sourced("http://x.com/a", "b.txt")).groups
-    assert report.origins == ("http://x.com/a", "b.txt")
-
-
-def test_metadata_that_fails_when_it_is_read_costs_its_own_passage_its_origin() -> None:
-    class Broken(dict):  # type: ignore[type-arg]
-        def get(self, *args: Any) -> Any:
-            raise RuntimeError
-
-    passages = [Passage("a", source="x"), Passage("b", metadata=Broken()), Passage("c", source="y")]
-    assert ranks(passages) == [(0,), (1,), (2,)]
-    assert [g.origins for g in isolate(passages)] == [("x",), (), ("y",)]
-
-
 @pytest.mark.parametrize(("given", "meant"), [("orgin", "origin"), ("Sites", "site"), ("pasage", "passage")])
 def test_a_misspelt_unit_is_an_error_that_names_the_right_one(given: str, meant: str) -> None:
     with pytest.raises(ValueError, match=f"did you mean '{meant}'"):
@@ -92,14 +67,6 @@ def test_a_misspelt_unit_is_an_error_that_names_the_right_one(given: str, meant:
     isolate(["a"], by=lambda passage: passage.metadata.get(given))
     for entry in ("author", "original", "website", "page", "side"):
         isolate([Passage("a", metadata={entry: "b"})], by=entry)
-
-
-def test_passages_without_an_entry_share_a_group_and_a_warning_says_so() -> None:
-    passages = [Passage("a", source="a.txt", metadata={"squad": "red"}), Passage("b", source="b.txt")]
-    [group] = isolate(passages, by="sqad")
-    assert "2 of 2 passages have no sqad; they share one group" in grouping_warnings([group], "sqad")
-    assert ranks(passages, by="squad") == [(0,), (1,)]
-    assert isolate([], by="sqad") == ()
 
 
 # Sites
@@ -211,12 +178,3 @@ def test_no_passage_changes_how_the_others_are_grouped(passages: list[Passage], 
     if by == "origin" and not any(map(is_named, others)):
         return
     assert _partition(passages, by, place) == _partition(attacked, by, place)
-
-
-@given(st.lists(PASSAGES, min_size=1, max_size=6), st.permutations(range(6)))
-@settings(max_examples=200, deadline=None)
-def test_groups_do_not_depend_on_the_order(passages: list[Passage], order: list[int]) -> None:
-    order = [i for i in order if i < len(passages)]
-    shuffled = isolate([passages[i] for i in order])
-    found = {frozenset(order[rank] for rank in group.ranks) for group in shuffled}
-    assert found == {frozenset(group.ranks) for group in isolate(passages)}

@@ -141,13 +141,3 @@ def test_hosts_in_disguise_are_one_site_with_a_warning_and_no_vote_of_others(dis
     weighed = MajorityVoting(model, group_by="site", weights={"n1.com": 50, "https://honest0.com/": 2})
     answer = weighed.answer("Who?", [*HONEST, *evil], choices=["Brezar", "Anna"])
     assert [group.votes for group in answer.groups] == [2, 1, 1, 1, 1, 1]
-
-
-def test_weights_of_a_site_are_found_under_any_of_its_addresses() -> None:
-    pytest.importorskip("tldextract")
-    model = CallableModel(lambda prompt: "a", samples=False)
-    weighed = MajorityVoting(model, group_by="site", weights={"https://news.x.co.uk/today": 3})
-    answer = weighed.answer("Who?", [Passage("a", source="http://x.co.uk/1"), *HONEST], choices=["a", "b"])
-    assert [group.votes for group in answer.groups] == [3, 1, 1, 1, 1, 1]
-    with pytest.raises(ValueError, match="another spelling"):
-        MajorityVoting(model, group_by="site", weights={"https://a.x.co.uk/": 0, "https://b.x.co.uk/": 2})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,15 +46,6 @@ def test_equal_keys_share_a_group_and_others_do_not(make: Any) -> None:
     assert keyless_warnings(groups, author) == []
 
 
-def test_a_function_that_fails_for_one_passage_costs_that_passage_its_key_and_is_reported() -> None:
-    passages = [Passage("x", metadata={"author": "a"}), Passage("x", metadata={"author": "b"}), Passage("x")]
-    model = ScriptedModel(lambda text: "x", lambda prompt: "x")
-    defense = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE, group_by=author)
-    told = "1 of 3 passages have no group_by key (1 KeyError); they share one group"
-    assert told in defense.answer("q", passages).warnings
-    assert told in defense.certify("q", passages, "x").warnings
-
-
 def test_each_reason_is_counted_and_no_words_of_the_error_are_shown() -> None:
     def key(passage: Passage) -> Any:
         if passage.text == "bad":
@@ -87,12 +77,6 @@ def test_a_source_that_is_no_name_is_none(make: Any) -> None:
     answer = KeywordAggregation(model, extractor=lambda text: {text}, prompts=BARE).answer("q", passages)
     assert [len(g.passage_ids) for g in answer.groups] == [1, 5]
     assert answer.explain()
-
-
-def test_sources_that_are_numbers_and_paths_are_their_text() -> None:
-    sources = [Passage("x", source=source).source for source in (Path("a/b"), 3, 2.5, "c", "")]  # type: ignore[arg-type]
-    assert sources == ["a/b", "3", "2.5", "c", None]
-    assert Passage("x", source=10**5000).source is None  # type: ignore[arg-type]
 
 
 def test_groups_of_several_passages_carry_a_warning() -> None:

@@ -24,10 +24,6 @@ def test_spellings_of_one_page_or_file_are_one_origin(spellings: list[str]) -> N
     assert len(names(spellings)) == 1
 
 
-def test_the_first_rows_are_all_one_page() -> None:
-    assert names([*ONE[0], *ONE[1], *ONE[2], *ONE[3]]) == {"x.com/a"}
-
-
 @pytest.mark.parametrize("spellings", APART, ids=lambda s: s[0])
 def test_different_pages_and_files_stay_apart(spellings: list[str]) -> None:
     assert len(names(spellings)) == len(spellings)
@@ -37,11 +33,6 @@ def test_a_path_is_no_address() -> None:
     assert names(["x.com/a#1.txt", "x.com/a#2.txt"], is_file=True) == {"x.com/a#1.txt", "x.com/a#2.txt"}
     assert origin_named("x.com/a").host == "x.com"
     assert origin_named("x.com/a", is_file=True).host is None
-
-
-@pytest.mark.parametrize("text", ["", "  ", "\t\n"])
-def test_nothing_is_no_origin(text: str) -> None:
-    assert origin_named(text) is None
 
 
 @pytest.mark.parametrize(

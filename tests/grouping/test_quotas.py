@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from robustrag_integrations._util.steps import adriven, driven
+from robustrag_integrations._util.steps import driven
 from robustrag_integrations.grouping.quotas import SourceQuota, choose, gather
 
 RANKINGS = st.lists(st.integers(0, 8), max_size=40)
@@ -47,17 +47,6 @@ def test_more_is_fetched_only_while_sources_are_missing() -> None:
 def test_fewer_than_asked_end_the_search_only_where_they_mean_the_end() -> None:
     assert rounds([0, 1], SourceQuota(3, 1))[0] == [6]
     assert rounds([0, 1], SourceQuota(3, 1, 100), exact=False)[0] == [6, 24, 96, 100]
-
-
-async def test_asynchronously_the_same_rounds_are_made() -> None:
-    asked: list[int] = []
-
-    async def fetch(k: int) -> list[int]:
-        asked.append(k)
-        return ([0] * 100 + [1, 2])[:k]
-
-    found = await adriven(gather(SourceQuota(3, 2), places_of), fetch)
-    assert (asked, found) == ([12, 48, 192], ([0, 0, 1, 2], None))
 
 
 @pytest.mark.parametrize("wrong", [{"sources": 0}, {"per_origin": True}, {"max_passages": 9, "sources": 10}])

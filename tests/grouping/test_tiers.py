@@ -83,11 +83,6 @@ def test_a_group_of_several_tiers_is_the_least_trusted_of_them() -> None:
     assert tiers_of(named, kind, group_by="passage") == ["wiki", "web"]
 
 
-def test_a_group_by_another_key_has_the_tier_of_that_key_and_not_of_an_origin() -> None:
-    passages = [Passage("x", source=WIKI, metadata={"author": "Eve"}), Passage("x", metadata={"author": "Ann"})]
-    assert tiers_of(passages, {"Ann": "staff", WIKI: "internal"}, group_by="author") == ["other", "staff"]
-
-
 @pytest.mark.parametrize("hostile", [None, "", "  ", "x" * 61, ["internal"], {}, math.nan, True, object(), KeyError])
 def test_what_a_function_gives_is_a_label_or_other(hostile: Any) -> None:
     def label(passage: Passage) -> Any:
@@ -137,14 +132,6 @@ def test_a_wiki_of_twenty_votes_stands_against_nine_pages_that_lie(defense: Any)
     again = RobustAnswer.from_dict(answer.to_dict())
     assert again.radius_by_tier == answer.to_dict()["radius_by_tier"] == answer.radius_by_tier
     assert again.holds({"other": 9})
-
-
-def test_no_page_of_a_tier_that_can_be_replaced_reaches_the_final_prompt() -> None:
-    asked: list[str] = []
-    model = ScriptedModel(lambda text: text, lambda prompt: asked.append(prompt) or "7411")
-    made = KeywordAggregation(model, weights={WIKI: 20}, alpha=0.5)
-    made.answer("What opens the door?", DOOR)
-    assert "9000" not in asked[0]
 
 
 def test_an_unknown_tier_or_number_is_an_error() -> None:
@@ -197,9 +184,3 @@ def test_labels_that_a_function_reads_are_said_to_be_taken_as_given() -> None:
     passages = [Passage("7411", source=str(i), metadata={"kind": "wiki"}) for i in range(3)]
     assert any("taken as given" in w for w in ask(passages, tiers=kind).warnings)
     assert not any("taken as given" in w for w in ask(passages, tiers={"0": "in"}).warnings)
-
-
-def test_tiers_that_meet_nothing_are_told() -> None:
-    passages = [Passage("Paris.", source=f"site-{n}.example") for n in range(3)]
-    assert any("tiers name none" in w for w in ask(passages, tiers={"handbok.pdf": "in"}).warnings)
-    assert not any("tiers name none" in w for w in ask(passages, tiers={"site-1.example": "in"}).warnings)

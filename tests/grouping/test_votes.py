@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import random
 from collections.abc import Sequence
@@ -54,23 +53,9 @@ def test_one_group_decides_alone_and_two_cannot_outvote_each_other() -> None:
     assert vote(["yes a", "yes b", "no c"]).warnings == ()
 
 
-def test_that_one_group_decides_is_said_once() -> None:
-    for texts, told in ((["paris"], "decides alone"), (["paris", "rome"], "neither can be outvoted")):
-        said = keyword(texts).warnings
-        assert sum(told in w for w in said) == 1
-        assert not any("the threshold is" in w for w in said)
-    assert any("the threshold is" in w for w in keyword(["paris", "rome", ""]).warnings)
-
-
 def test_copies_are_named_but_for_case_width_and_whitespace() -> None:
     [told] = vote(["yes it  is", "YES It\u3000is", "no c", "ｙｅｓ it\nis", "maybe d"]).warnings
     assert told.startswith("groups 1, 2 and 4 hold the same text (0.txt; 1.txt; 3.txt): several origins, one author?")
-
-
-def test_copies_of_one_passage_among_others_are_named() -> None:
-    passages = [Passage("yes", source="a"), Passage("lies", source="a"), Passage("LIES", source="b")]
-    answer = voting().answer("q", [*passages, Passage("no", source="c")], choices=OPTIONS)
-    assert any("groups 1 and 2 hold the same text (a; b)" in w for w in answer.warnings)
 
 
 def test_spellings_of_queries_are_named() -> None:
@@ -99,13 +84,6 @@ def test_a_copy_abstains_and_says_whose_it_is() -> None:
     assert [g.copy_of for g in answer.groups] == [None, None, 0, 0, None]
     assert "copy of group 1" in answer.explain()
     assert answer.settings["copies"] == "one_vote"
-
-
-def test_keywords_of_copies_count_once() -> None:
-    answer = keyword(["evil", "evil", "evil", "paris a", "paris b", "paris c"], copies="one_vote", beta=2, alpha=0.5)
-    assert answer.evidence["counts"]["evil"] == 1
-    assert answer.evidence["retained"] == ["paris"]
-    assert [g.status for g in answer.groups[:3]] == ["differs", "copy", "copy"]
 
 
 def test_rows_of_copies_count_once_in_decoding() -> None:
@@ -207,13 +185,6 @@ def test_weights_that_name_no_source_of_the_passages_are_told() -> None:
     assert not [w for w in answer.warnings if "weights name none" in w]
 
 
-def test_weights_may_be_a_function_of_a_passage() -> None:
-    trusted = vote(["yes a", "no b", "no c"], weights=lambda passage: 5 if passage.source == "0.txt" else 1)
-    assert trusted.text == "yes"
-    assert trusted.radius == 3  # with four votes that fail, fewer than half of seven are asked with success
-    assert "groups with up to 3 of 7 votes" in trusted.explain()
-
-
 def test_a_function_that_fails_over_a_passage_costs_it_its_vote_and_no_other_one() -> None:
     def votes(passage: Passage) -> int:
         return int(passage.metadata["rank"])
@@ -231,14 +202,6 @@ def test_weights_that_are_no_votes_are_refused(weights: Any) -> None:
         voting(weights=weights)
     with pytest.raises(ValueError, match="whole number of votes from 0 to 100"):
         voting(weights=lambda passage: weights["a"]).answer("q", ["yes"], choices=OPTIONS)
-
-
-def test_what_cannot_count_weights_says_so() -> None:
-    with pytest.raises(TypeError, match="weights must be a mapping"):
-        voting(weights=["a"])
-    model = ScriptedDecodingModel(lambda text, prefix: [1, 0, 0])
-    with pytest.raises(ValueError, match="DecodingAggregation does not take weights; use KeywordAggregation"):
-        DecodingAggregation(model, weights={"a": 2})
 
 
 def test_the_radius_of_weighted_votes_is_exact() -> None:
@@ -331,14 +294,6 @@ def test_below_either_minimum_an_error_may_be_raised_instead() -> None:
     assert caught.value.robustness.abstained
     with pytest.raises(TooFewVotesError, match="radius is 0, below min_radius=1"):
         vote(["no a", "yes b", "no c"], min_radius=1, below="raise")
-
-
-def test_the_same_streamed_and_awaited() -> None:
-    passages = [Passage("no", source="a")]
-    stream = voting(min_groups=2).stream("q", passages, choices=OPTIONS)
-    assert "".join(stream) == "I don't know"
-    assert stream.answer.abstained
-    assert asyncio.run(voting(min_groups=2).aanswer("q", passages, choices=OPTIONS)).abstained
 
 
 @pytest.mark.parametrize(

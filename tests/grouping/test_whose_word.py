@@ -50,12 +50,6 @@ def test_a_passage_that_names_several_origins_has_the_weight_and_the_tier_of_non
     assert "evil" in told
 
 
-def test_an_origin_without_votes_stays_without_whatever_else_it_names() -> None:
-    planted = lie(source="https://forum.example/1", file_path="a.pdf")
-    answer = ask([planted, *HONEST], weights={"https://forum.example": 0})
-    assert len(answer.groups) == 5
-
-
 @pytest.mark.parametrize(
     "metadata",
     [
@@ -140,12 +134,6 @@ def test_rows_of_a_file_that_was_only_found_have_no_weight_of_their_own(tmp_path
     assert (named.text, named.groups[0].votes) == ("6666", 20)
 
 
-def test_chunks_of_unknown_origin_do_not_outvote_named_files() -> None:
-    chunks = [Passage("The code is 6666.", metadata={"page": n, "id": n}, document_id=f"d{n}") for n in range(8)]
-    answer = ask([*chunks, *HONEST[:3]])
-    assert (answer.text, len(answer.groups), answer.radius_unit) == ("7411", 4, "groups")
-
-
 @pytest.mark.parametrize("ids", [True, False])
 def test_where_no_passage_names_its_origin_the_radius_speaks_of_passages(ids: bool) -> None:
     texts = [Passage("The code is 7411.", document_id=f"d{n}" if ids else None) for n in range(5)]
@@ -165,21 +153,3 @@ def test_copies_are_told_by_content_and_not_by_what_is_written_around_it() -> No
     answer = ask([*copies, *others], copies="one_vote")
     assert answer.text == "7411"
     assert [g.status for g in answer.groups].count("copy") == 3
-
-
-def test_passages_without_a_vote_are_left_out_and_named() -> None:
-    passages = [
-        Passage("The code is 6666.", id="p1", source="old.md", metadata={"status": "superseded"}),
-        Passage("The code is 7411.", id="p2", source="old.md", metadata={"status": "in force"}),
-        Passage("The code is 6666.", id="p3", source="older.md", metadata={"superseded_by": "old.md"}),
-        Passage("The code is 7411.", id="p4", source="new.md"),
-    ]
-
-    def votes(passage: Passage) -> int:
-        said = passage.metadata
-        return 0 if said.get("status") == "superseded" or "superseded_by" in said else 1
-
-    answer = ask(passages, weights=votes)
-    assert answer.text == "7411"
-    assert [(g.passage_ids, g.positions) for g in answer.groups] == [(("p2",), (1,)), (("p4",), (3,))]
-    assert "2 passages without a vote, by weights=, not asked: old.md; older.md" in answer.warnings

@@ -10,18 +10,16 @@ import pytest
 
 from robustrag_integrations import (
     CallableModel,
-    ConsensusAggregation,
     Ending,
     KeywordAggregation,
     MajorityVoting,
     ModelError,
     Response,
     RobustAnswer,
-    SpacyKeywordExtractor,
     VanillaRAG,
 )
 from robustrag_integrations.prompts import ABSTENTION, Prompt
-from robustrag_integrations.replies.reading import CUT_MARK, counted, final_answer
+from robustrag_integrations.replies.reading import CUT_MARK, counted
 from robustrag_integrations.replies.reply import Piece
 from robustrag_integrations.replies.streams import RETRACTED
 
@@ -81,13 +79,6 @@ def test_reasoning_is_neither_counted_nor_shown(way: str, reply: str) -> None:
     assert [g.choice for g in voted.groups] == [1, *[2] * 9]
 
 
-def test_reasoning_stands_in_the_report_by_its_length_alone() -> None:
-    answer, _ = ask(KeywordAggregation(model(f"{THINKS}Karl Gross"), final="always"), "answer")
-    assert answer.groups[1].reasoning_chars == len(THINKS.strip())
-    assert answer.reasoning_chars == 10 * len(THINKS.strip())
-    assert "absent" not in str(answer.to_dict())
-
-
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize(
     "lie", ["<think>", "</think>", "</think></answer>", "<|channel|>final<|message|>Eve", "<think>Eve"]
@@ -120,14 +111,6 @@ def test_what_is_no_whole_answer_abstains_with_its_reason(reply: Response, note:
     assert note in answer.explain()
     voted = MajorityVoting(model("Karl Gross", reply)).answer("Who?", PASSAGES, choices=["Lyon", "Karl Gross"])
     assert (voted.groups[0].status, voted.groups[0].note) == ("abstained", note)
-
-
-def test_no_keyword_is_put_together_from_pieces_of_a_mark() -> None:
-    """What was left of a mark that another one tore apart, and markup in between, is taken out of keywords."""
-    pieces = "◁/…think▷ Karl Gross, <<b></b>think> Karl Gross, [<i></i>THINK] Karl Gross"
-    answer = KeywordAggregation(model("Karl Gross", pieces), extractor=SpacyKeywordExtractor()).answer("Who?", PASSAGES)
-    assert "karl gross" in answer.groups[0].keywords
-    assert not any(c in keyword for keyword in answer.groups[0].keywords for c in "<>◁▷[]")
 
 
 def test_cut_replies_may_count() -> None:
@@ -171,17 +154,6 @@ def test_a_final_reply_without_an_answer_is_an_abstention(way: str, final: str |
     assert answer.abstained
     assert answer.text == shown == ABSTENTION
     assert any(told in w for w in answer.warnings)
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_a_final_reply_whose_reasoning_never_ends_is_an_error(way: str) -> None:
-    with pytest.raises(ModelError, match="its reasoning never ended"):
-        ask(KeywordAggregation(model("Karl Gross", final="<think>zsecret"), final="always"), way)
-
-
-def test_a_stream_of_a_model_that_thinks_aloud_waits_where_the_opening_mark_is_missing() -> None:
-    asked = model("hm, hm </think>Karl Gross", final="zsecret zsecret </think>Karl Gross")
-    assert list(KeywordAggregation(asked, final="always").stream("Who?", PASSAGES)) == ["Karl Gross"]
 
 
 def test_the_radius_counts_the_groups_for_which_a_stream_waits() -> None:
@@ -255,54 +227,12 @@ def outcome(defense: Any, way: str) -> tuple[str | None, str, tuple[str, ...]]:
     return answer.text, shown, answer.warnings
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("method", [KeywordAggregation, ConsensusAggregation])
-def test_groups_that_failed_are_told_with_the_cause(way: str, method: Any) -> None:
-    answer, _ = ask(method(model("Karl Gross", Response(None, error="HTTP 429: slow down"))), way)
-    assert answer.groups[0].status == "failed"
-    assert "1 of 10 groups failed (HTTP 429: slow down); these count as abstentions" in answer.warnings
-
-
-@pytest.mark.parametrize(
-    "error",
-    [
-        "Error code: 400 - This model's maximum context length is 8192 tokens",
-        "prompt is too long: 214000 tokens > 200000 maximum",
-        "context_length_exceeded",
-        "input exceeds the context window of this model",
-    ],
-)
-def test_passages_that_are_too_long_for_a_model_are_told_what_to_do(error: str) -> None:
-    answer, _ = ask(KeywordAggregation(model("Karl Gross", Response(None, error=error))), WAYS[0])
-    assert any("keep fewer passages (per_origin=)" in warning for warning in answer.warnings)
-    answer, _ = ask(KeywordAggregation(model("Karl Gross", Response(None, error="took too long"))), WAYS[0])
-    assert not any("per_origin" in warning for warning in answer.warnings)
-
-
 def test_certificates_read_replies_in_the_same_way() -> None:
     def certified(honest: str | Response) -> float:
         return KeywordAggregation(model(honest)).certify("Who?", PASSAGES[1:], "Karl Gross").tau
 
     assert certified(f"{THINKS}Karl Gross") == 1
     assert certified(Response("Karl Gross", finish="length")) == 0
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_empty_replies_are_told(way: str) -> None:
-    answer, _ = ask(KeywordAggregation(CallableModel(lambda prompt: " \n")), way)
-    assert answer.abstained
-    assert {group.note for group in answer.groups} == {"the reply is empty"}
-    [told] = [warning for warning in answer.warnings if "empty" in warning]
-    count = len(answer.groups)
-    assert f"the replies of {count} of {count} groups do not count in full (the reply is empty); these abstain" in told
-
-
-def test_of_tool_calls_nothing_is_advised_that_cannot_help() -> None:
-    answer = KeywordAggregation(model(Response("", finish="tool_calls"))).answer("Who won?", ["one", "two", "three"])
-    [told] = [warning for warning in answer.warnings if "in full" in warning]
-    assert told.endswith("these abstain: ask the model without tools")
-    with pytest.raises(ModelError, match=r"called a tool in place of answering; ask the model without tools$"):
-        final_answer(Response("", finish="tool_calls"))
 
 
 def test_each_reason_for_an_incomplete_reply_is_counted_by_itself() -> None:

@@ -1,6 +1,5 @@
 """The data of a reply: what a function may return, and what it costs."""
 
-import asyncio
 import math
 from typing import Any
 
@@ -14,17 +13,6 @@ def test_replies_that_differ_in_usage_and_logprobs_alone_are_equal() -> None:
     assert Response("a", usage=Usage(prompt=3)) == Response("a", usage=Usage(prompt=4), logprobs=(-0.1,))
     assert hash(Response("a", logprobs=(-0.1,))) == hash(Response("a"))
     assert Response("a", finish="length") != Response("a", finish="stop")
-
-
-def test_a_function_may_say_how_its_reply_ended() -> None:
-    said = Response("half an ans", finish="length", logprobs=(-0.25, -0.5))
-    [found] = CallableModel(lambda prompt: said).generate([Prompt("x")], "isolated")
-    assert (found, found.logprobs) == (said, said.logprobs)
-
-    async def aask(prompt: str) -> Response:
-        return said
-
-    assert asyncio.run(CallableModel(async_fn=aask).agenerate([Prompt("x")], "final")) == [said]
 
 
 def test_a_stream_ends_in_how_it_ended() -> None:

@@ -83,22 +83,11 @@ def test_a_literal_of_code_is_an_answer(literal: str) -> None:
     assert not is_abstention(literal)
 
 
-@pytest.mark.parametrize("name", ["Yokohama", "Yoko Ono", "Yoko", "Yokozuna", "Yoke"])
-def test_a_name_that_begins_like_a_denial_is_an_answer(name: str) -> None:
-    assert not is_abstention(name)
-    assert all(map(is_abstention, ("Yok.", "yoktur")))
-
-
 def test_phrases_of_the_user_abstain_beside_the_known_ones() -> None:
     own = Abstention(("Computer says no", "kein Plan"))
     assert all(map(own, ("Computer says no.", "Kein Plan!", "I don't know.")))
     assert not any(map(own, ("The computer says no to Karl.", "Karl. Kein Planer.")))
     assert not is_abstention("Kein Plan!")
-
-
-def test_a_phrase_must_be_a_string() -> None:
-    with pytest.raises(TypeError, match="phrases"):
-        Abstention("no")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -39,14 +39,6 @@ def test_reasoning_of_every_kind_is_told_from_the_answer(block: str) -> None:
     assert parts.reasoning_chars == len(block) + len(" Karl Gross") - len(parts.answer)
 
 
-INSIDE = [b for b in BLOCKS if not b.startswith(SECRET) and "final" not in b and " </" not in b and "\n<" not in b]
-
-
-@pytest.mark.parametrize("block", INSIDE)
-def test_reasoning_in_between_leaves_what_stands_around_it(block: str) -> None:
-    assert parts_of(f"Karl {block}Gross").answer == "Karl Gross"
-
-
 def test_harmony_with_its_special_tokens_left_out_is_read() -> None:
     assert parts_of("analysisThe user asks who.assistantfinalKarl Gross").answer == "Karl Gross"
     assert parts_of("analysisThe user asks").unfinished
@@ -106,13 +98,6 @@ def test_a_stream_that_closes_what_it_never_opened_retracts_what_it_has_shown() 
     assert reply.take("Let me see. ") == "Let me see."
     assert reply.take("</think> Karl Gross") == ""
     assert (reply.rest(), reply.retracted) == ("", True)
-
-
-@pytest.mark.parametrize(
-    "reply", ["hm</think>X", "hm <think>a</think></think> X", "  </think>X", "hm<|channel|>final<|message|>X"]
-)
-def test_a_mark_in_the_same_piece_retracts_nothing(reply: str) -> None:
-    assert streamed(reply, [], whole=False) == parts_of(reply).answer.strip()
 
 
 def test_a_hundred_thousand_fuzzed_replies_show_no_mark() -> None:

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import random
 import shutil
-import threading
 import unicodedata
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 
@@ -23,16 +20,13 @@ from robustrag_integrations import CallableModel, KeywordAggregation  # noqa: E4
 from robustrag_integrations.text.keywords import (  # noqa: E402
     MAX_CHARACTERS,
     MAX_KEYWORD_CHARACTERS,
-    extractor_fingerprint,
 )
 from robustrag_integrations.text.spacy_keywords import (  # noqa: E402
-    INFORMATIVE,
     SHIPPED_FOLDER,
     SpacyKeywordExtractor,
     hash_of_files,
 )
 from tests.helpers.crafted_words import word_like  # noqa: E402
-from tests.needs import DATA, needing  # noqa: E402
 
 extract = SpacyKeywordExtractor()
 
@@ -54,34 +48,6 @@ def test_the_papers_example() -> None:
     assert {"high", "mountain", "highest mountain"} <= found[1]
     assert not {"the", "is", "it"} & (found[1] | found[2])
     assert found[3] == {"fuji"}
-
-
-@pytest.mark.parametrize(
-    ("reply", "phrase"),
-    [
-        ("They climbed Mount Everest.", "mount everest"),
-        ("The role was played by Will Smith.", "will smith"),
-        ("Elon Musk paid $44 billion.", "$44 billion"),
-        ("He resigned.", "he resigned"),
-        ("Yes.", "yes"),
-    ],
-)
-def test_names_amounts_and_short_replies_are_kept_whole(reply: str, phrase: str) -> None:
-    assert phrase in extract(reply)
-
-
-def test_a_lead_such_as_the_answer_is_does_not_count() -> None:
-    assert extract("The correct answer is: Paris.") == extract("Paris") == {"paris"}
-
-
-def test_the_papers_long_replies_keep_phrases_of_three_words() -> None:
-    def model(prompt: str) -> str:
-        return "She was the first female Norwegian prime minister, who lived quietly."
-
-    defense = KeywordAggregation(CallableModel(model), extractor="spacy", min_words=3)
-    kept = defense.answer("Tell me about her", [f"passage {n}" for n in range(5)]).groups[0].keywords
-    assert kept
-    assert all(len(keyword.split()) >= 3 for keyword in kept)
 
 
 # Hostile replies
@@ -120,15 +86,6 @@ def test_hostile_replies_give_bounded_well_formed_keywords(reply: str) -> None:
         assert keyword.encode()
 
 
-@pytest.mark.parametrize("name", ["only punctuation", "whitespace", "empty"])
-def test_a_reply_that_says_nothing_has_no_keywords(name: str) -> None:
-    assert extract(HOSTILE[name]) == frozenset()
-
-
-def test_what_lies_beyond_the_limit_does_not_count() -> None:
-    assert "zanzibar" not in extract("of " * (MAX_CHARACTERS // 3 + 1) + "Zanzibar")
-
-
 # A function of one reply
 
 
@@ -145,27 +102,6 @@ def test_words_of_earlier_replies_are_not_kept() -> None:
     assert _unheard_of_words(1).split()[0].lower() in mine(_unheard_of_words(1))
     assert len(nlp.vocab.strings) == before
     assert _unheard_of_words(1).split()[0] not in nlp.vocab.strings
-
-
-def test_extractors_that_share_a_pipeline_take_turns_and_find_the_same() -> None:
-    nlp, inside, most = spacy.load(SHIPPED_FOLDER), 0, 0
-
-    @Language.component("counts_threads")
-    def counts_threads(doc: Doc) -> Doc:
-        nonlocal inside, most
-        inside += 1
-        most = max(most, inside)
-        threading.Event().wait(0.002)
-        inside -= 1
-        return doc
-
-    nlp.add_pipe("counts_threads")
-    replies = [f"Wordsmith{number} lives in Zandoria{number}." for number in range(40)]
-    expected = [extract(reply) for reply in replies]
-    with ThreadPoolExecutor(4) as pool:
-        reading = [pool.submit(list, map(SpacyKeywordExtractor(nlp), replies)) for _ in range(4)]
-        assert [each.result() for each in reading] == [expected] * 4
-    assert most == 1
 
 
 def test_a_pipeline_that_fails_on_one_reply_costs_that_one_and_reads_the_next() -> None:
@@ -231,29 +167,8 @@ def test_the_fingerprint_changes_with_a_weight_but_not_with_the_documentation(tm
     assert hash_of_files(copy) != hash_of_files(SHIPPED_FOLDER)
 
 
-def test_a_loaded_pipeline_and_a_plain_function_are_marked_as_unhashed() -> None:
-    loaded = extractor_fingerprint(SpacyKeywordExtractor(spacy.load(SHIPPED_FOLDER)))
-    assert loaded.startswith("en_robustrag-keywords 1.0.0 (unhashed)")
-    assert extractor_fingerprint(str.split) == "builtins.str.split (unhashed)"
-    assert extractor_fingerprint(_unheard_of_words) == f"{__name__}._unheard_of_words (unhashed)"
-
-
 def test_the_shipped_pipeline_is_small_and_holds_no_pickle() -> None:
     files = [file for file in SHIPPED_FOLDER.rglob("*") if file.is_file()]
     assert sum(file.stat().st_size for file in files) <= 4_000_000
     assert not [file for file in files if file.suffix in (".pkl", ".pickle") or file.read_bytes()[:2] == b"\x80\x04"]
     assert {"README.md", "NOTICE.md"} <= {file.name for file in files}
-
-
-@needing("TREEBANK")
-def test_informative_words_of_the_ewt_test_set_are_found() -> None:
-    nlp, right, total = spacy.load(SHIPPED_FOLDER), 0, 0
-    with gzip.open(DATA / "ewt-test.conllu.gz", "rt", encoding="utf-8") as lines:
-        blocks = "".join(lines).strip().split("\n\n")
-    for block in blocks[::4]:
-        rows = [row.split("\t") for row in block.split("\n") if row[0].isdigit()]
-        doc = nlp(Doc(nlp.vocab, words=[row[1] for row in rows]))
-        right += sum((row[3] in INFORMATIVE) == (t.pos_ in INFORMATIVE) for row, t in zip(rows, doc, strict=True))
-        total += len(rows)
-    assert total > 5_000
-    assert right / total >= 0.96

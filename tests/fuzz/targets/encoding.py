@@ -9,8 +9,7 @@ from robustrag_integrations.models.local.encoding import PromptEncoder
 from robustrag_integrations.prompts import Prompt, prompts_for
 from robustrag_integrations.reader import reader_path
 from tests.fuzz.hostile import text
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target
 
 
 @cache

@@ -15,9 +15,7 @@ from robustrag_integrations.corpus import BM25Index, CorpusError, Document, read
 from robustrag_integrations.corpus.pdf_text import PDFError, PDFLimits, text_of_pdf
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, name, text
-from tests.fuzz.scratch import scratch
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target, scratch
 from tests.helpers.documents import write_pdf
 
 _SHAPE = {"text": "The mill is old.", "source": "Gazette", "title": "Mill", "id": "7"}

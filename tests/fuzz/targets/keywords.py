@@ -16,8 +16,7 @@ from robustrag_integrations.text.keywords import (
 from robustrag_integrations.text.spacy_keywords import SpacyKeywordExtractor
 from tests.fuzz.checks import assert_harmless_on_a_terminal
 from tests.fuzz.hostile import WORDS, text
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target
 from tests.helpers.crafted_words import word_like, word_with_hash
 
 

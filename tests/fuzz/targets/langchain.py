@@ -15,8 +15,7 @@ from robustrag_integrations.grouping.passages import is_blank
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.prompts import TASKS, prompts_for
 from tests.fuzz.hostile import name, text, value
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target
 
 _SHOWN = PromptTemplate.from_template("{title}: {page_content} ({source})")
 _CHAT = ChatPromptTemplate.from_messages([("system", "Context: {context}"), ("human", "{input}")])

@@ -13,8 +13,7 @@ from llamaindex_robustrag.reports import structured
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.grouping.passages import is_blank
 from tests.fuzz.hostile import json_line, name, text, value
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target
 
 
 def _node(source: Source) -> NodeWithScore:

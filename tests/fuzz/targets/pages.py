@@ -5,8 +5,7 @@ from __future__ import annotations
 from html.parser import HTMLParser
 
 from tests.fuzz.checks import assert_valid_unicode
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target
 from tests.fuzz.targets.answers import a_certificate, an_answer
 
 # Written down here once more, so that a longer list in the package is noticed.

@@ -8,8 +8,7 @@ from robustrag_integrations import ConsensusAggregation, KeywordAggregation, Maj
 from robustrag_integrations.prompts import PromptSet, PromptTemplate
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_json
 from tests.fuzz.hostile import ANSWERS, NUMBERS, OTHER_CASE, name, text
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target
 from tests.helpers.scripted import ScriptedModel
 
 _WORD = re.compile(r"\S+")

@@ -12,9 +12,7 @@ from robustrag_integrations.evaluation.show.report import report_page
 from tests.evaluation.runs import HEADER, NO_ATTACK, questions, row_of, setups
 from tests.fuzz.checks import assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, json_line, name, text, value
-from tests.fuzz.scratch import scratch
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target, scratch
 from tests.fuzz.targets.pages import TAGS
 
 _FRAME = frozenset({"html", "head", "meta", "link", "title", "style", "body"})

@@ -11,9 +11,7 @@ from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.tables import summary_table
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless
 from tests.fuzz.hostile import damaged, spoiled, text
-from tests.fuzz.scratch import scratch
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target, scratch
 from tests.fuzz.targets.reports import a_stained_row
 
 _CONFIG: dict[str, Any] = {

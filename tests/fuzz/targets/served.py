@@ -19,8 +19,7 @@ from robustrag_integrations.models.server.replies import (
     response_of,
 )
 from tests.fuzz.hostile import damaged, name, spoiled, text
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target
 
 KEY = "tenant/7+uneasy:lamp~horse=9"
 _LARGEST_EVENT = 50_000

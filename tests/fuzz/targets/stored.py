@@ -15,9 +15,7 @@ from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.tables import summary_table
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_short_and_harmless, assert_valid_unicode
 from tests.fuzz.hostile import damaged, data, json_line, text
-from tests.fuzz.scratch import scratch
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target, scratch
 from tests.fuzz.targets.reports import a_stained_row
 
 _OURS: dict[str, Any] = {

@@ -12,8 +12,7 @@ from robustrag_integrations.text.abstention import is_abstention
 from robustrag_integrations.text.answer_text import answer_text
 from tests.fuzz.checks import assert_harmless_on_a_terminal, assert_valid_unicode
 from tests.fuzz.hostile import TEMPLATES, name, text
-from tests.fuzz.source import Source
-from tests.fuzz.target import Target
+from tests.fuzz.source import Source, Target
 
 _FIELDS = ("context", "query")
 
