@@ -36,19 +36,13 @@ from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import Any, TypeAlias
 
-from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.steps import adriven, driven
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import RobustAnswer, as_answer
-from robustrag_integrations.defenses.agreement.lists import items_of
-from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.origins import origin_named
-from robustrag_integrations.models.base import TextModel
 from robustrag_integrations.plans.asking import check_query
-from robustrag_integrations.prompts import DECOMPOSITION
 from robustrag_integrations.replies.keys import key_of
-from robustrag_integrations.replies.reading import counted
 
 MOST_HOPS = 10
 LONGEST_KEY = 200  # characters of an answer that go into another question
@@ -127,20 +121,14 @@ class MultiHopAnswer:
 
     def explain(self) -> str:
         """A readable account for a terminal, with that of each hop below."""
-        return "\n".join(
-            [
-                f"Question: {printable(self.query, 200)}",
-                f"Answer:   {printable(self.text, 400)}",
-                f"Radius:   {self.radius}  ({_radius_in_words(self.radius)})",
-                *(
-                    f"Hop {number}:    {printable(hop.question, 200)} -> {printable(hop.answer.text, 200)} "
-                    f"(radius {hop.radius} of {hop.answer.whole})"
-                    for number, hop in enumerate(self.hops, 1)
-                ),
-                *([f"Warning:  {printable(self.caveat)}"] if self.caveat else []),
-                *(f"\nHop {number}\n{hop.answer.explain()}" for number, hop in enumerate(self.hops, 1)),
-            ]
-        )
+        holds = f"replacing the texts of any {count_of(self.radius, 'origin')} in all hops at once changes nothing"
+        lines = [
+            f"Question: {printable(self.query, 200)}",
+            f"Answer:   {printable(self.text, 400)}",
+            f"Radius:   {self.radius}  ({holds if self.radius else 'no guarantee'})",
+            *([f"Warning:  {printable(self.caveat)}"] if self.caveat else []),
+        ]
+        return "\n".join([*lines, *(f"\nHop {n}\n{hop.answer.explain()}" for n, hop in enumerate(self.hops, 1))])
 
 
 class MultiHop:
@@ -153,11 +141,8 @@ class MultiHop:
         ask: answers one question: a function to a `RobustAnswer` or a report of one, or a coroutine function. It
             retrieves, and answers with a defence that groups by origin. What one source alone says goes into no next
             question, unless the defence has `allow_sole_source=True` (`RobustAnswer.for_prompt`).
-        decompose: the questions to ask, in order; or a function from the user's question to them, such as
-            `decomposed_by(model)`. `{1}` stands for the answer to the first, `{0}` for the user's question. The
-            function must not look at passages.
-        written: the way in which a key is written into a question; any function of the key alone. The default gives
-            names capitals again, since keys fold case in most words.
+        decompose: the questions to ask, in order; or a function from the user's question to them. `{1}` stands for the
+            answer to the first, `{0}` for the user's question. The function must not look at passages.
 
     Examples:
         >>> hops = MultiHop(ask, ["Which company makes Tarsk?", "Who founded {1}?"])
@@ -165,14 +150,9 @@ class MultiHop:
         >>> answer.text, answer.radius
     """
 
-    def __init__(
-        self, ask: Ask, decompose: Sequence[str] | Decompose, *, written: Callable[[str], str] | None = None
-    ) -> None:
-        for name, given in (("ask", ask), ("written", written or as_name)):
-            if not callable(given):
-                raise TypeError(f"{name} must be a function, got {type(given).__name__}")
-        self._ask, self._written = ask, written or as_name
-        self._decompose = decompose if callable(decompose) else partial(_always, checked_templates(decompose))
+    def __init__(self, ask: Ask, decompose: Sequence[str] | Decompose) -> None:
+        self._ask = ask
+        self._decompose = decompose if callable(decompose) else partial(_same, _checked(decompose))
 
     def answer(self, question: str) -> MultiHopAnswer:
         """Answer a question.
@@ -190,13 +170,12 @@ class MultiHop:
     def _steps(self, question: str) -> Generator[Callable[[], Any], Any, MultiHopAnswer]:
         """Yield calls, and take their results; both ways of answering run this."""
         check_query(question)
-        given = yield partial(self._decompose, question)
-        is_whole = given == (question,)  # braces in it are the user's own
-        templates = given if is_whole else checked_templates(given)
+        templates = _checked((yield partial(self._decompose, question)))
         hops: list[Hop] = []
         words = [question]
         for number, template in enumerate(templates, 1):
-            asked = template if is_whole else _filled(template, words)
+            # All answers at once: braces in one are text.
+            asked = _SLOT.sub(lambda slot: words[int(slot[1])], template)
             answer = as_answer((yield partial(self._ask, asked)))
             if number < len(templates):
                 answer = answer.for_prompt()
@@ -205,8 +184,15 @@ class MultiHop:
                 break
             key = answer_key(answer)
             hops.append(Hop(asked, answer, key))
-            words.append(self._written(key))
-        return _summed_up(question, tuple(hops))
+            words.append(as_name(key))
+        radius = min(hop.radius for hop in hops)
+        if len(hops) == 1 or not radius or _counts_origins(hops):
+            return MultiHopAnswer(question, tuple(hops), radius)
+        caveat = (
+            "the radius is 0: it is of all hops only if each counts origins or sites (group_by, weights alike in all, "
+            "passages with their source), and no earlier one gives a list"
+        )
+        return MultiHopAnswer(question, tuple(hops), 0, caveat)
 
 
 def answer_key(answer: RobustAnswer) -> str:
@@ -231,7 +217,7 @@ def as_name(key: str) -> str:
     return named if key_of(named) == key_of(key) else key
 
 
-def checked_templates(templates: Iterable[str]) -> tuple[str, ...]:
+def _checked(templates: Iterable[str]) -> tuple[str, ...]:
     """Return question templates as a tuple.
 
     Raises:
@@ -254,40 +240,7 @@ def checked_templates(templates: Iterable[str]) -> tuple[str, ...]:
     return found
 
 
-def decomposed_by(model: TextModel, *, most: int = 4) -> Decompose:
-    """Return a function that lets a model write the questions. It is shown the user's question, and nothing else.
-
-    A reply that was cut, or is no valid list of questions (`checked_templates`), leaves the question as the only one.
-    Reasoning, fences, list marks and lines that end in a colon are no questions.
-
-    Args:
-        model: the model; it should be deterministic.
-        most: the most questions that it may write.
-
-    Raises:
-        ModelError: on use, the call failed.
-    """
-    check_at_least(1, most=most)
-
-    def decompose(question: str) -> tuple[str, ...]:
-        prompt = DECOMPOSITION.render(query=question, most=str(most))
-        [response] = model.generate([prompt], "final")
-        if response.error is not None:
-            raise ModelError(f"the question could not be taken apart: {response.error}")
-        reply = counted(response)
-        if reply.note is not None:
-            return (question,)
-        rows = [row for row in (reply.text or "").replace("**", "").splitlines() if not row.lstrip().startswith("```")]
-        try:
-            found = checked_templates(item for _, item in items_of("\n".join(rows)))
-        except ValueError:
-            return (question,)
-        return found if len(found) <= most else (question,)
-
-    return decompose
-
-
-def _always(templates: tuple[str, ...], question: str) -> tuple[str, ...]:
+def _same(templates: tuple[str, ...], question: str) -> tuple[str, ...]:
     return templates
 
 
@@ -305,31 +258,10 @@ async def _aperformed(step: Callable[[], Any]) -> Any:
     return await result if isawaitable(result) else result
 
 
-def _filled(template: str, words: Sequence[str]) -> str:
-    """Put answers into a template, all at once: braces in an answer are text."""
-    return _SLOT.sub(lambda slot: words[int(slot[1])], template)
-
-
-def _summed_up(question: str, hops: tuple[Hop, ...]) -> MultiHopAnswer:
-    radius = min(hop.radius for hop in hops)
-    if radius and len(hops) > 1 and (why := _uncounted(hops)):
-        return MultiHopAnswer(question, hops, 0, f"the radius is 0: {why}")
-    return MultiHopAnswer(question, hops, radius)
-
-
-def _uncounted(hops: Sequence[Hop]) -> str | None:
-    """Say why the same origins cannot be counted in all hops; None if they can."""
-    if len({hop.answer.radius_unit == "votes" for hop in hops}) > 1:
-        return "some hops count groups, others votes; weigh origins in all hops or in none"
-    if any(hop.answer.claims for hop in hops[:-1]):
-        return "the answer of an earlier hop is a list of claims, whose wording no radius fixes; ask for short answers"
-    bad = [str(number) for number, hop in enumerate(hops, 1) if not _is_by_origin(hop.answer)]
-    if bad:
-        return (
-            f"in hop {' and '.join(bad)} groups are not origins, so that nobody can tell an attacker's groups in one "
-            "hop from those in another; give passages their source, and use group_by='origin' or 'site'"
-        )
-    return None
+def _counts_origins(hops: Sequence[Hop]) -> bool:
+    """True if the same origins are counted in all hops, and what goes from one to the next has one wording."""
+    alike = len({hop.answer.radius_unit == "votes" for hop in hops}) == 1
+    return alike and not any(h.answer.claims for h in hops[:-1]) and all(_is_by_origin(h.answer) for h in hops)
 
 
 def _is_by_origin(answer: RobustAnswer) -> bool:
@@ -342,10 +274,3 @@ def _is_by_origin(answer: RobustAnswer) -> bool:
         and sum(not names for names in named) <= 1
         and sum(map(len, named)) == len(set().union(*named))
     )
-
-
-def _radius_in_words(radius: int) -> str:
-    if not radius:
-        return "no guarantee: replacing one origin's texts might change the answer"
-    replaced = "any one origin" if radius == 1 else f"any {radius} origins"
-    return f"replacing the texts of {replaced} in all hops at once cannot change this answer"

@@ -225,15 +225,6 @@ def _sets() -> dict[str, PromptSet]:
 
 _SETS = _sets()
 _LETTERED = replace(_SETS.pop("lettered"), options="letters")
-DECOMPOSITION = _template(
-    "Write the questions that have to be looked up, one after another, to answer the question below. Each asks for one "
-    "fact. Write one question a line, and nothing else. Where a question needs the answer to an earlier one, write {1} "
-    "for the answer to the first question, {2} for that to the second. If one look-up is enough, repeat the question.\n"
-    "\nQuestion: Where was the author of The Glass Harbour born?\nQuestions:\nWho wrote The Glass Harbour?\n"
-    "Where was {1} born?\n\n",
-    "Question: {query}\nQuestions (at most {most}):\n",
-)
-"""The prompt of `hops.decomposed_by`; no passage is in it."""
 
 
 def _query_first(template: PromptTemplate) -> PromptTemplate:

@@ -17,15 +17,9 @@ from typing import Any
 
 
 def load_object(name: str, what: str = "") -> Any:
-    """Return the object of a name.
+    """Return the object named `module:function` or `path/to/file.py:function`; ValueError if there is none.
 
-    Args:
-        name: `module:function` or `path/to/file.py:function`; the part after the colon may be dotted. Modules in the
-            working folder are found.
-        what: the beginning of an error's message.
-
-    Raises:
-        ValueError: it cannot be imported, or the module has no such object.
+    The part after the colon may be dotted. Modules in the working folder are found. An error begins with `what`.
     """
     about = f"{what}: " if what else ""
     place, _, path = name.rpartition(":")

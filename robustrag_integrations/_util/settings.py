@@ -20,21 +20,14 @@ _KEY = "setting"
 
 @dataclass(frozen=True)
 class Setting:
-    """What is known of a setting.
+    """What is known of a setting: its field's name and what its type says, and what `setting` declares.
 
     Attributes:
-        name: the name of its field.
         kind: `int`, `float`, `bool`, `str` for one of `values`, `object` for anything else.
-        values: the words that its type names.
-        is_mapping: True if it may be a mapping from names.
         default: its value when nothing is given; None where that is nothing, or depends on more than the task.
-        help: its meaning, for `--help` and docstrings.
         long_form: its default for long answers; None: the same.
-        least: its minimum, if it is a number.
-        most: its maximum.
         below: an upper bound that is itself excluded.
-        threshold: True for a threshold, or what chooses between thresholds. These are flags of their own, and every row
-            of an evaluation records them.
+        threshold: True for a threshold, or what chooses between thresholds; every row of an evaluation records it.
         is_function: True for a function that configurations and flags name as `module:function`.
     """
 
@@ -70,12 +63,7 @@ class Setting:
         return f"default {shown}" + ("" if self.long_form is None else f", for long form {self.long_form!r}")
 
     def check(self, value: Any) -> None:
-        """Check a value.
-
-        Raises:
-            ValueError: it is not allowed; the message names the value, what is allowed and what it means.
-            TypeError: it must be True or False.
-        """
+        """Raise ValueError or TypeError for a value that is not allowed."""
         if self.kind is bool:
             check_flag(**{self.name: value})
         if self.values and value not in self.values and (isinstance(value, str) or self.kind is str):
@@ -144,11 +132,7 @@ def _settings_in(owner: type) -> tuple[Setting, ...]:
 
 
 def check_settings(owner: Any, task: str | None = None) -> None:
-    """Check the settings of an object, and put the defaults, for long answers those of long answers, in place of None.
-
-    Raises:
-        ValueError, TypeError: a value that is not allowed; the message names it and the fix.
-    """
+    """Check the settings of an object, and put the task's defaults in place of None."""
     for each in settings_in(type(owner)):
         if (value := getattr(owner, each.name)) is not None:
             each.check(value)

@@ -15,18 +15,11 @@ _LONGEST_NUMBER = 40  # characters
 
 
 def read_yaml(path: str | os.PathLike[str], what: str, error: type[Exception]) -> dict[str, Any]:
-    """Return the keys and values in a YAML file; JSON is YAML as well. An empty file has none.
+    """Return the keys and values in a YAML file of at most 64 KiB; JSON is YAML as well. An empty file has none.
 
     Time and memory are bounded by the file's size: aliases, merged keys (`<<`), deep nesting and numbers of any length
-    are refused, so what comes back is no larger than what was written. Nothing is constructed but plain values.
-
-    Args:
-        path: the file, of at most 64 KiB.
-        what: what it is, for messages, such as "settings file".
-        error: the exception to raise.
-
-    Raises:
-        ImportError: pyyaml is missing.
+    are refused, so what comes back is no larger than what was written. Nothing is constructed but plain values. `what`
+    names it in messages, such as "settings file"; `error` is raised.
     """
     try:
         import yaml

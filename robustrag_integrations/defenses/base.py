@@ -93,11 +93,7 @@ class Defense(ABC):
 
     @classmethod
     def settings_of(cls, **given: Any) -> Any:
-        """Return the settings, checked, from the user's; None stands for the default.
-
-        Raises:
-            ValueError, TypeError: an invalid one; the message names it and the fix.
-        """
+        """Return the settings, checked, from the user's; None stands for the default."""
         return cls.settings_type(**given)
 
     @classmethod
@@ -133,11 +129,7 @@ class Defense(ABC):
         return self.rules.group_size
 
     def plan(self, query: str, passages: Iterable[str | Passage], *, choices: Sequence[str] | None = None) -> Plan:
-        """The defence as a generator that yields requests and receives replies, for drivers of your own.
-
-        Raises:
-            TypeError, ValueError: the query or a passage is not text, or the query is empty.
-        """
+        """The defence as a generator that yields requests and receives replies, for drivers of your own."""
         check_query(query)
         inputs = PlanInput(
             query,
@@ -262,11 +254,7 @@ class Defense(ABC):
 
     @abstractmethod
     def certification_run(self, question: Question, metric: Metric, choices: Sequence[str] | None) -> CertificationRun:
-        """Return the run that certifies a checked question; `certify` is the front door.
-
-        Raises:
-            TypeError: there is nothing to certify about this defence.
-        """
+        """Return the run that certifies a checked question; TypeError if there is nothing to certify."""
 
     @classmethod
     def _checked_choices(cls, choices: Sequence[str] | None, settings: MethodSettings) -> Sequence[str] | None:
@@ -279,15 +267,7 @@ class Defense(ABC):
 
     @classmethod
     def whole_plan(cls, inputs: PlanInput, settings: Any) -> Plan:
-        """Return the plan of one question's whole answer; every driver and framework runs it.
-
-        Args:
-            inputs: the question and its groups.
-            settings: of `settings_type`.
-
-        Raises:
-            TypeError, ValueError: choices that are missing or invalid, or that the method does not take.
-        """
+        """Return the plan of one question's whole answer; every driver and framework runs it."""
         cls.check_rules(inputs.rules)
         settings = cls.settings_under(inputs.rules, settings)
         groups, notes = inputs.rules.counted(inputs.groups)
@@ -299,12 +279,7 @@ class Defense(ABC):
     @staticmethod
     @abstractmethod
     def plan_of(inputs: PlanInput, settings: Any) -> Steps[Draft]:
-        """Return the method's own part of the plan: it asks, counts, and drafts the answer.
-
-        Args:
-            inputs: the question and its groups; checked options, where the task has some.
-            settings: of `settings_type`.
-        """
+        """Return the method's own part of the plan: it asks, counts, and drafts the answer."""
 
     @abstractmethod
     def _performer(self) -> Performer: ...
@@ -325,7 +300,6 @@ def from_settings(model: Any, settings: SettingsLike, **given: Any) -> Defense:
 
     Raises:
         SettingsError: the file cannot be used.
-        ValueError, TypeError: an invalid argument, or a model that does not give what the method needs.
 
     Example:
         >>> defense = from_settings(CallableModel(my_llm), "settings.yaml")
@@ -349,11 +323,7 @@ class TextDefense(Defense):
         self.model = model
 
     def certification_plan(self, question: Question, choices: Sequence[str] | None) -> Asking[tuple[Findings, ...]]:
-        """Return the plan of the method's certificate.
-
-        Raises:
-            TypeError: it has none.
-        """
+        """Return the plan of the method's certificate; TypeError if it has none."""
         listed = [m.class_name for m in METHODS.values()]
         raise TypeError(
             f"{type(self).__name__} cannot be certified: any passage may decide its answer; use "

@@ -29,7 +29,6 @@ class Method:
 
     Attributes:
         name: the name that users write: `aggregation=`, `--defense`, the answer's `defense`.
-        summary: in one line, for `--help`.
         tasks: the tasks it answers; the first one is its default.
         needs: `text` for any model, `probabilities` for a model that gives next-token probabilities.
         defense: `module:Class` of its front door, a `Defense`.
@@ -89,17 +88,12 @@ class Method:
         near: Collection[str] = (),
         instead: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
-        """Check that all of these settings are the method's own.
+        """Raise TypeError for a setting that is nobody's, ValueError for another method's.
 
         Args:
-            names: those that were given.
             also: what else is taken.
             near: further arguments of the caller, which may have been meant.
             instead: what to write in place of arguments that are somewhere else.
-
-        Raises:
-            TypeError: one is nobody's; the message names the nearest one that there is.
-            ValueError: one is another method's; the message lists what this one takes.
         """
         known = (*(s.name for s in self.settings), *also)
         foreign = [name for name in names if name not in known]
@@ -116,11 +110,7 @@ class Method:
         return getattr(import_module(module), name)
 
     def build(self, model: Any, **given: Any) -> Any:
-        """Return the front door, a `Defense`, around a model; `given`: `task`, `prompts`, settings and rules of votes.
-
-        Raises:
-            ValueError, TypeError: an invalid argument, or a model that does not give what the method needs.
-        """
+        """Return the front door, a `Defense`, around a model."""
         return self.load()(model, **given)
 
     def settings_of(self, given: Mapping[str, Any]) -> Any:
@@ -224,9 +214,7 @@ def entry_of(name: str) -> Method:
 def default_method(task: Task | None, names: Collection[str] = ()) -> str:
     """Return the method used where none is named: the first one that does the task and takes all that is given.
 
-    Args:
-        task: the kind of answer; None for short answers, or what the names say.
-        names: the names of given settings and prompts (`keyword_prompt`), `choices` and `final_llm` among them.
+    `names`: given settings and prompts (`keyword_prompt`), `choices` and `final_llm` among them.
     """
     for method in map(METHODS.__getitem__, ("consensus", "keyword", "voting", "decoding")):
         taken = {"task", "prompts", *(s.name for s in method.settings), *(f"{p}_prompt" for p in method.prompts)}

@@ -19,15 +19,7 @@ class MethodSettings:
     """Everything that decides an aggregation apart from the model.
 
     A subclass names its `method`, declares each setting as a field (`setting`), and says in `as_dict` how answers name
-    them. None stands for the default.
-
-    Attributes:
-        method: its entry of the registry.
-        task: the kind of answer, one of the method's.
-        prompts: the prompts that the model is asked; the project's if none are given.
-
-    Raises:
-        ValueError, TypeError: an invalid setting; the message names it and the fix.
+    them. None stands for the default. ValueError and TypeError name an invalid setting and the fix.
     """
 
     method: ClassVar[Method]

@@ -31,12 +31,10 @@ class SavedSettings:
     """The contents of a settings file.
 
     Attributes:
-        path: the file, for messages.
-        aggregation: the method's name.
         options: its task and settings, by their names.
         votes: fields of `VoteRules`, by their names.
-        top_k: number of passages that the commands retrieve; None where it is not said. A retriever belongs to the
-            program, so nothing else uses it.
+        top_k: number of passages that the commands retrieve; a retriever belongs to the program, so nothing else uses
+        it.
     """
 
     path: str
@@ -60,13 +58,7 @@ SettingsLike: TypeAlias = str | os.PathLike[str] | SavedSettings
 
 @dataclass(frozen=True)
 class Arguments:
-    """What a user chose, of the arguments of a defence and of its settings file.
-
-    Attributes:
-        aggregation: the method's name; None where neither names one.
-        rules: the vote rules.
-        options: task, prompts and settings, by their names.
-    """
+    """What a user chose, of the arguments of a defence and of its settings file."""
 
     aggregation: str | None
     rules: VoteRules
@@ -81,12 +73,7 @@ class Arguments:
         votes: VoteRules | None = None,
         settings: SettingsLike | None = None,
     ) -> Arguments:
-        """Put together what is given (None: not given); the file fills in the rest.
-
-        Raises:
-            ValueError: a rule is given by itself and in `votes`, the file cannot be used, or is for another method.
-            TypeError: `votes` is no `VoteRules`.
-        """
+        """Put together what is given (None: not given); the file fills in the rest."""
         given = {name: value for name, value in given.items() if value is not None}
         if votes is not None and not isinstance(votes, VoteRules):
             raise TypeError(f"votes must be VoteRules(...), got {type(votes).__name__}")

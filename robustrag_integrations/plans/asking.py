@@ -37,14 +37,8 @@ class PlanInput:
     """One question, as every method's plan takes it.
 
     Attributes:
-        query: the question.
-        groups: the isolated passages.
-        choices: the options of a multiple-choice question; None for any other.
-        rules: the rules by which passages were grouped and are counted.
         caveats: known weaknesses of the answer, in words; first among its warnings.
-        codec: the model's tokens as text, for methods that decode.
-        model_caveats: those of the model, looked up at the end: some are known only after it was asked.
-        repeats: the model's reproducibility, likewise.
+        model_caveats: those of the model, looked up at the end: some are known only after it was asked; so `repeats`.
         accept_sampling: the user knows that the model may sample: no warning repeats it.
         markers: True if the text shown has `[1]` markers (`RobustAnswer.marked_text`).
         for_prompt: True if the answer is one that other prompts may hold (`RobustAnswer.for_prompt`).
@@ -103,14 +97,12 @@ class Quorum:
 
 @dataclass(frozen=True)
 class Reading(Generic[Found]):
-    """The content read from one group's response.
+    """The content read from one group's response: its keywords, say; None for an abstention, a failure or a copy.
 
     Attributes:
-        response: the response as it counts: a failure if it could not be read.
-        found: its keywords or its vote; None for an abstention, a failure or a copy.
-        copy_of: the earlier group with the same text and the same reply; None if there is none, or it counts by itself.
-        is_open: True if it may still say anything: it was not waited for, or it may be a copy of a group that was not.
-            Nothing is found in it then.
+        response: as it counts: a failure if it could not be read.
+        copy_of: the earlier group with the same text and the same reply, which counts for both.
+        is_open: True if it may still say anything: it was not waited for, or may be a copy of a group that was not.
     """
 
     response: Response
@@ -134,14 +126,7 @@ Count = Callable[[Sequence[Any], Sequence[int]], Outcome]  # what is found in ea
 
 @dataclass(frozen=True)
 class Heard(Generic[Found]):
-    """What the groups said.
-
-    Attributes:
-        groups: the isolated groups, copies among them marked.
-        readings: one per group.
-        quorum: the share of the calls that must succeed.
-        may_stop: True if groups need not be waited for once the answer is decided.
-    """
+    """What the groups said; `may_stop` if they need not be waited for once the answer is decided."""
 
     groups: tuple[PassageGroup, ...]
     readings: Sequence[Reading[Found]]
@@ -200,10 +185,6 @@ def read_response(
 
     A passage can be written so that a keyword extractor, say, raises on the response about it. That must cost its own
     group alone. Interrupts and cancellations pass.
-
-    Args:
-        response: as it came; `replies.reading.counted` says how it counts, also by `cut_replies` and lines.
-        read: from the answer's text to what is found in it; None for an abstention.
     """
     response = counted(response, cut_replies)
     if response.text is None or response.abstains:
@@ -244,15 +225,11 @@ def ask_groups(
     so that no passage decides how many there are: in one batch it is read; where each is a call, it makes none.
 
     Args:
-        inputs: the question and its groups.
-        prompts: one per group.
-        read: reads a response.
-        quorum: number of calls that must succeed; those that were not waited for did not.
         count: counts what was found; None for a method that needs what all groups say.
         by_letter: True if the answer shows a group's own words, so that copies must agree to the letter.
 
     Raises:
-        QuorumError: too many groups failed.
+        QuorumError: too many groups failed. Those that were not waited for did not succeed.
     """
     groups, rules = inputs.rules.with_copies(inputs.groups), inputs.rules
     may_stop = rules.stop_when_decided and count is not None
@@ -324,17 +301,12 @@ def ask_final(
     whole: bool = False,
     heard: Heard[Any] | None = None,
 ) -> Steps[Response]:
-    """Ask the final question, whose answer the user gets.
+    """Ask the final question; the response has the answer that the user gets as its text (`final_answer`).
 
     Args:
-        prompt: the question.
-        cut_replies: the treatment of an answer that was cut.
         shown: True if the answer is shown word for word.
         whole: True if it is shown once it is complete, not in pieces.
         heard: what the groups said before, for the report of a failure.
-
-    Returns:
-        The response, with the answer as its text (`replies.reading.final_answer`).
 
     Raises:
         ModelError: the call failed, or the answer was cut.

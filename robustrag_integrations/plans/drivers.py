@@ -233,11 +233,7 @@ class _Finished:
 
     @property
     def answer(self) -> RobustAnswer:
-        """The whole answer with its radius, once every piece has been taken.
-
-        Raises:
-            RuntimeError: there are pieces left.
-        """
+        """The whole answer with its radius; RuntimeError while there are pieces left."""
         if self._answer is None:
             raise RuntimeError("the answer is complete only after the last piece: iterate over the stream to its end")
         return self._answer

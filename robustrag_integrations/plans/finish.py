@@ -24,15 +24,15 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import ANSWERING, RobustAnswer
 from robustrag_integrations.answers.determinism import Determinism, Promise
+from robustrag_integrations.answers.usage import UNTOLD, Spending, Usage, together, told
 from robustrag_integrations.answers.wording import links_in
 from robustrag_integrations.errors import ModelError, TooFewVotesError
 from robustrag_integrations.grouping.passages import PassageGroup
 from robustrag_integrations.grouping.votes import VoteRules
 from robustrag_integrations.grouping.warnings import grouping_warnings
-from robustrag_integrations.models.base import Response
+from robustrag_integrations.models.base import Distributions, Opening, Response
 from robustrag_integrations.plans.asking import Heard, Outcome, PlanInput, report, truncation_warnings
-from robustrag_integrations.plans.records import SpendingBook
-from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Steps, relayed
+from robustrag_integrations.plans.requests import Ask, Emit, Plan, Reply, Request, Score, Steps, relayed
 from robustrag_integrations.replies.reading import ending_warnings, reply_warnings
 
 _LINKS = 3  # that a warning names
@@ -70,14 +70,10 @@ class MethodTerms:
 
 
 def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
-    """Run a method's plan to the whole answer.
+    """Run a method's plan to the whole answer; a `ModelError` has a report of an abstention and of every group.
 
     With `min_radius`, markers, or a model as the reader nothing is shown before the end, and the final call is not
     streamed. What the plan has not shown is shown at the end.
-
-    Raises:
-        ModelError: as the plan raises it, with a report of an abstention and every group's outcome.
-        TooFewVotesError: with `below="raise"`.
     """
     rules, groups = inputs.rules, inputs.groups
     known: dict[str, Any] = {"defense": terms.name, "settings": {**terms.settings, **rules.as_dict()}}
@@ -119,11 +115,7 @@ def answered(inputs: PlanInput, plan: Steps[Draft], terms: MethodTerms) -> Plan:
 
 
 def finish(draft: Draft, inputs: PlanInput, terms: MethodTerms, book: SpendingBook) -> RobustAnswer:
-    """Return the answer of a draft; the module's docstring says what is added.
-
-    Raises:
-        TooFewVotesError: `min_radius` is not reached, with `below="raise"`.
-    """
+    """Return the answer of a draft; the module's docstring says what is added."""
     rules, groups = inputs.rules, inputs.groups
     answer = _with_radius(draft, rules).changed(
         defense=terms.name,
@@ -245,14 +237,8 @@ def unsupported_links(answer: RobustAnswer, groups: Sequence[PassageGroup]) -> t
     """Return the addresses in an answer that no passage of a supporting group has, compared to the letter.
 
     Whatever shows an answer as Markdown or HTML fetches its images and offers its links; an address that carries words
-    of the conversation sends them away. A link that no passage has was made up, or is what an attacker ordered.
-
-    Where nothing is cited (`answer.citations`), such as in an answer of vanilla RAG or of decoding aggregation, any
-    group that does not fail, abstain or lose counts as supporting.
-
-    Args:
-        answer: a defence's answer.
-        groups: the groups that it was made from.
+    of the conversation sends them away. A link that no passage has was made up, or is what an attacker ordered. Where
+    nothing is cited, as in vanilla RAG or decoding, any group that does not fail, abstain or lose counts as supporting.
     """
     links = () if answer.abstained else links_in(answer.text)  # what an abstention tells has none but sources
     if not links:
@@ -276,3 +262,50 @@ def link_warning(links: Sequence[str]) -> str:
         f"the answer has a link or image that no supporting passage has: {named}{more}; do not fetch or render "
         "it, it may carry text of this conversation away"
     )
+
+
+class SpendingBook:
+    """The calls, rounds and tokens of one answer; replies are counted as they came."""
+
+    def __init__(self) -> None:
+        self.asked = self._rounds = 0
+        self._groups: dict[int, list[Usage]] = {}
+        self._shared: list[Usage] = []
+        self._session: Distributions | None = None
+
+    def note(self, request: Request, reply: Reply) -> None:
+        """Enter a request and its reply."""
+        if isinstance(request, Ask):
+            usages = {i: r.usage for i, r in enumerate(reply) if r.was_asked}
+            self.asked += len(usages)
+            self._rounds += len(request.until.waves(len(usages))) if request.until is not None else 1
+            if request.role == "isolated":
+                for group, usage in usages.items():
+                    self._groups.setdefault(group, []).append(usage)
+            else:
+                self._shared += usages.values()
+        elif not isinstance(request, Emit) and not (isinstance(request, Score) and reply is None):
+            self._rounds += 1
+            if isinstance(reply, (Opening, Distributions)):
+                self._session = reply.distributions if isinstance(reply, Opening) else reply
+
+    def entered(self, answer: RobustAnswer) -> RobustAnswer:
+        """Return the answer with its spending, in all and per group."""
+        groups = {group: together(usages) for group, usages in self._groups.items()}
+        calls = [usage for usages in (*self._groups.values(), self._shared) for usage in usages]
+        shared, made, rounds = list(self._shared), len(calls), self._rounds
+        if self._session is not None:
+            if self._session.rounds is not None:  # a decoding plan makes no other calls
+                rounds = self._session.rounds
+            spent = self._session.spent or (Usage(),) * (len(self._session.groups) + 1)
+            groups |= dict(enumerate(spent[:-1]))
+            shared.append(spent[-1])
+            calls += spent
+            made += self._session.calls
+        reports = tuple(
+            report if (usage := groups.get(report.index, UNTOLD)) == report.usage else replace(report, usage=usage)
+            for report in answer.groups
+        )
+        silent = sum(usage.prompt is None or usage.completion is None for usage in calls)
+        spending = Spending(made, rounds, silent, together(calls), told(calls), together(shared))
+        return answer.changed(groups=reports, spending=spending)

@@ -82,9 +82,7 @@ Plan: TypeAlias = Steps[RobustAnswer]
 def relayed(plan: Steps[Result], relay: Callable[[Request], Steps[Reply]]) -> Steps[Result]:
     """Run a plan inside another, to the same end; a failure in the driver is raised in the inner plan first.
 
-    Args:
-        plan: the inner plan.
-        relay: gives the reply to one of its requests, having passed on the request, another one or none.
+    `relay` gives the reply to one of its requests, having passed on the request, another one or none.
     """
     reply: Reply = None
     while True:

@@ -24,11 +24,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class Watch:
-    """One answer or certification under way; entered by a driver before the first step of its plan.
-
-    Args:
-        operation: `answer` or `certification`.
-    """
+    """An `answer` or a `certification` under way; entered by a driver before the first step of its plan."""
 
     def __init__(self, operation: str) -> None:
         self._operation, self._began = operation, time.perf_counter()

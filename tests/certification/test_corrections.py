@@ -14,7 +14,7 @@ import pytest
 
 from robustrag_integrations import DecodingAggregation, MajorityVoting
 from robustrag_integrations.defenses.decoding.token_choice import ONE, TokenChoice, possible_tokens
-from robustrag_integrations.defenses.keyword.certificate import keyword_span
+from robustrag_integrations.defenses.keyword.defense import keyword_span
 from robustrag_integrations.defenses.keyword.threshold import Threshold
 from tests.helpers.scripted import BARE, BARE_CHOICES, ScriptedDecodingModel, ScriptedModel, keyword_defense
 from tests.helpers.worlds import graded

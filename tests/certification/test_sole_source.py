@@ -13,13 +13,11 @@ from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.certification import Certification
 from robustrag_integrations.certification.certify import text_run
 from robustrag_integrations.certification.findings import Question
-from robustrag_integrations.defenses.consensus import certificate
-from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
+from robustrag_integrations.defenses.consensus import defense as certificate
+from robustrag_integrations.defenses.consensus.defense import consensus_certification_plan, consensus_plan
 from robustrag_integrations.defenses.consensus.outcome import Outcome
-from robustrag_integrations.defenses.consensus.plan import consensus_plan
 from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
-from robustrag_integrations.defenses.keyword.plan import keyword_plan
+from robustrag_integrations.defenses.keyword.defense import keyword_certification_plan, keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.grouping.passages import Passage, PassageGroup
 from robustrag_integrations.models.base import Response

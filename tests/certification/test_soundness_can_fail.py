@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 from robustrag_integrations.certification import findings
-from robustrag_integrations.defenses.agreement import list_certificate, plurality
+from robustrag_integrations.defenses.agreement import lists, plurality
 from robustrag_integrations.defenses.agreement.linear_forms import Counted
 from robustrag_integrations.defenses.agreement.lists import CountedList
 from robustrag_integrations.defenses.agreement.plurality import Count
-from robustrag_integrations.defenses.consensus import certificate as consensus
+from robustrag_integrations.defenses.consensus import defense as consensus
 from robustrag_integrations.defenses.consensus.outcome import Outcome
 from robustrag_integrations.defenses.decoding import plan as decoding_plan
 from robustrag_integrations.defenses.decoding import token_choice
-from robustrag_integrations.defenses.keyword import certificate as keyword
+from robustrag_integrations.defenses.keyword import defense as keyword
 from robustrag_integrations.defenses.keyword.threshold import Threshold
 from robustrag_integrations.defenses.voting import defense as voting
 from robustrag_integrations.plans.asking import Quorum
@@ -52,9 +52,9 @@ IN_CERTIFICATES: Planted = {
         consensus_world, consensus, "possible", lambda real: lambda votes, m, rule: real(votes, m - 1, rule)),
     "nobody is heard alone": (consensus_world, consensus, "possible_texts", nobody_is_heard_alone),
     "wordings are never contested": (
-        list_world, list_certificate, "possible_items", of_items(lambda w: [w[0], *(o for o in w[1:] if o is None)])),
+        list_world, lists, "possible_items", of_items(lambda w: [w[0], *(o for o in w[1:] if o is None)])),
     "items are never contested": (
-        list_world, list_certificate, "possible_items", of_items(lambda w: [o for o in w if o is not None])),
+        list_world, lists, "possible_items", of_items(lambda w: [o for o in w if o is not None])),
     "attackers alone do not count": (
         keyword_world, keyword, "keyword_span", lambda real: lambda *a: replace(real(*a), unbounded=False)),
     "attackers do not raise the threshold": (

@@ -24,89 +24,55 @@ _MOST_TRIED = 4000  # numbers in the budgets of several tiers
 
 
 class Votes:
-    """The groups' votes.
-
-    Args:
-        weights: the votes of each group; none for one that is not counted yet.
-
-    Attributes:
-        total: all votes.
-    """
+    """The groups' votes: `weights` per group, none for one that is not counted yet, and their `total`."""
 
     def __init__(self, weights: Sequence[int]) -> None:
         self._weights: Row = np.array(weights, np.int64)
-        self._is_plain = bool((self._weights <= 1).all())
         self.total = int(self._weights.sum())
 
-    def sums(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sum over the groups, each weighted by its votes.
-
-        Args:
-            values: [..., groups], what each vote of a group adds.
-        """
-        found: NDArray[np.int64] = values @ self._weights
-        return found
-
     def worst_case_sums(
-        self, values: NDArray[np.int64], replaced: int | NDArray[np.int64], most: int, pending: int = 0
+        self, values: NDArray[np.int64], replaced: int, most: int, pending: int = 0
     ) -> NDArray[np.int64]:
-        """Return the smallest sum over the groups, for each number of replaced votes from 0 to `most`.
+        """Return the smallest sum over the groups, [..., most + 1], for each number of replaced votes from 0 to `most`.
 
         Args:
             values: [..., groups], what each vote of a group adds now.
-            replaced: the least that a replaced or a pending vote can add, of all sums or of each one [..., 1]; 0 or
-                less.
+            replaced: the least that a replaced or a pending vote can add; 0 or less.
             most: the most votes that are replaced, all of a group or none; no more than there are.
             pending: the number of votes that are not among these yet.
-
-        Returns:
-            [..., most + 1].
         """
         found = np.zeros((*values.shape[:-1], most + 1), np.int64)
         gains = np.minimum(replaced - values, 0)  # of each vote that is replaced: 0 or less
-        if self._is_plain:
-            gains *= self._weights
-            gains.sort(axis=-1)
-            np.add.accumulate(gains[..., :most], axis=-1, out=found[..., 1:])
+        if (self._weights <= 1).all():
+            gains = np.sort(gains * self._weights, axis=-1)
+            np.cumsum(gains[..., :most], axis=-1, out=found[..., 1:])
         else:
-            self._pack(gains, found)
-        found += self.sums(values)[..., None]
-        if pending:
-            found += pending * replaced
-        return found
-
-    def _pack(self, gains: NDArray[np.int64], worst: NDArray[np.int64]) -> None:
-        """Lower `worst` from 0 to the least that groups of up to so many votes together can add by being replaced."""
-        for group, weight in enumerate(self._weights):
-            if weight < worst.shape[-1]:
-                added = worst[..., : worst.shape[-1] - weight] + weight * gains[..., group, None]
-                worst[..., weight:] = np.minimum(worst[..., weight:], added)
+            for group, weight in enumerate(self._weights):  # a knapsack
+                if weight <= most:
+                    added = found[..., : most + 1 - weight] + weight * gains[..., group, None]
+                    found[..., weight:] = np.minimum(found[..., weight:], added)
+        found += (values @ self._weights)[..., None]
+        return found + pending * replaced
 
 
 class TierVotes(Votes):
     """The groups' votes where a budget says how many groups of each tier are replaced: its place stands for r.
 
-    Args:
-        weights: the votes of each group; none for one that is not counted yet.
-        tiers: per group its tier.
-        budgets: per tier how many groups are replaced; the first one replaces none.
-
-    Attributes:
-        last: the place of the last budget.
+    The first budget replaces none.
     """
 
     def __init__(self, weights: Sequence[int], tiers: Sequence[str], budgets: Sequence[Mapping[str, int]]) -> None:
         super().__init__(weights)
         self._groups = {tier: [i for i, own in enumerate(tiers) if own == tier] for tier in dict.fromkeys(tiers)}
-        self._budgets, self.last = budgets, len(budgets) - 1
+        self._budgets, self.last = budgets, len(budgets) - 1  # the place of the last budget
 
     def worst_case_sums(
-        self, values: NDArray[np.int64], replaced: int | NDArray[np.int64], most: int, pending: int = 0
+        self, values: NDArray[np.int64], replaced: int, most: int, pending: int = 0
     ) -> NDArray[np.int64]:
         """Return the smallest sum over the groups for each budget up to the one at `most`."""
         budgets = self._budgets[: most + 1]
         losses = np.minimum(replaced - values, 0) * self._weights
-        found = np.repeat(self.sums(values)[..., None], len(budgets), axis=-1)
+        found = np.repeat((values @ self._weights)[..., None], len(budgets), axis=-1)
         for tier, groups in self._groups.items():
             worst = np.zeros((*values.shape[:-1], len(groups) + 1), np.int64)
             np.cumsum(np.sort(losses[..., groups], axis=-1), axis=-1, out=worst[..., 1:])
@@ -117,20 +83,18 @@ class TierVotes(Votes):
 class Counted(ABC):
     """What groups said, counted, where sums over the groups decide whether it stays when some of them are replaced.
 
-    Attributes:
-        weights: per group how many votes it has; none for one that may still say anything.
+    `weights`: per group how many votes it has, none if it may still say anything; `has_wordings`: what stays may be
+    written in several ways.
     """
 
     weights: Sequence[int]
-    has_wordings: ClassVar[bool] = False  # what stays may be written in several ways
+    has_wordings: ClassVar[bool] = False
 
     @abstractmethod
     def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
         """Tell for each r from 0 to `most`, or for each budget of the votes, whether the answer stays.
 
         Args:
-            votes: the groups' votes.
-            most: the largest r.
             pending: the number of votes that are not counted yet and may be for anything.
             verbatim: True to ask whether its letters stay, too, where it `has_wordings`.
         """
@@ -151,17 +115,14 @@ class Counted(ABC):
         """Return the largest numbers of groups of each tier that can be replaced together.
 
         Args:
-            tiers: per group its tier.
-            pending: as for `holding`.
             succeeded: per group its votes if its call succeeded, else 0.
             needed: the sum of these that must be left.
         """
 
         def stays(budgets: Sequence[dict[str, int]]) -> HoldsPerBudget:
             votes, calls = TierVotes(self.weights, tiers, budgets), TierVotes(succeeded, tiers, budgets)
-            enough = calls.worst_case_sums(np.ones(len(tiers), np.int64), 0, calls.last) >= needed
-            holds: HoldsPerBudget = enough & self.holding(votes, votes.last, pending)
-            return holds
+            enough: HoldsPerBudget = calls.worst_case_sums(np.ones(len(tiers), np.int64), 0, votes.last) >= needed
+            return enough & self.holding(votes, votes.last, pending)
 
         return largest_budgets(tiers, stays)
 
@@ -172,11 +133,8 @@ def largest_budgets(
     """Return the budgets up to which everything holds: those that no larger one covers.
 
     Budgets are tried from the smallest on, each only if all below it hold. Those of one tier alone are all tried, and
-    of the others some hundreds, fewer where there are many tiers; what is not tried does not count as proved.
-
-    Args:
-        tiers: per group its tier.
-        holding: tells for each of these budgets whether everything holds; the first one replaces no group.
+    of the others some hundreds, fewer where there are many tiers; what is not tried does not count as proved. `holding`
+    tells for each of these budgets whether everything holds; the first one replaces no group.
     """
     sizes = Counter(tiers)
     names = tuple(sizes)

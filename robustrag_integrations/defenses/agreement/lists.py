@@ -10,20 +10,33 @@ list what the attacker likes, or nothing. Both conditions are sums over groups (
 takes away its own term, and adds at worst -1 to the first and 0 to the second. A shown item stays while both hold after
 the worst attack. For an item that is not shown, one that nobody gives included, a replaced group adds at most 1 to
 either; it stays out while one of the two cannot be reached. The set is the same up to the least of these numbers.
+
+Certificate, without a model call. Next to L untouched groups and e corrupted ones that list something, an item is shown
+in any case if 2 c(i) > L + e and c(i) >= s, and can be shown if that is so of c(i) + e. Both sets grow apart with e, so
+that e = m' covers all others, and R is the sets that hold all of the first and any of the second. An item that no
+untouched group gives can be shown if m' > L and m' >= s. Each item can stand in every wording that the corrupted groups
+can bring ahead; where they outnumber an item's wordings, that is any text.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import product
+from math import prod
 from typing import Any, ClassVar
 
 import numpy as np
 
 from robustrag_integrations._util.json_values import plain
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.answer import Claim
+from robustrag_integrations.certification.cases import BenignCase
+from robustrag_integrations.certification.findings import Asking, Findings, Question
+from robustrag_integrations.certification.isolated import TooManyTexts, Unbounded, certify_sizes, without_calls
 from robustrag_integrations.core import commonest
 from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Row, Votes, largest_radius
 from robustrag_integrations.defenses.registry import METHODS, Method
@@ -33,7 +46,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.plans.asking import PlanInput, Reading, ask_groups, read_response
 from robustrag_integrations.plans.finish import Draft
 from robustrag_integrations.plans.requests import Steps
-from robustrag_integrations.prompts import Prompt
+from robustrag_integrations.prompts import ABSTENTION, Prompt
 from robustrag_integrations.replies.keys import key_of, whole_answer
 from robustrag_integrations.text.answer_text import answer_text
 from robustrag_integrations.text.keywords import extractor_fingerprint
@@ -41,6 +54,7 @@ from robustrag_integrations.text.keywords import extractor_fingerprint
 MOST_ITEMS = 200  # of one reply
 LONGEST_ITEM = 500  # characters
 _MOST_LEFT_OUT = 20
+_MOST_TEXTS = 1 << 14  # of a certificate
 _MARK = re.compile(r"\s*(?:[-*•+–‣▪]|\(?(\d{1,3})[.)])\s+(?=\S)")
 
 Items = tuple[tuple[str, str], ...]  # the items of one reply: each key with the wording of it
@@ -48,11 +62,7 @@ Items = tuple[tuple[str, str], ...]  # the items of one reply: each key with the
 
 @dataclass(frozen=True, kw_only=True)
 class ListSettings(AbstainingSettings):
-    """Everything that decides a list apart from the model: what consensus makes of its settings (`task="list"`).
-
-    Attributes:
-        min_support: the number of votes that an item needs.
-    """
+    """Everything that decides a list apart from the model: what consensus makes of its settings (`task="list"`)."""
 
     method: ClassVar[Method] = METHODS["consensus"]
 
@@ -107,13 +117,9 @@ def items_of(reply: str) -> Items:
 
 @dataclass(frozen=True)
 class CountedList(Counted):
-    """The items of the groups' replies, and those that are shown.
+    """The items of the groups' replies, None for no answer, and those that are shown.
 
-    Attributes:
-        replies: per group its items; None for one that abstained or failed.
-        weights: per group how many votes it has.
-        min_support: the number of votes that an item needs.
-        tells: True if the text says what sources say where no item is shown.
+    `tells`: the text says what sources say where no item is shown.
     """
 
     replies: tuple[Items | None, ...]
@@ -134,16 +140,15 @@ class CountedList(Counted):
     @cached_property
     def counts(self) -> Mapping[str, int]:
         """The votes of each item."""
-        counts: dict[str, int] = {}
+        counts: Counter[str] = Counter()
         for items, weight in zip(self._said, self.weights, strict=True):
-            for key in items:
-                counts[key] = counts.get(key, 0) + weight
+            counts.update(dict.fromkeys(items, weight))
         return counts
 
     @cached_property
     def answering(self) -> int:
         """The votes of groups that list anything."""
-        return sum(weight for items, weight in zip(self.replies, self.weights, strict=True) if items is not None)
+        return int(self._lists @ np.array(self.weights, np.int64)) if self.weights else 0
 
     @cached_property
     def shown(self) -> Mapping[str, str]:
@@ -155,23 +160,20 @@ class CountedList(Counted):
         """Return the wording of an item that most votes write; among equals the shortest, then the smallest one."""
         return commonest(self.wordings(key))
 
-    def wordings(self, key: str) -> dict[str, int]:
+    def wordings(self, key: str) -> Counter[str]:
         """Return the votes of each wording of an item."""
-        votes: dict[str, int] = {}
+        votes: Counter[str] = Counter()
         for items, weight in zip(self._said, self.weights, strict=True):
             if key in items:
-                votes[items[key]] = votes.get(items[key], 0) + weight
+                votes[items[key]] += weight
         return votes
 
     def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
-        """Tell for each r from 0 to `most`, or each budget of the votes, whether the same items are shown.
+        """Tell for each r whether the same items are shown; with `verbatim`, in the same wordings.
 
-        With `verbatim` the same letters: of each item the wording stays ahead of all others. What sources are told to
-        say in place of an answer, each of them may change.
+        What sources are told to say in place of an answer, each of them may change.
         """
-        holds: HoldsPerBudget = np.ones(most + 1, bool)
-        if self.tells and not self.shown:
-            holds[:] = False
+        holds: HoldsPerBudget = np.full(most + 1, bool(self.shown) or not self.tells)
         for key in self.shown:
             holds &= self._stays(key, votes, most, pending)
         makers = {bytes(row): row for key in self.counts if key not in self.shown for row in [self._gives(key)]}
@@ -191,10 +193,8 @@ class CountedList(Counted):
     def claims(self, keys: Collection[str], names: Callable[[int], Sequence[str]], quorum: int) -> tuple[Claim, ...]:
         """Return items as users get them, each with its own radius; that of one that is not shown is None.
 
-        Args:
-            keys: the items.
-            names: from a group's place to where its passages are from.
-            quorum: number of votes whose failure still leaves an answer; no item outlives it.
+        `names`: from a group's place to where its passages are from; `quorum`: number of votes whose failure still
+        leaves an answer, which no item outlives.
         """
         votes, found = Votes(self.weights), []
         for key in keys:
@@ -202,8 +202,7 @@ class CountedList(Counted):
             origins = tuple(dict.fromkeys(name for place in groups for name in names(place)))
             radius = None
             if key in self.shown:
-                stays = largest_radius(lambda most, key=key: self._stays(key, votes, most), votes.total)  # type: ignore[misc]
-                radius = max(0, min(stays, quorum))
+                radius = max(0, min(largest_radius(partial(self._stays, key, votes), votes.total), quorum))
             found.append(Claim(self.wording(key), self.counts[key], radius, origins, groups))
         return tuple(found)
 
@@ -239,8 +238,11 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
     def said(items: Items) -> dict[str, Any]:
         """A group supports the items of the answer that it gives, whatever others it gives."""
         words = tuple(form for key, form in items if key in made.shown)
-        status = "supports" if words else "differs"
-        return {"status": status, "keywords": tuple(key for key, _ in items), "words": words}
+        return {
+            "status": "supports" if words else "differs",
+            "keywords": tuple(key for key, _ in items),
+            "words": words,
+        }
 
     def names(place: int) -> Sequence[str]:
         group = inputs.groups[place]
@@ -248,11 +250,17 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
 
     others = sorted(made.counts.keys() - made.shown.keys(), key=lambda key: (-made.counts[key], key))
     quorum = settings.quorum_rule.radius(heard.responses, [g.weight for g in inputs.groups])
+    none = made.answering and not made.shown
     answer = inputs.answer(
         text_of(made.shown.values()),
         groups=heard.reports(said),
         claims=made.claims(made.shown, names, quorum),
-        warnings=_warnings(made),
+        warnings=(
+            f"no item is given by more than half of the {made.answering} groups that list anything, and by "
+            f"{made.min_support} of them (min_support); evidence['left_out'] has who gives what",
+        )
+        if none
+        else (),
         evidence={
             "counts": {made.wording(key): made.counts[key] for key in [*made.shown, *others][:200]},
             "threshold": max(made.answering // 2 + 1, settings.min_support),
@@ -266,11 +274,54 @@ def list_plan(inputs: PlanInput, settings: ListSettings) -> Steps[Draft]:
     return Draft(answer.telling("Sources agree on no item") if tells else answer, heard, made)
 
 
-def _warnings(made: CountedList) -> tuple[str, ...]:
-    """Say why there is no answer."""
-    if made.shown or not made.answering:
-        return ()
-    return (
-        f"no item is given by more than half of the {made.answering} groups that list anything, and "
-        f"by {made.min_support} of them (min_support); evidence['left_out'] has who gives what",
-    )
+def list_certification_plan(
+    question: Question, settings: ListSettings, *, same_batches: bool = False
+) -> Asking[tuple[Findings, ...]]:
+    """Certify all corruption sizes of a question, the smallest first."""
+    prompts_of, read = partial(settings.isolated_prompts, question.query), settings.reading(question.query)
+    step = without_calls(partial(_possible, settings.min_support))
+    return certify_sizes(question, settings.quorum_rule, prompts_of, read, step, same_batches=same_batches)
+
+
+def possible_items(made: CountedList, corrupted: int) -> dict[str, list[str | None]]:
+    """Return the wordings in which items can stand next to m' corrupted groups; None among them: it may be missing.
+
+    Raises:
+        Unbounded: the corrupted groups alone can bring about any text.
+    """
+    if corrupted > made.answering and corrupted >= made.min_support:
+        raise Unbounded("can have any item shown")
+    found: dict[str, list[str | None]] = {}
+    for key, count in sorted(made.counts.items()):
+        most, listing = count + corrupted, made.answering + corrupted
+        if 2 * most <= listing or most < made.min_support:
+            continue
+        votes = made.wordings(key)
+        ahead = max(votes.values())
+        if corrupted >= ahead:
+            raise Unbounded("can decide how an item is written")
+        is_shown = 2 * count > listing and count >= made.min_support
+        wordings = [form for form in votes if votes[form] + corrupted >= ahead] if corrupted else [made.wording(key)]
+        found[key] = [*wordings, *([] if is_shown else [None])]
+    return found
+
+
+def _possible(min_support: int, said: Sequence[Items | None], case: BenignCase, found: Findings) -> dict[str, str]:
+    made = CountedList(tuple(said), (1,) * len(said), min_support)
+    choices = possible_items(made, case.corrupted)
+    if not found.evidence:
+        contested = [key for key, wordings in choices.items() if None in wordings]
+        found.evidence = {
+            "threshold": max((made.answering + case.corrupted) // 2 + 1, min_support),
+            "corrupted_groups": case.corrupted,
+            "untouched_groups": len(case.groups),
+            "always_kept": [made.wording(key) for key in choices if key not in contested],
+            "contested": [made.wording(key) for key in contested],
+        }
+    if prod(map(len, choices.values())) > _MOST_TEXTS:
+        raise TooManyTexts(
+            f"the attacker decides on {count_of(len(choices), 'item')}, more than {_MOST_TEXTS:,} texts; raise "
+            "min_support, or ask a narrower question"
+        )
+    texts = (text_of([form for form in chosen if form is not None]) for chosen in product(*choices.values()))
+    return {text or ABSTENTION: "items that enough groups can give" for text in texts}

@@ -29,11 +29,13 @@ without an attack from 40 to 38; these are told instead.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Row, Votes
 
@@ -68,15 +70,11 @@ class Rule:
 class Count(Counted, Generic[Key]):
     """The count of the groups' answers.
 
-    Args:
+    Attributes:
         keys: per group the key of its answer; None for one that abstained or failed.
         weights: per group how many votes it has; none for one that may still say anything.
-        rule: the rule that chooses.
         scores: of keys that were scored, per group how likely it finds that answer; it settles ties.
-
-    Attributes:
         votes: the votes of each key, those with most first.
-        winner: the answer; None if there is none.
         tied: the answers that have most votes, `min_support` at least, where none of them is chosen.
         by_runoff: True if the winner has no more votes than another answer.
     """
@@ -91,26 +89,21 @@ class Count(Counted, Generic[Key]):
     by_runoff: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        votes: dict[Key, int] = {}
+        votes: Counter[Key] = Counter()
         for key, weight in zip(self.keys, self.weights, strict=True):
             if key is not None:
-                votes[key] = votes.get(key, 0) + weight
-        votes = dict(sorted(votes.items(), key=lambda item: -item[1]))
-        most = max(votes.values(), default=0)
-        leading = [key for key, count in votes.items() if count == most]
-        winner: Key | None = None
-        tied: tuple[Key, ...] = ()
-        if votes and most >= self.rule.min_support:
-            if not self.rule.shares(most, sum(votes.values())):
-                tied = tuple(leading)
-            elif len(leading) == 1:
-                [winner] = leading
-            else:
-                winner = self._runoff(leading)
-                tied = () if winner is not None else tuple(leading)
-        for name, value in (("votes", votes), ("winner", winner), ("tied", tied)):
+                votes[key] += weight
+        ranked = dict(votes.most_common())
+        most = max(ranked.values(), default=0)
+        leading = tuple(key for key, count in ranked.items() if count == most)
+        winner, tied = None, ()  # type: tuple[Key | None, tuple[Key, ...]]
+        if ranked and most >= self.rule.min_support:
+            if self.rule.shares(most, sum(ranked.values())):
+                winner = leading[0] if len(leading) == 1 else self._runoff(leading)
+            tied = leading if winner is None else ()
+        by_runoff = winner is not None and len(leading) > 1
+        for name, value in (("votes", ranked), ("winner", winner), ("tied", tied), ("by_runoff", by_runoff)):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "by_runoff", winner is not None and len(leading) > 1)
 
     def _runoff(self, leading: Sequence[Key]) -> Key | None:
         """Return the leading key that beats all the others; None if none does."""
@@ -133,22 +126,17 @@ class Count(Counted, Generic[Key]):
         return found
 
     def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
-        """Tell for each r from 0 to `most`, or for each budget of the votes, whether the same key wins.
+        """Tell for each r, or each budget of the votes, whether the same key wins.
 
         Without a winner no replacement leaves anything: who disagrees can be brought to agree.
         """
         holds: HoldsPerBudget = np.zeros(most + 1, bool)
         if self.winner is not None:
             above = votes.total + pending + 1
-            own = self._says(self.winner)
-            rivals = [key for key in self.votes if key != self.winner]
-            leads = np.array([own, *(own - self._says(key) for key in rivals)])
+            own, rivals, leads = self._leads(self.winner)
             preferred = np.array([0 * own, *(self._preferences(self.winner, key) for key in rivals)])
-            worst = votes.worst_case_sums
-            ahead = worst(above * leads + preferred, above * _REPLACED, most, pending) > _LOST_TIE
-            holds = np.asarray(ahead.all(axis=0)) & (worst(own, 0, most, pending) >= self.rule.min_support)
-            if self.rule.one_in:
-                holds &= worst(self._surplus(own), -1, most, pending) > 0
+            ahead = votes.worst_case_sums(above * leads + preferred, above * _REPLACED, most, pending) > _LOST_TIE
+            holds = np.asarray(ahead.all(axis=0)) & self._is_enough(own, votes, most, pending)
         holds[0] |= pending == 0
         return holds
 
@@ -160,25 +148,28 @@ class Count(Counted, Generic[Key]):
         if self.winner is None:
             most = max(self.votes.values(), default=0)
             return self.tied if len(self.tied) > 1 and self.rule.shares(most, sum(self.votes.values())) else ()
-        further = self.radius() + 1
-        votes = Votes(self.weights)
+        further, votes = self.radius() + 1, Votes(self.weights)
         if further > votes.total:
             return ()
-        own = self._says(self.winner)
-        rivals = [key for key in self.votes if key != self.winner]
-        leads = np.array([own, *(own - self._says(key) for key in rivals)])
+        own, rivals, leads = self._leads(self.winner)
         left = votes.worst_case_sums(leads, -1, further)[:, further]
-        kept = votes.worst_case_sums(own, 0, further)[further]
-        enough = kept >= self.rule.min_support and left[0] > 0 and (left >= 0).all()
-        if self.rule.one_in:
-            enough &= votes.worst_case_sums(self._surplus(own), -1, further)[further] > 0
         tying = [key for key, lead in zip(rivals, left[1:], strict=True) if lead == 0]
+        enough = self._is_enough(own, votes, further)[further] and left[0] > 0 and (left >= 0).all()
         return (self.winner, *tying) if enough and tying else ()
 
-    def _surplus(self, own: Row) -> Row:
-        """Return, per group, what it adds to the votes that the winner has beyond its share."""
-        answering = np.array([key is not None for key in self.keys], np.int64)
-        return self.rule.one_in * own - answering
+    def _leads(self, winner: Key) -> tuple[Row, list[Key], NDArray[np.int64]]:
+        """Return, per group, whether it says the winner; the rivals; and the winner's lead over none and each."""
+        own = self._says(winner)
+        rivals = [key for key in self.votes if key != winner]
+        return own, rivals, np.array([own, *(own - self._says(key) for key in rivals)])
+
+    def _is_enough(self, own: Row, votes: Votes, most: int, pending: int = 0) -> HoldsPerBudget:
+        """Tell for each r whether the winner keeps `min_support` and its share of the votes."""
+        enough: HoldsPerBudget = votes.worst_case_sums(own, 0, most, pending) >= self.rule.min_support
+        if self.rule.one_in:
+            answering = np.array([key is not None for key in self.keys], np.int64)
+            enough &= votes.worst_case_sums(self.rule.one_in * own - answering, -1, most, pending) > 0
+        return enough
 
     def _says(self, key: Key) -> Row:
         return np.array([said == key for said in self.keys], np.int64)
@@ -190,12 +181,7 @@ def possible_winners(
     """Return what can be answered next to so many corrupted groups, which may say anything or abstain.
 
     A key can win if it reaches the others' votes with all corrupted groups behind it: a runoff may go either way.
-
-    Args:
-        keys: per untouched group its key.
-        rule: the rule that chooses.
-        corrupted: the number of corrupted groups.
-        known: further keys that a corrupted group may give, where these are all that there are (options).
+    `known` are further keys that a corrupted group may give, where these are all that there are (options).
 
     Returns:
         The keys that can win; whether there can be no winner; whether a key of the corrupted groups alone can win.

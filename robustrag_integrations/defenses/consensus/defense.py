@@ -1,26 +1,241 @@
-"""Consensus aggregation: the front door."""
+"""The plan of consensus aggregation: one round of isolated calls.
+
+ask every group alone, and read its whole answer      `settings.py`
+count                                                 `agreement/plurality.py`
+have the tied answers scored, where a model can       `Score`
+show the answer, or tell who says what                `outcome.py`
+with a prompt of the user's, have it worded           `answers/wording.py`
+with a class of the user's, have it put into an object `replies/objects.py`
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
+from robustrag_integrations._util.display import printable
+from robustrag_integrations._util.words import count_of
+from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.answers.determinism import Promise
+from robustrag_integrations.answers.wording import says_only
+from robustrag_integrations.certification.cases import BenignCase
 from robustrag_integrations.certification.findings import Asking, Findings, Question
-from robustrag_integrations.defenses.agreement.list_certificate import list_certification_plan
-from robustrag_integrations.defenses.agreement.lists import ListSettings, list_plan
+from robustrag_integrations.certification.isolated import Unbounded, certify_sizes, without_calls
+from robustrag_integrations.core import possible, wordings
+from robustrag_integrations.defenses.agreement.linear_forms import Votes
+from robustrag_integrations.defenses.agreement.lists import ListSettings, list_certification_plan, list_plan
+from robustrag_integrations.defenses.agreement.plurality import Scores
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.defenses.consensus.certificate import consensus_certification_plan
-from robustrag_integrations.defenses.consensus.plan import consensus_plan
-from robustrag_integrations.defenses.consensus.settings import ConsensusSettings
-from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
-from robustrag_integrations.defenses.keyword.plan import keyword_plan
+from robustrag_integrations.defenses.consensus.outcome import Outcome
+from robustrag_integrations.defenses.consensus.settings import ConsensusSettings, Said
+from robustrag_integrations.defenses.keyword.defense import keyword_certification_plan, keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
 from robustrag_integrations.defenses.keyword.threshold import Threshold
-from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.errors import ModelError
+from robustrag_integrations.plans.asking import Heard, PlanInput, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
-from robustrag_integrations.plans.requests import Steps
+from robustrag_integrations.plans.requests import Score, Steps
+from robustrag_integrations.prompts import ABSTENTION, Prompt
+from robustrag_integrations.replies.keys import object_holds, scored_text
+from robustrag_integrations.text.languages import language_of, stop_words
+
+
+def consensus_plan(inputs: PlanInput, settings: ConsensusSettings) -> Steps[Draft]:
+    """Ask every group alone; the answer is the whole answer that most of them give."""
+    prompts = settings.isolated_prompts(inputs.query, inputs.groups)
+    read = settings.reading(inputs.query)
+
+    def count(found: Sequence[Said | None], votes: Sequence[int]) -> Outcome:
+        return Outcome.of(found, settings.rule, votes)
+
+    heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count, by_letter=True)
+    outcome = count(heard.found, heard.votes)
+    if settings.runoff == "auto" and not heard.pending:
+        outcome = outcome.scored((yield from _scores(outcome, heard, prompts)))
+    answer = inputs.answer(outcome.text, groups=heard.reports(_said_of(inputs, outcome)), evidence=outcome.evidence)
+    answer = answer.changed(warnings=_warnings(outcome, answer))
+    if answer.abstained:
+        return Draft(_told(answer, outcome) if settings.disagreement == "tell" else answer, heard, outcome)
+    prompt = settings.wording_prompt(answer.query, answer.text)
+    if prompt is None or (outcome.count.winner is None and not settings.objects):
+        return Draft(answer, heard, outcome)
+    return replace((yield from _worded(answer, prompt, settings)), heard=heard, outcome=outcome)
+
+
+def _worded(answer: RobustAnswer, prompt: Prompt, settings: ConsensusSettings) -> Steps[Draft]:
+    """Have the user's prompt word an agreed answer; it stays as it is where the text says anything else.
+
+    An object that does not hold the agreed answer is an abstention: nothing else fits in its place. The prompt holds
+    the question and the agreed answer, and nothing else that a passage can reach.
+    """
+    agreed = answer.changed(evidence={**answer.evidence, "agreed": answer.text})
+    try:
+        text = (yield from ask_final(prompt, settings.cut_replies, shown=False)).text or ""
+    except ModelError as error:
+        failed = f"failed ({printable(str(error), 200)})"
+        if settings.objects:
+            return Draft(agreed, withheld=f"abstained: the call that puts the agreed answer into an object {failed}")
+        why = f"the answer is shown as a source writes it: the call that words it {failed}"
+        return Draft(agreed.changed(warnings=(*answer.warnings, why)))
+    if settings.objects and not object_holds(text, answer.text, answer.query):
+        why = (
+            f"abstained: no value of the object holds the agreed answer, {printable(answer.text, 200)}; a field of "
+            "type str can hold every answer"
+        )
+        return Draft(agreed, withheld=why)
+    is_shown = settings.objects or says_only(text, answer.text, answer.query)
+    return Draft(agreed.changed(text=text) if is_shown else agreed)
+
+
+def _scores(outcome: Outcome, heard: Heard[Said], prompts: Sequence[Prompt]) -> Steps[Scores[str]]:
+    """Have the answers scored that may decide a tie; nothing where no score matters, or the model gives none.
+
+    Groups are asked whose view can count: a group has none of a pair of which it gives one answer, nor has a group with
+    nothing to read.
+    """
+    texts = {key: text for key in outcome.count.worth_scoring() if (text := scored_text(key)) is not None}
+    if len(texts) < 2:
+        return {}
+    places = [
+        place
+        for place, (group, response) in enumerate(zip(heard.groups, heard.responses, strict=True))
+        if not group.is_empty and response.text is not None and len(texts.keys() - {outcome.count.keys[place]}) > 1
+    ]
+    request = Score(tuple(prompts[place] for place in places), tuple(texts.values()))
+    found = dict(zip(places, (yield request) or [None] * len(places), strict=True)) if places else {}
+    rows = [found.get(place) for place in range(len(prompts))]
+    return {key: [None if row is None else row[at] for row in rows] for at, key in enumerate(texts)}
+
+
+def _told(answer: RobustAnswer, outcome: Outcome) -> RobustAnswer:
+    """Tell people who says what where there is no answer."""
+    tied = outcome.count.tied
+    if tied:
+        said = {place for place, own in enumerate(outcome.said) if own is not None and own.key in tied}
+        return answer.telling("Sources disagree", [d for d in answer.dissent if len(tied) == 1 or d.groups[0] in said])
+    if len(answer.dissent) == 1:
+        return answer.telling("One source answers, and the model is unsure of it")
+    least = outcome.count.rule.min_support
+    return answer.telling(f"No {'two' if least == 2 else least} sources agree")
+
+
+def _said_of(inputs: PlanInput, outcome: Outcome) -> Callable[[Said], dict[str, Any]]:
+    """Return the function from what a group says to the fields of its report."""
+    variants = variants_of(outcome.key, [own.key for own in outcome.said if own is not None], inputs.query)
+
+    def said(own: Said) -> dict[str, Any]:
+        if own.counts and own.key == outcome.key:
+            status = "supports"
+        elif own.is_sure and own.counts:
+            status = "variant" if own.key in variants else "differs"
+        else:
+            status = "unsure"
+        return {
+            "status": status,
+            "keywords": (own.key,),
+            "words": (outcome.text if status == "supports" and outcome.sole else own.text,),
+            "confidence": own.confidence,
+        }
+
+    return said
+
+
+def variants_of(answer: str | None, keys: Iterable[str], question: str) -> frozenset[str]:
+    """Return the keys that are longer or shorter forms of the answer's: "mayor ruth penn" of "ruth penn".
+
+    One stands in the other at word boundaries, and what it has more is content words of the question's language alone:
+    with a stop word, such as a "not", or a digit, it is another answer. None in a language that is not known.
+    """
+    language = language_of(question)
+    if answer is None or language is None:
+        return frozenset()
+    small = stop_words(language)
+
+    def is_form(key: str) -> bool:
+        short, long = sorted((answer, key), key=len)
+        before, found, after = f" {long} ".partition(f" {short} ")
+        rest = f"{before} {after}".split()
+        return bool(found) and all(word.isalpha() and word.casefold() not in small for word in rest)
+
+    return frozenset(key for key in keys if key != answer and is_form(key))
+
+
+def _warnings(outcome: Outcome, answer: RobustAnswer) -> tuple[str, ...]:
+    """Say who answers otherwise, or why there is no answer."""
+    count, answering = outcome.count, sum(own is not None for own in outcome.said)
+    if outcome.text:
+        runoff = "a tie, settled by the answer that more of the other sources find likelier"
+        return (*[runoff] * count.by_runoff, *dissent_warnings(answer.dissent, answering))
+    if not answering:
+        return ()
+    if len(count.tied) == 1:
+        share = "half" if count.rule.one_in == 2 else "a quarter"
+        return (f"no answer is given by more than {share} of the {count_of(answering, 'source')} that answer",)
+    if count.tied:
+        return (f"no answer: {len(count.tied)} answers have {count_of(count.votes[count.tied[0]], 'vote')} each",)
+    return (
+        f"no answer is given by {count_of(count.rule.min_support, 'source')} (min_support): {answering} answered"
+        + (", each something else" if answering > 1 else ""),
+    )
+
+
+ANY_KEY = "can have any answer win"
+ANY_FORM = "can decide how the answer is written"
+ANY_SOLE = "can be the only one that is heard, and have any text shown"
+
+
+def consensus_certification_plan(
+    question: Question, settings: ConsensusSettings, *, same_batches: bool = False
+) -> Asking[tuple[Findings, ...]]:
+    """Certify all corruption sizes of a question, the smallest first."""
+    read = settings.reading(question.query)
+    prompts_of = partial(settings.isolated_prompts, question.query)
+
+    def texts(said: Sequence[Said | None], case: BenignCase, found: Findings) -> dict[str, str]:
+        if not found.evidence:
+            shown = Outcome.of(said, settings.rule).evidence
+            found.evidence = {**shown, "corrupted_groups": case.corrupted, "untouched_groups": len(case.groups)}
+        possible = sorted(possible_texts(said, case.corrupted, settings))
+        return dict.fromkeys(possible, count_of(len(possible), "possible answer"))
+
+    step = without_calls(texts)
+    return certify_sizes(question, settings.quorum_rule, prompts_of, read, step, same_batches=same_batches)
+
+
+def possible_texts(said: Sequence[Said | None], corrupted: int, settings: ConsensusSettings) -> set[str]:
+    """Return every answer that is possible next to so many corrupted groups, which may say anything or abstain.
+
+    What people are told where sources disagree is an abstention. `Unbounded`: any text is possible.
+    """
+    outcome, rule = Outcome.of(said, settings.rule), settings.rule
+    if outcome.count.winner is not None and outcome.holding(Votes(outcome.weights), 0, corrupted, verbatim=True)[0]:
+        return {outcome.text}
+    votes = [own if own is not None and own.counts else None for own in outcome.said]
+    if corrupted == 0:
+        texts = {outcome.text or ABSTENTION}
+        winners: Iterable[str | None] = outcome.count.tied if settings.runoff == "auto" else ()
+    else:
+        keys = possible(votes, corrupted, rule)
+        if keys is None:
+            raise Unbounded(ANY_KEY)
+        if max(outcome.count.votes.values(), default=0) < rule.min_support:
+            raise Unbounded(ANY_SOLE)
+        texts, winners = {ABSTENTION}, keys - {None}
+    for key in winners:
+        texts |= _forms(votes, key, corrupted)
+    return texts
+
+
+def _forms(votes: Sequence[Said | None], key: str | None, corrupted: int) -> set[str]:
+    """Return the wordings in which a key can be shown when corrupted groups write it as they like."""
+    written = wordings(votes, key, [1] * len(votes))
+    most = max(written.values(), default=0)
+    if corrupted and corrupted >= most:
+        raise Unbounded(ANY_FORM)
+    return {form for form, count in written.items() if count + corrupted >= most}
 
 
 class ConsensusAggregation(TextDefense):

@@ -29,13 +29,7 @@ _LONGEST_SOLE = 1_000  # characters of a sole source's answer that are shown
 
 @dataclass(frozen=True)
 class Outcome(Counted):
-    """What groups agree on.
-
-    Attributes:
-        said: per group what it says; None for an abstention, a failure, a copy, or a group that may still say anything.
-        weights: per group its votes; none for one that may still say anything.
-        count: the count of what counts of it.
-    """
+    """What groups agree on: per group what it says, None for nothing that counts; its votes; and the count of them."""
 
     said: tuple[Said | None, ...]
     weights: tuple[int, ...]
@@ -84,7 +78,7 @@ class Outcome(Counted):
         return core.wordings(map(counting, self.said), self.count.winner, self.weights)
 
     def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
-        """Tell for each r up to `most`, or each budget of the votes, whether the answer, or its letters, stay.
+        """Tell for each r, or each budget of the votes, whether the answer, or its letters, stay.
 
         The shown wording has to stay ahead of the others, or level where it comes first. Of one that nobody writes yet
         nothing is known.

@@ -29,10 +29,8 @@ _OBJECT = PromptTemplate("", AGREED_CONTEXT + "\n\nQuestion: {query}\nAnswer:", 
 class Said(Vote):
     """What a reply says.
 
-    Attributes:
-        counts: False for an answer of which the model is too unsure to have a vote.
-        is_sure: False if the model is unsure of it. It counts for nothing where `counts` is True.
-        confidence: how sure it is, from 0 to 1; None where that is not known.
+    `counts`: the model is sure enough for it to have a vote; `is_sure` counts for nothing by itself; `confidence`: from
+    0 to 1, None where it is not known.
     """
 
     counts: bool = True
@@ -44,9 +42,8 @@ class Said(Vote):
 class ConsensusSettings(AbstainingSettings):
     """Everything that decides a consensus apart from the model.
 
-    Attributes:
-        objects: True if the final call puts the agreed answer into an object, or into the format of a parser; what does
-            not hold it is an abstention.
+    `objects`: the final call puts the agreed answer into an object, or into the format of a parser; what does not hold
+    it is an abstention.
     """
 
     method: ClassVar[Method] = METHODS["consensus"]
@@ -106,10 +103,7 @@ class ConsensusSettings(AbstainingSettings):
         return [isolated.render(context=g.text, query=query) for g in groups]
 
     def wording_prompt(self, query: str, agreed: str) -> Prompt | None:
-        """The prompt that words an agreed answer; None for one that is shown as it is: a yes, a no, and code.
-
-        Into an object every answer is put.
-        """
+        """The prompt that words an agreed answer; None for one that is shown as it is: a yes, a no, and code."""
         if self.objects:
             return (self.prompts.wording or _OBJECT).render(agreed=agreed, query=query)
         if self.wording == "source" or self.prompts.wording is None or asks_yes_or_no(query) or "`" in agreed:

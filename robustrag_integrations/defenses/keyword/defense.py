@@ -1,22 +1,304 @@
-"""Secure keyword aggregation: the front door (paper, sections III-B and IV-B)."""
+"""The plan of keyword aggregation (paper, section III-B, Algorithm 1).
+
+ask every group alone                                 line 5
+read the keywords of each reply                       line 7, `settings.py`
+count, and keep what enough groups say                lines 8-13, `threshold.py`
+ask again with these alone                            lines 14-15
+
+If nothing is kept there is no answer, and no further call.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import combinations, islice
 from typing import Any
 
+import numpy as np
+
+from robustrag_integrations._util.words import count_of
 from robustrag_integrations.answers.determinism import Promise
-from robustrag_integrations.certification.findings import Asking, Findings, Question
+from robustrag_integrations.certification.cases import BenignCase
+from robustrag_integrations.certification.findings import Asking, Findings, Ledger, Question
+from robustrag_integrations.certification.isolated import certify_sizes
+from robustrag_integrations.defenses.agreement.linear_forms import Counted, HoldsPerBudget, Votes
 from robustrag_integrations.defenses.base import TextDefense
-from robustrag_integrations.defenses.keyword.certificate import keyword_certification_plan
-from robustrag_integrations.defenses.keyword.plan import keyword_plan
 from robustrag_integrations.defenses.keyword.settings import KeywordSettings
+from robustrag_integrations.defenses.keyword.threshold import Said, Tally, Threshold
+from robustrag_integrations.errors import ModelError
 from robustrag_integrations.grouping.votes import VoteRules
-from robustrag_integrations.models.base import TextModel
+from robustrag_integrations.grouping.warnings import FEW
+from robustrag_integrations.models.base import Response, TextModel
 from robustrag_integrations.models.wrappers import TwoModels
-from robustrag_integrations.plans.asking import PlanInput
+from robustrag_integrations.plans.asking import PlanInput, Reading, ask_final, ask_groups, dissent_warnings
 from robustrag_integrations.plans.finish import Draft
-from robustrag_integrations.plans.requests import Steps
+from robustrag_integrations.plans.requests import Ask, Steps
+from robustrag_integrations.prompts import ABSTENTION
+from robustrag_integrations.replies.reading import final_answer
+
+_MOST_COUNTS = 200  # keywords in a report; a hostile reply may hold tens of thousands
+_MOST_KEYWORDS = 50  # of one group
+
+
+@dataclass(frozen=True)
+class _Text(Counted):
+    """The text that kept keywords give.
+
+    `tells`: it is what sources say, which each of them may change. `aloud`: per group whether its reply reasons aloud,
+    where the final call was shown late for that reason. A stream that did not wait, as nobody reasons aloud any more,
+    may end in an error.
+    """
+
+    tally: Tally
+    tells: bool
+    aloud: Sequence[bool] = ()
+
+    @property
+    def weights(self) -> Sequence[int]:  # type: ignore[override]
+        """The groups' votes."""
+        return self.tally.weights
+
+    def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
+        """Tell for each r from 0 to `most`, or each budget of the votes, whether the text stays."""
+        if self.tells:
+            return np.array([r == 0 and pending == 0 for r in range(most + 1)])
+        holds = self.tally.holding(votes, most, pending)
+        if any(self.aloud):
+            holds &= votes.worst_case_sums(np.array(self.aloud, np.int64), 0, most) >= 1
+        return holds
+
+
+def keyword_plan(inputs: PlanInput, settings: KeywordSettings) -> Steps[Draft]:
+    """Run Algorithm 1: ask each group alone, keep the keywords that enough of them share, and let the model word these.
+
+    The final prompt is a function of the kept keywords, and the answer of the final prompt: while the same keywords are
+    kept, the answer stays to the letter.
+    """
+    query, read = inputs.query, settings.reading(inputs.query)
+
+    def count(found: Sequence[frozenset[str] | None], votes: Sequence[int]) -> _Text:
+        tally = Tally.of(found, settings.threshold, votes)
+        return _Text(tally, settings.disagreement == "tell" and not tally.kept)
+
+    prompts = settings.isolated_prompts(query, inputs.groups)
+    heard = yield from ask_groups(inputs, prompts, read, settings.quorum_rule, count)
+    outcome = count(heard.found, heard.votes)
+    tally = outcome.tally
+    final: Response | None = None
+    text = ", ".join(tally.kept)
+    if tally.kept and settings.final == "always":
+        aloud = [response.aloud for response in heard.responses]
+        prompt = settings.final_prompt(query, tally.kept)
+        final = yield from ask_final(prompt, settings.cut_replies, whole=any(aloud), heard=heard)
+        text = final.text or ""
+        outcome = replace(outcome, aloud=aloud if final.aloud else ())
+    abstained = not tally.kept or not text or settings.abstains(text)
+    in_text = () if abstained else read(Response(text)).found or ()
+    shown = () if abstained else tuple(keyword for keyword in tally.kept if keyword in in_text) or tally.kept
+    unit = "groups" if all(group.weight == 1 for group in inputs.groups) else "votes"
+    answer = inputs.answer(
+        text,
+        abstained=abstained,
+        groups=heard.reports(lambda said: _said(said, shown)),
+        evidence=_evidence(tally),
+    )
+    dissent = () if abstained else answer.dissent
+    warnings = _warnings(tally, len(inputs.groups), unit)
+    warnings += dissent_warnings(dissent, sum(found is not None for found in tally.said))
+    answer = replace(answer, warnings=tuple(warnings))
+    return Draft(answer.telling("Sources agree on nothing") if outcome.tells else answer, heard, outcome, final=final)
+
+
+def _said(said: frozenset[str], answer: Sequence[str]) -> dict[str, Any]:
+    """Return the report of a group: it supports the answer if it says all of its keywords, and differs if none."""
+    words = tuple(keyword for keyword in answer if keyword in said)
+    return {
+        "status": ("supports" if len(words) == len(answer) else "variant") if words else "differs",
+        "keywords": tuple(sorted(said)[:_MOST_KEYWORDS]),
+        "words": words,
+    }
+
+
+def _warnings(tally: Tally, groups: int, unit: str) -> list[str]:
+    """Warn of replies without keywords, of a threshold that one group reaches, and if nothing was agreed on."""
+    found = []
+    answering = [keywords for keywords in tally.said if keywords is not None]
+    if unread := sum(not keywords for keywords in answering):
+        found.append(
+            f"extractor= found no keyword in {unread} of {len(answering)} replies, which count for nothing; use one "
+            "that reads their language"
+        )
+    if groups >= FEW and answering and tally.needed <= 1:
+        found.append(
+            f"with {count_of(tally.answering, 'answering group')} the threshold is {tally.needed}: one group alone "
+            "decides what is kept; raise alpha= and beta=, or retrieve more passages"
+        )
+    if len(answering) > 1 and not tally.kept:
+        most = max(tally.counts.values(), default=0)
+        found.append(
+            f"no keyword has the {tally.needed} {unit} that it takes ({tally.threshold.in_words}): the most is {most}"
+        )
+    return found
+
+
+def _evidence(tally: Tally) -> dict[str, Any]:
+    ranked = sorted(tally.counts.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        "counts": dict(ranked[: max(_MOST_COUNTS, len(tally.kept))]),
+        "distinct_keywords": len(tally.counts),
+        "threshold": tally.needed,
+        "rule": tally.threshold.in_words,
+        "retained": list(tally.kept),
+        **({"support": min(tally.counts[keyword] for keyword in tally.kept)} if tally.kept else {}),
+        "answering": tally.answering,
+    }
+
+
+_WAVE = 32  # final prompts asked at once, after the first and likeliest
+_MOST_TEXTS = 50_000  # of keyword sets that are shown as they are, without a call
+
+
+@dataclass(frozen=True)
+class KeywordSpan:
+    """The keywords that can be retained next to m' corrupted groups.
+
+    Attributes:
+        always: W_A, retained whatever the attacker does; sorted.
+        contested: W_C, retained or not as the attacker likes; those said most often first.
+        unbounded: True if the attacker alone can have any word retained.
+        needed: the number of votes that retains a keyword.
+    """
+
+    always: tuple[str, ...]
+    contested: tuple[str, ...]
+    unbounded: bool
+    needed: int
+    tally: Tally
+
+    def sets(self) -> Iterator[tuple[str, ...]]:
+        """Yield all keyword sets, sorted: those likeliest to fail first, none contested, all, one left out, ..."""
+        size = len(self.contested)
+        by_size = sorted(range(size + 1), key=lambda n: (min(n, size - n), 0 < n <= size // 2))
+        for count in by_size:
+            for chosen in combinations(self.contested, count):
+                yield tuple(sorted((*self.always, *chosen)))
+
+
+def keyword_span(said: Said, corrupted: int, threshold: Threshold) -> KeywordSpan:
+    """Return the keywords that can be retained next to m' corrupted groups, from those of the untouched groups.
+
+    With e of m' corrupted groups answering, a keyword said c(w) times stays if it reaches the threshold of n + e groups
+    and can stay if c(w) + e does. Both sets grow apart with e, so that e = m' covers all others (Algorithm 3, lines
+    1-14).
+    """
+    tally = Tally.of(said, threshold)
+    needed = threshold.needed(tally.answering + corrupted)
+    ranked = sorted(tally.counts, key=lambda w: (-tally.counts[w], w))
+    always = tuple(sorted(w for w in ranked if tally.counts[w] >= needed))
+    contested = tuple(w for w in ranked if needed > tally.counts[w] >= needed - corrupted)
+    return KeywordSpan(always, contested, corrupted >= needed, needed, tally)
+
+
+def keyword_certification_plan(
+    question: Question, settings: KeywordSettings, *, same_batches: bool = False
+) -> Asking[tuple[Findings, ...]]:
+    """Certify all corruption sizes of a question, the smallest first; final calls are shared between them."""
+    prompts_of, read = partial(settings.isolated_prompts, question.query), settings.reading(question.query)
+    certify = _Trial(question, settings).certify_case
+    return certify_sizes(question, settings.quorum_rule, prompts_of, read, certify, same_batches=same_batches)
+
+
+@dataclass
+class _Trial:
+    """One question's final calls, shared by all corruption sizes."""
+
+    question: Question
+    settings: KeywordSettings
+    finals: dict[tuple[str, ...], Response] = field(default_factory=dict)
+
+    def certify_case(
+        self,
+        found: Findings,
+        number: int,
+        case: BenignCase,
+        readings: Sequence[Reading[frozenset[str]]],
+        ledger: Ledger,
+    ) -> Asking[None]:
+        """Add the answers that are possible next to one case's untouched groups."""
+        span = keyword_span([reading.found for reading in readings], case.corrupted, self.settings.threshold)
+        if not found.evidence or span.unbounded:
+            found.evidence = _span_evidence(span, case)
+        if span.unbounded:
+            found.open_ended(
+                f"{count_of(case.corrupted, 'corrupted group')} alone can reach the threshold of {span.needed}: "
+                "any word can be retained"
+            )
+            return
+        if self._fits(span, ledger.left):
+            yield from self._try_all(found, number, span.sets(), ledger, span)
+            return
+        found.give_up(
+            f"the attacker decides on {count_of(len(span.contested), 'keyword')}, 2^{len(span.contested)} sets, with "
+            f"{count_of(ledger.left, 'model call')} left; raise max_model_calls=, or raise alpha= and beta="
+        )
+
+    def _asks(self, kept: tuple[str, ...]) -> bool:
+        return self.settings.final == "always" and bool(kept) and kept not in self.finals
+
+    def _fits(self, span: KeywordSpan, left: int) -> bool:
+        """True if so many calls are enough for all sets that the model has to be asked about."""
+        size = 1 << len(span.contested)
+        if self.settings.final == "never":
+            return size <= _MOST_TEXTS
+        return size <= left + len(self.finals) + 1 and sum(map(self._asks, span.sets())) <= left
+
+    def _try_all(
+        self, found: Findings, number: int, sets: Iterator[tuple[str, ...]], ledger: Ledger, span: KeywordSpan
+    ) -> Asking[None]:
+        """Ask for each set's answer, in waves, until one scores 0 (Algorithm 3, lines 15-19)."""
+        wave = 2
+        while not found.done and (possible := list(islice(sets, wave))):
+            if new := list(dict.fromkeys(filter(self._asks, possible))):
+                prompts = tuple(self.settings.final_prompt(self.question.query, kept) for kept in new)
+                replies = yield Ask(prompts, "final")
+                ledger.spent += len(new)
+                self.finals.update(zip(new, replies, strict=True))
+            texts = [self._text(kept) for kept in possible]
+            scores = iter((yield from ledger.scored(t for t in texts if t is not None)))
+            for kept, text in zip(possible, texts, strict=True):
+                found.add(text, next(scores) if text is not None else 0.0, _cause(kept, span), number)
+            wave = _WAVE
+
+    def _text(self, kept: tuple[str, ...]) -> str | None:
+        """Return the text that inference shows for these keywords; None where it raises."""
+        if not kept or self.settings.final == "never":
+            return ", ".join(kept) or ABSTENTION
+        try:
+            return final_answer(self.finals[kept], self.settings.cut_replies).text or ABSTENTION
+        except ModelError:
+            return None
+
+
+def _cause(kept: Sequence[str], span: KeywordSpan) -> str:
+    missing = [w for w in span.contested if w not in kept]
+    return f"retained: {', '.join(kept) or 'nothing'}" + (f"; suppressed: {', '.join(missing)}" if missing else "")
+
+
+def _span_evidence(span: KeywordSpan, case: BenignCase) -> dict[str, Any]:
+    counts = span.tally.counts
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return {
+        "counts": dict(ranked[:200]),
+        "threshold": span.needed,
+        "rule": span.tally.threshold.in_words,
+        "corrupted_groups": case.corrupted,
+        "untouched_groups": len(case.groups),
+        "always_retained": list(span.always),
+        "contested": list(span.contested[:200]),
+        "keyword_sets": 2 ** min(len(span.contested), 60),
+    }
 
 
 class KeywordAggregation(TextDefense):

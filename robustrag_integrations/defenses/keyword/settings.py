@@ -29,8 +29,7 @@ _PAPERS_BETA = 3
 class KeywordSettings(AbstainingSettings):
     """Everything that decides a keyword aggregation apart from the model.
 
-    Attributes:
-        other_threshold: a threshold in place of that of alpha and beta.
+    `other_threshold` takes the place of that of alpha and beta.
     """
 
     method: ClassVar[Method] = METHODS["keyword"]
@@ -110,9 +109,6 @@ class KeywordSettings(AbstainingSettings):
         """Return the settings as they are under these rules of voting.
 
         With weights a share of all votes decides alone: a few groups without weight could reach a number of votes.
-
-        Raises:
-            ValueError: weights beside a number of groups that is enough in any case.
         """
         if rules.weights is None:
             return self

@@ -87,13 +87,7 @@ class Threshold:
 
 @dataclass(frozen=True)
 class Tally(Counted):
-    """The keywords of the groups, counted.
-
-    Attributes:
-        said: per group its keywords.
-        weights: per group how many votes it has.
-        threshold: the threshold.
-    """
+    """The keywords of the groups, counted."""
 
     said: tuple[frozenset[str] | None, ...]
     weights: tuple[int, ...]
@@ -130,10 +124,7 @@ class Tally(Counted):
         return tuple(sorted(keyword for keyword, count in self.counts.items() if count >= self.needed))
 
     def holding(self, votes: Votes, most: int, pending: int = 0, *, verbatim: bool = False) -> HoldsPerBudget:
-        """Tell for each r from 0 to `most`, or each budget of the votes, whether the same keywords are kept.
-
-        Groups that abstained can be replaced, too.
-        """
+        """Tell for each r, or each budget, whether the same keywords are kept."""
         sayers: dict[str, list[int]] = {}
         for group, keywords in enumerate(self.said):
             for keyword in keywords or ():

@@ -45,11 +45,7 @@ _LOOKED_AT = 500  # characters; a vote is short, and a hostile response may be l
 
 
 def check_choices(choices: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the checked options of a multiple-choice question.
-
-    Raises:
-        TypeError, ValueError: not 2 to 26 different non-empty texts.
-    """
+    """Return the options of a multiple-choice question, checked to be 2 to 26 different non-empty texts."""
     if choices is None:
         raise ValueError("multiple choice needs choices=[...], the options to vote on")
     if isinstance(choices, str) or not isinstance(choices, Sequence) or not all(isinstance(c, str) for c in choices):
@@ -88,11 +84,7 @@ def shown_options(choices: Sequence[str], text: str, prompts: PromptSet) -> str:
 
 
 def _with_letters(choices: Sequence[str]) -> Sequence[str]:
-    """The options, none of which reads like the letter of another one, or of "no information".
-
-    Raises:
-        ValueError: one does; a reply would mean either.
-    """
+    """The options, none of which may read like the letter of another one, or of "no information"."""
     places = {option_label(i).casefold(): i for i in range(len(choices) + 1)}
     for i, choice in enumerate(choices):
         other = places.get(choice.strip().casefold(), i)
