@@ -37,7 +37,7 @@ from robustrag_integrations.evaluation.run.config import (
 )
 from robustrag_integrations.evaluation.run.presets import PRESETS, UNCACHED
 from robustrag_integrations.grouping.votes import RULES
-from robustrag_integrations.models.providers import forms, takes
+from robustrag_integrations.models.providers import PROVIDERS, takes
 
 if TYPE_CHECKING:
     from robustrag_integrations.evaluation.run.planning import Job
@@ -81,7 +81,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--data", **several, metavar="DATA", help="demo (default), or files")
     about = "qa (short answers), mc (multiple choice), long (long answers); default: as the data says"
     what.add_argument("--task", **several, choices=TASKS, dest="tasks", help=about)
-    about = f"{', '.join(forms())} of a transformers model (default bundled)"
+    about = f"{', '.join(each.form for each in PROVIDERS)} of a transformers model (default bundled)"
     what.add_argument("--model", **several, metavar="MODEL", dest="models", help=about)
     names = defense_names()
     about = f"{', '.join(names)}; default: vanilla consensus. no-rag asks without passages"

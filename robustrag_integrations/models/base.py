@@ -40,10 +40,8 @@ class Response(Ending):
         text: the model's words; None when the call failed. A refusal that the server marks as one has the text "".
         error: the failure in one line, for reports; None when it succeeded.
         truncated: True if the prompt's passages were cut to fit the model's context window.
-        abstains: True if it counts as an abstention whatever its text says.
-        note: why it does not count, or not in full, in one line. Models leave this, `abstains` and `aloud` to
-            `replies.reading`.
-        aloud: True if its text held reasoning.
+        abstains, note, aloud: whether it counts as an abstention whatever its text says, why it does not count in full,
+            and whether its text held reasoning. Models leave these to `replies.reading`.
         skipped_reason: why there is neither text nor failure: the other replies were enough, so that the call was not
             made (`not_asked`), or was given up under way (`cancelled`).
         cause: the exception that the call failed with, without credentials.
@@ -83,14 +81,9 @@ BLANK = Response("", abstains=True, note="there is nothing to read, and the mode
 
 @dataclass(frozen=True)
 class Until:
-    """A stopping rule: when the replies so far are enough.
+    """A stopping rule: when the replies so far are enough, and how many prompts go out at once until they are."""
 
-    Attributes:
-        enough: a predicate on one reply per prompt, with `not_asked()` in place of missing ones.
-        wave_size: prompts per wave; the next wave goes out only if the replies so far are not enough. None: all.
-    """
-
-    enough: Callable[[Sequence[Response]], bool]
+    enough: Callable[[Sequence[Response]], bool]  # of one reply per prompt, `not_asked()` in place of missing ones
     wave_size: int | None = None
 
     def waves(self, count: int) -> list[slice]:
@@ -101,19 +94,14 @@ class Until:
 
 def not_asked(*, cancelled: bool = False) -> Response:
     """Return the placeholder of a reply that was not waited for; `cancelled` if its call had gone out."""
-    if cancelled:
-        return Response(None, error="cancelled, as the answer was decided", skipped_reason="cancelled")
-    return Response(None, error="not asked, as the answer was decided", skipped_reason="not_asked")
+    reason: SkippedReason = "cancelled" if cancelled else "not_asked"
+    return Response(None, f"{reason.replace('_', ' ')}, as the answer was decided", skipped_reason=reason)
 
 
 class Model:
-    """The base class of all language models.
+    """The base class of all language models."""
 
-    Attributes:
-        probe: the summary of a repeat probe of it (`RepeatFindings.summary()`), where one was made; answers carry it.
-    """
-
-    probe: Mapping[str, Any] | None = None
+    probe: Mapping[str, Any] | None = None  # the summary of a repeat probe, where one was made; answers carry it
 
     @property
     def numerics(self) -> Mapping[str, Any]:
@@ -222,13 +210,14 @@ class FinalAnswers:
 
     def answer(self, prompts: Sequence[Prompt]) -> list[Response]:
         """Return one response per prompt."""
-        parts = [[p] for p in prompts] if self._model.shares_batches else [prompts]
-        return [response for part in parts for response in self._model.generate(part, "final")]
+        return [r for part in self._parts(prompts) for r in self._model.generate(part, "final")]
 
     async def aanswer(self, prompts: Sequence[Prompt]) -> list[Response]:
         """`answer` without blocking the event loop; cancelling it cancels the calls."""
-        parts = [[p] for p in prompts] if self._model.shares_batches else [prompts]
-        return [response for part in parts for response in await self._model.agenerate(part, "final")]
+        return [r for part in self._parts(prompts) for r in await self._model.agenerate(part, "final")]
+
+    def _parts(self, prompts: Sequence[Prompt]) -> Sequence[Sequence[Prompt]]:
+        return [[prompt] for prompt in prompts] if self._model.shares_batches else [prompts]
 
     @property
     def profile(self) -> dict[str, Any]:
@@ -254,16 +243,13 @@ class Distributions:
         groups: [m, V], a row per group in the order of the prompts.
         no_retrieval: [V], for the prompt without passages.
         noise: bound on how far each probability may be from the one that inference computes with other content in the
-            other groups; 0.0 if they are equal, 1.0 if nothing is known.
+            other groups; 0.0 if they are equal, 1.0 if nothing is known. Certificates rely on it.
         unlisted: per group, how far its probabilities together may exceed the stated ones, where the model gives only
             some of them (a top-K list); the others stand as 0. Empty: all are given.
         failures: per group, why it could not be asked (its row is then 0); empty: none failed.
         spent: per row, the question alone last, the tokens of the whole session so far; empty: not counted.
-        calls: the number of calls that it took: requests to a server, or rows and steps in this process.
-        rounds: number of times replies were waited for; None: once for each request of the plan.
-
-    Raises:
-        ValueError: probabilities that are not given exceed `noise`, on which certificates rely.
+        calls, rounds: the requests (or rows and steps in this process), and how often replies were waited for; None:
+            once for each request of the plan.
     """
 
     groups: NDArray[np.floating]
@@ -276,11 +262,8 @@ class Distributions:
     rounds: int | None = None
 
     def __post_init__(self) -> None:
-        if self.unlisted and not self.noise >= max(self.unlisted):
-            raise ValueError(
-                f"noise={self.noise} must be at least max(unlisted)={max(self.unlisted)}: a token that is not listed "
-                "may have that probability"
-            )
+        if self.unlisted and not self.noise >= max(self.unlisted):  # which a token that is not listed may have
+            raise ValueError(f"noise={self.noise} must be at least max(unlisted)={max(self.unlisted)}")
 
     @property
     def moved(self) -> float:
@@ -300,17 +283,11 @@ def noise_bound(measured: float) -> float | None:
 
 @dataclass(frozen=True)
 class Opening:
-    """The start of a decoding session.
+    """The start of a decoding session."""
 
-    Attributes:
-        abstention: [m], the probability of the whole abstention string, every token of it.
-        distributions: of the first answer token.
-        truncated: per group, whether its passages were cut to fit.
-    """
-
-    abstention: NDArray[np.floating]
-    distributions: Distributions
-    truncated: tuple[bool, ...]
+    abstention: NDArray[np.floating]  # [m], the probability of the whole abstention string, every token of it
+    distributions: Distributions  # of the first answer token
+    truncated: tuple[bool, ...]  # per group, whether its passages were cut to fit
 
 
 class DecodingSession(ABC):

@@ -2,12 +2,10 @@
 
 `ModelCaller` is the only layer between an answer and a client. `call` and `stream` make one call: they wait for a slot,
 ask within the time limit, and ask again after a pause where that may help. `ask_all` makes the isolated calls of one
-answer together. A call that fails is a `Response` with an error there, and costs its own group alone; calls that are no
-longer needed are given up.
+answer together; one that fails costs its own group alone, and calls that are no longer needed are given up.
 
 A synchronous function cannot be stopped from outside. It runs in a thread; its caller goes on without it after the time
-limit, and the thread ends when the function returns. Nothing can end such a thread earlier, so their number is limited:
-at the limit, further calls fail at once.
+limit. Nothing can end such a thread before the function returns, so their number is limited; then further calls fail.
 """
 
 from __future__ import annotations
@@ -62,13 +60,8 @@ def is_busy(error: BaseException) -> bool:
     for one in (error, error.__cause__, error.__context__):
         response = getattr(one, "response", None)
         of_boto = response.get("ResponseMetadata", {}) if isinstance(response, Mapping) else {}
-        for status in (
-            getattr(one, "status_code", None),
-            getattr(one, "status", None),
-            getattr(response, "status_code", None),
-            of_boto.get("HTTPStatusCode"),
-            getattr(one, "code", None),
-        ):
+        found = [getattr(one, name, None) for name in ("status_code", "status", "code")]
+        for status in (*found, getattr(response, "status_code", None), of_boto.get("HTTPStatusCode")):
             if isinstance(status, int) and 100 <= status < 600:
                 return status in _BUSY or status >= 500
     return False

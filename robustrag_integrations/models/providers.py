@@ -12,7 +12,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,25 +30,15 @@ _WHOLE_FILE = 1 << 28  # bytes; of larger files the fingerprint takes size, time
 
 @dataclass(frozen=True)
 class Provider:
-    """One kind of model.
+    """One kind of model."""
 
-    Attributes:
-        form: the form of its names, such as `openai:NAME`; what stands before the first capital is the prefix.
-        help: a description for the command line.
-        takes: those of `SETTINGS` that go with it.
-        load: loads the model, from the name behind the prefix and the given settings.
-        parts: everything besides the settings that decides its answers, as bytes, from the whole name and the settings.
-        pattern: of the name behind the prefix.
-        gives_probabilities: True if it may serve decoding aggregation; true where that is known only once it is loaded.
-    """
-
-    form: str
-    help: str
-    takes: frozenset[str]
-    load: Callable[[str, Mapping[str, Any]], TextModel] = field(repr=False)
-    parts: Callable[[str, Mapping[str, Any]], Iterator[bytes]] = field(repr=False)
-    pattern: str = ".*"
-    gives_probabilities: bool = True
+    form: str  # of its names, such as `openai:NAME`; what stands before the first capital is the prefix
+    help: str  # on the command line
+    takes: frozenset[str]  # those of `SETTINGS` that go with it
+    load: Callable[[str, Mapping[str, Any]], TextModel]  # from the name behind the prefix and the given settings
+    parts: Callable[[str, Mapping[str, Any]], Iterator[bytes]]  # what decides its answers
+    pattern: str = ".*"  # of the name behind the prefix
+    gives_probabilities: bool = True  # for decoding aggregation; true where that is known only once it is loaded
 
     @property
     def prefix(self) -> str:
@@ -66,11 +56,6 @@ class Provider:
 def provider_of(name: str) -> Provider | None:
     """Return the provider of a model of this name; None if there is none."""
     return next((provider for provider in PROVIDERS if provider.owns(name)), None)
-
-
-def forms() -> tuple[str, ...]:
-    """Return the forms of models' names."""
-    return tuple(provider.form for provider in PROVIDERS)
 
 
 def forms_that_take(setting: str) -> str:
@@ -93,7 +78,7 @@ def check_name(name: str) -> str | None:
     """Return what is wrong with a model's name; None if nothing is."""
     provider = provider_of(name)
     if provider is None:
-        *others, last = forms()
+        *others, last = (provider.form for provider in PROVIDERS)
         return f"unknown model {name!r}: give {', '.join(others)}, or {last}"
     fits = re.fullmatch(provider.pattern, name.removeprefix(provider.prefix))
     return None if fits else f"{name!r} must be {provider.form}"
@@ -191,59 +176,29 @@ def _function_parts(name: str, _: Mapping[str, Any]) -> Iterator[bytes]:
 
 
 _SERVED = frozenset({"base_url", "max_new_tokens", "max_concurrency"})
+_CALLED = frozenset({"max_concurrency"})
 _LOCAL = frozenset({"max_context_tokens", "max_new_tokens", "dtype"})
 _NAME = r"\s*[^\s@].*"
 _OBJECT = r".+:[^\W\d]\w*"
 
+_BUNDLED = "the small reader that comes with the package, a demonstration that reads simple English facts"
+_CHAT = "a model behind an OpenAI-compatible server, with the key in OPENAI_API_KEY"
+_COMPLETIONS = "one behind a server that gives token probabilities (NAME@PATH where its tokenizer has another name)"
+_FUNCTION = "a function from prompt to text"
+_FOLDER = "a folder with a transformers model"
+
 PROVIDERS: tuple[Provider, ...] = (
-    Provider(
-        "bundled",
-        "the small reader that comes with the package, a demonstration that reads simple English facts and "
-        "knows nothing",
-        _LOCAL,
-        _load_local,
-        _local_parts,
-    ),
-    Provider(
-        "openai:NAME",
-        "a model behind an OpenAI-compatible server (key: OPENAI_API_KEY)",
-        _SERVED,
-        _load_chat,
-        _served_parts,
-        _NAME,
-        gives_probabilities=False,
-    ),
-    Provider(
-        "openai-completions:NAME",
-        "one behind a server that gives token probabilities (NAME@PATH where its tokenizer has another name)",
-        _SERVED,
-        _load_completions,
-        _served_parts,
-        _NAME,
-    ),
-    Provider(
-        "python:MODULE:FUNCTION",
-        "a function from prompt to text",
-        frozenset({"max_concurrency"}),
-        _load_function,
-        _function_parts,
-        _OBJECT,
-    ),
-    Provider("PATH", "a folder with a transformers model", _LOCAL, _load_local, _local_parts),
+    Provider("bundled", _BUNDLED, _LOCAL, _load_local, _local_parts),
+    Provider("openai:NAME", _CHAT, _SERVED, _load_chat, _served_parts, _NAME, gives_probabilities=False),
+    Provider("openai-completions:NAME", _COMPLETIONS, _SERVED, _load_completions, _served_parts, _NAME),
+    Provider("python:MODULE:FUNCTION", _FUNCTION, _CALLED, _load_function, _function_parts, _OBJECT),
+    Provider("PATH", _FOLDER, _LOCAL, _load_local, _local_parts),
 )
 
 
 @dataclass(frozen=True)
 class NamedModel:
-    """A model by its name, and how to run it.
-
-    Attributes:
-        name: in one of the forms that `PROVIDERS` has.
-        base_url: the server of a served model.
-        max_context_tokens: the most tokens of passages of a group; local models only, None for their default.
-        max_new_tokens: the longest text; local and served models only, None for their default.
-        dtype: the precision of a local model, one of `DTYPES`; None for its default.
-        max_concurrency: the most calls under way; not for local models, None for the default of the others.
+    """A model by its name, in one of the forms of `PROVIDERS`, and how to run it; None for a model's own default.
 
     Raises:
         ValueError: there is no such model, or a setting does not go with it; the message says what does.
@@ -251,9 +206,9 @@ class NamedModel:
 
     name: str
     base_url: str | None = None
-    max_context_tokens: int | None = None
+    max_context_tokens: int | None = None  # of the passages of a group
     max_new_tokens: int | None = None
-    dtype: str | None = None
+    dtype: str | None = None  # one of `DTYPES`
     max_concurrency: int | None = None
 
     def __post_init__(self) -> None:
@@ -287,20 +242,11 @@ class NamedModel:
         return "dtype" in self._provider.takes
 
     def load(self) -> TextModel:
-        """Load the model.
-
-        Raises:
-            ModelError: it cannot be loaded, or has no key.
-            ImportError: an extra is missing.
-        """
+        """Load the model; raises ModelError where it cannot be loaded, or has no key, ImportError without its extra."""
         return self._provider.load(self.name.removeprefix(self._provider.prefix), self._settings)
 
     def fingerprint(self) -> str:
-        """Hash what decides its answers: weights and settings, a function's module, or a server's address and name.
-
-        Raises:
-            ModelError: its files cannot be read.
-        """
+        """Hash what decides its answers: weights and settings, a function's module, or a server's address and name."""
         digest = hashlib.sha256(
             repr((self.base_url, self.max_context_tokens, self.max_new_tokens, self.dtype)).encode()
         )

@@ -81,12 +81,11 @@ class AccessMiddleware:
 
     def _check(self, scope: Scope) -> None:
         names = [name for name, _ in scope["headers"]]
-        closes = {"connection": "close"}
         if repeated := [name for name in _ONCE if names.count(name) > 1]:
-            raise RequestError(400, f"the request has two headers {repeated[0].decode()}", headers=closes)
+            raise RequestError(400, f"the request has two headers {repeated[0].decode()}", connection="close")
         # "ought to be handled as an error" (RFC 9112, section 6.3): it may smuggle a second request.
         if b"content-length" in names and b"transfer-encoding" in names:
-            raise RequestError(400, "the request has Content-Length beside Transfer-Encoding", headers=closes)
+            raise RequestError(400, "the request has Content-Length beside Transfer-Encoding", connection="close")
         headers = dict(scope["headers"])
         host = _HOST.fullmatch(headers.get(b"host", b"").decode("latin-1").strip().lower())
         if self._hosts is not None and (host is None or host[1] not in self._hosts):
@@ -96,8 +95,8 @@ class AccessMiddleware:
         scheme, _, given = headers.get(b"authorization", b"").partition(b" ")
         # Both are compared whole, in a time that does not tell how much of the key was right.
         if not (hmac.compare_digest(given.strip(), self._key) and scheme.lower() == b"bearer"):
-            bearer = {"www-authenticate": "Bearer"}
-            raise RequestError(401, "the API key is missing or wrong", code="invalid_api_key", headers=bearer)
+            wrong = "the API key is missing or wrong"
+            raise RequestError(401, wrong, "invalid_api_key", www_authenticate="Bearer")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import Receive, Scope, Send
 
-from robustrag_integrations._util.checks import check_at_least
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations._util.redaction import redacted
@@ -31,7 +30,6 @@ Work = Callable[[dict[str, Any], "Reply"], Coroutine[Any, Any, None]]
 
 _LOG = logging.getLogger(__name__)
 _HEADERS = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
-_CLOSES = {"connection": "close"}
 _LAST_WORDS = 5  # seconds
 # The form of a failed call: the exception's name, then words that may quote the prompt, which holds passages.
 _FAILED_CALL = re.compile(
@@ -42,50 +40,27 @@ _FAILED_CALL = re.compile(
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds of one request, and of all requests under way.
-
-    Attributes:
-        body_bytes: the longest request.
-        question_chars: the longest question.
-        concurrent: answers that are made at a time.
-        waiting: requests that wait for their turn; further ones are refused with 429.
-        seconds: from a request's end to the end of its answer, waiting included.
-        body_seconds: seconds that a client may take to send a request.
-
-    Raises:
-        ValueError: a number is too small.
-    """
+    """Bounds of one request, and of all requests under way."""
 
     body_bytes: int = 1_000_000
     question_chars: int = 4_000
-    concurrent: int = 8
-    waiting: int = 64
-    seconds: int = 120
-    body_seconds: int = 20
-
-    def __post_init__(self) -> None:
-        check_at_least(0, waiting=self.waiting)
-        check_at_least(1, **{name: value for name, value in vars(self).items() if name != "waiting"})
+    concurrent: int = 8  # answers that are made at a time
+    waiting: int = 64  # requests that wait for their turn; further ones are refused with 429
+    seconds: int = 120  # from a request's end to the end of its answer, waiting included
+    body_seconds: int = 20  # that a client may take to send a request
 
 
 class RequestError(Exception):
     """A request that is refused with an HTTP status, a message that is shown, and OpenAI's code and parameter."""
 
     def __init__(
-        self,
-        status: int,
-        message: str,
-        *,
-        code: str | None = None,
-        param: str | None = None,
-        headers: Mapping[str, str] | None = None,
+        self, status: int, message: str, code: str | None = None, param: str | None = None, **headers: str
     ) -> None:
         super().__init__(message)
-        self.status, self.headers = status, dict(headers or {})
+        self.status, self.headers = status, {name.replace("_", "-"): value for name, value in headers.items()}
         kind = "rate_limit_error" if status == 429 else "server_error" if status >= 500 else "invalid_request_error"
-        shown = None if param is None else printable(param, 100)
-        said = printable(redacted(message), 1000)
-        self.body: dict[str, Any] = {"error": {"message": said, "type": kind, "param": shown, "code": code}}
+        said, about = printable(redacted(message), 1000), param and printable(param, 100)
+        self.body: dict[str, Any] = {"error": {"message": said, "type": kind, "param": about, "code": code}}
 
 
 def request_error(error: Exception) -> RequestError:
@@ -128,7 +103,7 @@ class Admission:
         """Wait until there is room to answer; raises RequestError where too many wait already."""
         if self._free == 0:
             message = "too many requests are under way; try again later"
-            raise RequestError(429, message, code="rate_limit_exceeded", headers={"retry-after": "1"})
+            raise RequestError(429, message, "rate_limit_exceeded", retry_after="1")
         self._free -= 1
         try:
             async with self._turns:
@@ -152,22 +127,18 @@ async def _read_body(request: Request, limits: Limits) -> dict[str, Any]:
                 raise RequestError(413, f"the request is longer than {most} bytes", code="request_too_large")
     if scope.cancelled_caught:
         message = f"the request was not complete after {limits.body_seconds} s"
-        raise RequestError(408, message, headers={"retry-after": "1", **_CLOSES})
+        raise RequestError(408, message, retry_after="1", connection="close")
     return _json_object(bytes(body))
 
 
 def _json_object(body: bytes) -> dict[str, Any]:
-    """Parse a JSON object in valid Unicode, without entries of the same name, and without NaN."""
     try:
-        value = _valid(json.loads(body.decode(), parse_constant=_refuse_constant, object_pairs_hook=_object))
-    except RecursionError:
-        raise RequestError(400, "the JSON nests too deep") from None
-    except UnicodeDecodeError:
-        raise RequestError(400, "the request is not valid UTF-8") from None
-    except ValueError:  # more digits than Python reads, too
-        raise RequestError(400, "the request is not valid JSON") from None
+        value = _valid(json.loads(body.decode(), parse_constant=_refuse, object_pairs_hook=_object))
+    except (ValueError, RecursionError):  # ValueErrors are those of UTF-8 and of numbers with too many digits, too
+        value = None
     if not isinstance(value, dict):
-        raise RequestError(400, f"the request must be a JSON object, got {type(value).__name__}")
+        wrong = "the request must be a JSON object in UTF-8, with each name once, without NaN, and not too deep"
+        raise RequestError(400, wrong)
     return value
 
 
@@ -181,15 +152,14 @@ def _valid(value: Any) -> Any:
     return value
 
 
-def _refuse_constant(name: str) -> NoReturn:
-    raise RequestError(400, f"{name} is not JSON")
+def _refuse(name: str) -> NoReturn:
+    raise ValueError(name)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Build an object, and refuse repeated names: another program may have checked the other entry."""
     made = dict(pairs)
-    if len(made) < len(pairs):
-        raise RequestError(400, "the JSON names an entry twice")
+    if len(made) < len(pairs):  # another program may have checked the other entry
+        raise ValueError
     return made
 
 
@@ -250,9 +220,7 @@ class Endpoint:
             _LOG.info("the client hung up")
             return
         except asyncio.CancelledError:  # the server stops, and waits no longer
-            failed: Exception = RequestError(
-                503, "the server stops; try again", headers={"retry-after": "1", **_CLOSES}
-            )
+            failed: Exception = RequestError(503, "the server stops; try again", retry_after="1", connection="close")
         except Exception as error:
             failed = error
         if not reply.started:

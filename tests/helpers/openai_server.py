@@ -148,7 +148,7 @@ class LoopbackServer:
 
             @property
             def _chats(self) -> bool:
-                return self.path.endswith("/chat/completions")
+                return "/chat/" in self.path
 
             def _common(self, reply: Reply, suffix: str) -> dict[str, Any]:
                 kind = ("chat.completion" if self._chats else "text_completion") + suffix

@@ -37,7 +37,7 @@ _LARGEST_ERROR = 64 << 10  # bytes of an error's body that are read
 _LONGEST_KEPT = 5.0  # seconds without use, as in httpx: servers hang up on idle connections, uvicorn after 5
 
 _NO_KEY = "no-key-needed"  # sent to a server of the user's own that asks for none
-_OF_CLIENT = ("extra_headers", "extra_query", "extra_body")
+_OF_HTTP = ("extra_headers", "extra_query")
 # The size limit of a reply follows from the request: reading costs time and memory in proportion to the size.
 _FRAME = 64 << 10  # bytes of a reply around its tokens
 _TOKEN = 128  # bytes of a token, escaped, with its share of a reasoning text
@@ -119,7 +119,7 @@ class Connection:
 
     async def _body(self, request: Mapping[str, Any], largest: int) -> AsyncGenerator[bytes, None]:
         """Send a request, and yield the body of its reply. Nothing is chained to errors, as the client's hold keys."""
-        fields = {name: value for name, value in request.items() if name not in _OF_CLIENT}
+        fields = {name: value for name, value in request.items() if name not in _OF_HTTP}
         try:
             async with (
                 self._clients.here().client() as client,
@@ -128,7 +128,7 @@ class Connection:
                     self._url,
                     params=request.get("extra_query"),
                     headers={"Authorization": f"Bearer {self.api_key}", **(request.get("extra_headers") or {})},
-                    json={**fields, **(request.get("extra_body") or {})},
+                    json=fields,
                 ) as response,
             ):
                 coding = response.headers.get("Content-Encoding", "").strip().lower()
@@ -218,9 +218,8 @@ def _tokens(request: Mapping[str, Any]) -> int:
 
 
 def _most(request: Mapping[str, Any], *names: str) -> int:
-    """Return the largest number under one of these names; `extra_body` is a part of the request."""
-    given = [part.get(name) for part in (request, request.get("extra_body") or {}) for name in names]
-    return max((int(value) for value in given if isinstance(value, (int, float))), default=0)
+    """Return the largest number under one of these names."""
+    return max((int(request[name]) for name in names if isinstance(request.get(name), (int, float))), default=0)
 
 
 class ClientStack:

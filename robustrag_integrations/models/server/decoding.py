@@ -69,7 +69,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         top_logprobs: K, how many tokens each request asks for; vLLM allows 20 unless it was started with more. Where K
             leave a choice open, more are asked for until the server refuses.
         settings: further arguments of `OpenAIModel`: `seed`, `max_tokens`, `options`, `timeout`, `attempts`,
-            `max_concurrency` (at least the number of groups and one more lets all rows run at once), `name`.
+            `max_concurrency` (at least the number of groups and one more lets all rows run at once).
 
     Raises:
         ModelError: the tokenizer cannot be loaded, or there is no API key.
@@ -90,7 +90,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
         **settings: Any,
     ) -> None:
         check_at_least(1, top_logprobs=top_logprobs, max_context_tokens=max_context_tokens)
-        if unknown := sorted(settings.keys() & {"api", "system", "temperature"}):
+        if unknown := sorted(settings.keys() & {"api", "temperature"}):
             raise ValueError(f"{', '.join(unknown)}: not for decoding, which reads probabilities off completions")
         ends: frozenset[int] = frozenset()
         if tokenizer is None or isinstance(tokenizer, str):
@@ -141,8 +141,7 @@ class RemoteDecodingModel(OpenAIModel, DecodingModel):
 
     async def _after(self, prompt: Tokens, count: int) -> TokenList | ModelError:
         fields = {name: value for name, value in self._fields.items() if name != "stop"}
-        extra = {**_BY_NUMBER, **self._fields.get("extra_body", {})}
-        request = {**fields, "prompt": list(prompt), "max_tokens": 1, "logprobs": count, "extra_body": extra}
+        request = {**_BY_NUMBER, **fields, "prompt": list(prompt), "max_tokens": 1, "logprobs": count}
 
         def read(body: bytes) -> TokenList:  # it may have to learn all tokens' texts, whatever the length of the reply
             return token_list(parsed(body), count, self._codec.token_of)

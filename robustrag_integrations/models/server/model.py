@@ -14,7 +14,7 @@ from robustrag_integrations.models.base import Response
 from robustrag_integrations.models.callable import CalledModel
 from robustrag_integrations.models.caller import CallLimits, ModelCaller
 from robustrag_integrations.models.server.connection import Connection, ServerError, may_pass
-from robustrag_integrations.models.server.replies import StreamEnd, parsed, response_of
+from robustrag_integrations.models.server.replies import Said, parsed, response_of
 from robustrag_integrations.models.threads import BACKGROUND, PerLoop
 from robustrag_integrations.replies.reply import Piece
 
@@ -36,9 +36,8 @@ class OpenAIModel(CalledModel):
     are left out from then on if that is refused, too, and a token limit goes under its other name. A model that takes
     no temperature counts as one that samples. Log-probabilities of replies that came with reasoning are not known.
 
-    Reproducibility is up to the server: `answer.determinism` says so. A request is sent again after a failed
-    connection, a time-out, 408, 409, 429 and 5xx, after as long as Retry-After says, up to a minute; where it says
-    longer, the request has failed.
+    A request is sent again after a failed connection, a time-out, 408, 409, 429 and 5xx, after as long as Retry-After
+    says, up to a minute; where it says longer, the request has failed.
 
     Args:
         model: the model's name on the server.
@@ -49,14 +48,11 @@ class OpenAIModel(CalledModel):
         seed: the seed every request carries; None for none.
         temperature: above 0 the model samples, which is warned of; None leaves it out.
         max_tokens: the longest response, in tokens.
-        system: a system message before every prompt; chat only.
-        options: further fields of the request, for example `{"reasoning_effort": "low"}`, and `extra_headers`,
-            `extra_query` and `extra_body`, as OpenAI's client has them. `{"logprobs": None}` asks for no
-            log-probabilities.
+        options: further fields of the request, for example `{"reasoning_effort": "low"}`; `extra_headers` and
+            `extra_query` are those of HTTP. `{"logprobs": None}` asks for no log-probabilities.
         timeout: seconds for one try, from connecting to the last byte and its parsing.
         attempts: the most tries of one request.
         max_concurrency: number of requests that may be under way at a time.
-        name: the model's name in reports.
 
     Raises:
         ModelError: there is neither an API key nor a server of your own.
@@ -73,12 +69,10 @@ class OpenAIModel(CalledModel):
         seed: int | None = None,
         temperature: float | None = 0.0,
         max_tokens: int = 256,
-        system: str | None = None,
         options: Mapping[str, Any] | None = None,
         timeout: float = 60.0,
         attempts: int = 3,
         max_concurrency: int = 10,
-        name: str | None = None,
     ) -> None:
         check_at_least(1, max_tokens=max_tokens, attempts=attempts, max_concurrency=max_concurrency)
         if not isinstance(model, str) or not model.strip():
@@ -89,11 +83,9 @@ class OpenAIModel(CalledModel):
             raise ValueError("timeout=None must be a number of seconds above 0")
         if api not in ("chat", "completions"):
             raise ValueError(f"api={api!r} must be 'chat' or 'completions'")
-        if api == "completions" and system is not None:
-            raise ValueError(f"system={system!r} is for api='chat'; completions have no messages")
         super().__init__(
             ModelCaller(CallLimits(max_concurrency, timeout), attempts, may_pass),
-            name or model,
+            model,
             aask=lambda call: self._areply(call.prompt.text),
             astream=lambda call: self._astreamed(call.prompt.text),
             clients=(self._areply,),
@@ -110,7 +102,6 @@ class OpenAIModel(CalledModel):
         given = {"temperature": temperature, "seed": seed}
         given = {name: value for name, value in given.items() if value is not None}
         self._fields: dict[str, Any] = {"model": model, limit: max_tokens, **given, **options}
-        self._system = system
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -142,8 +133,7 @@ class OpenAIModel(CalledModel):
     def _request(self, prompt: str, **more: Any) -> dict[str, Any]:
         if not self._chats:
             return {"prompt": prompt, **self._fields, **more}
-        first = [] if self._system is None else [{"role": "system", "content": self._system}]
-        return {"messages": [*first, {"role": "user", "content": prompt}], **self._fields, **more}
+        return {"messages": [{"role": "user", "content": prompt}], **self._fields, **more}
 
     def _asking_for_logprobs(self) -> dict[str, Any]:
         """Return the field that asks for the log-probabilities of a reply's tokens, unless the user decides on it."""
@@ -201,13 +191,13 @@ class OpenAIModel(CalledModel):
     async def _astreamed(self, prompt: str) -> AsyncGenerator[Piece, None]:
         request = self._request(prompt, stream_options={"include_usage": True})
         while True:
-            before, end = self._refused, StreamEnd()
+            before, said = self._refused, Said()
             try:
                 async with aclosing(self._connection.events(self._without_refused(request))) as events:
                     async for event in events:
-                        if piece := end.piece_of(event):
+                        if piece := said.piece_of(event):
                             yield piece
-                yield end.ending()
+                yield said.end_of_stream()
                 return
             except ServerError as error:
                 if not await self._learned(error, before):

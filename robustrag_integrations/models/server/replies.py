@@ -68,8 +68,8 @@ def choice_of(reply: Mapping[str, Any]) -> Mapping[str, Any]:
 def response_of(reply: Mapping[str, Any]) -> Response:
     """Convert a chat or text completion into a `Response`; raises ModelError without text or a reason for that."""
     said, choice = Said(), choice_of(reply)
-    text = said.read(choice, choice.get("message"))
-    ending = said.ending(reply.get("usage"))
+    text = said.piece_of(reply, "message")
+    ending = said.ending()
     if not said.has_content and ending.finish in ("stop", "other", "unknown"):
         raise ModelError("the server sent no text")
     logprobs = None if ending.reasoning_chars else logprobs_in(choice.get("logprobs"))  # those of reasoning, too
@@ -77,17 +77,22 @@ def response_of(reply: Mapping[str, Any]) -> Response:
 
 
 class Said:
-    """The content of a choice, whole or in streamed pieces, and the reason why it ended, in the server's word."""
+    """What a server says, whole or in a stream of chunks, to its end."""
 
     def __init__(self) -> None:
         self._blocks = Blocks()
-        self.reason: Any = None
-        self.has_content = False
+        self._begun = False
+        self._usage: Any = None
+        self._reason: Any = None
+        self.has_content = False  # an empty text is one, as are reasoning, a refusal and the call of a tool
 
-    def read(self, choice: Mapping[str, Any], message: Any) -> str:
-        """Read a choice, whose message or delta this is, and return its text."""
-        blocks, before = self._blocks, len(self._blocks.text)
-        self.reason = choice.get("finish_reason") or self.reason
+    def piece_of(self, chunk: Mapping[str, Any], part: str = "delta") -> str:
+        """Return the text of one chunk; empty where it has none."""
+        blocks, before, self._begun = self._blocks, len(self._blocks.text), True
+        self._usage = chunk.get("usage") or self._usage
+        choice = choice_of(chunk) if chunk.get("choices") else {}  # the last chunk has the usage alone
+        self._reason = choice.get("finish_reason") or self._reason
+        message = choice.get(part)
         message = message if isinstance(message, dict) else {"content": choice.get("text")}
         content = message.get("content")
         if content is not None and not isinstance(content, (str, list)):
@@ -101,35 +106,18 @@ class Said:
         self.has_content |= isinstance(content, str) or blocks != Blocks()
         return "".join(blocks.text[before:])
 
-    def ending(self, usage: Any) -> Ending:
+    def ending(self) -> Ending:
         """Return how it ended."""
-        blocks, finish = self._blocks, finish_reason(self.reason)
+        blocks, finish = self._blocks, finish_reason(self._reason)
         if blocks.calls_tools and finish in ("stop", "other", "unknown") and not "".join(blocks.text).strip():
             finish = "tool_calls"
-        return Ending(
-            finish=finish, refusal=blocks.refusal, reasoning_chars=blocks.reasoning_chars, usage=usage_of(usage)
-        )
+        usage, chars = usage_of(self._usage), blocks.reasoning_chars
+        return Ending(finish=finish, refusal=blocks.refusal, reasoning_chars=chars, usage=usage)
 
-
-class StreamEnd:
-    """Follows a stream of chunks to its end."""
-
-    def __init__(self) -> None:
-        self._said = Said()
-        self._begun = False
-        self._usage: Any = None
-
-    def piece_of(self, chunk: Mapping[str, Any]) -> str:
-        """Return the text of one chunk; empty where it has none."""
-        self._begun = True
-        self._usage = chunk.get("usage") or self._usage
-        choice = choice_of(chunk) if chunk.get("choices") else {}  # the last chunk has the usage alone
-        return self._said.read(choice, choice.get("delta"))
-
-    def ending(self) -> Ending:
+    def end_of_stream(self) -> Ending:
         """Return how the stream ended; raises ModelError where it broke off without saying why."""
-        if self._said.reason is None:
-            if not self._begun:
-                raise ModelError(f"the server's stream held nothing: base_url may lead elsewhere, {_USUAL_END}")
+        if self._reason is None and not self._begun:
+            raise ModelError(f"the server's stream held nothing: base_url may lead elsewhere, {_USUAL_END}")
+        if self._reason is None:
             raise ModelError("the server's stream broke off before the answer was complete")
-        return self._said.ending(self._usage)
+        return self.ending()

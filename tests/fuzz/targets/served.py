@@ -14,7 +14,7 @@ from robustrag_integrations.models.server.connection import server_error
 from robustrag_integrations.models.server.decoding import token_list
 from robustrag_integrations.models.server.replies import (
     Events,
-    StreamEnd,
+    Said,
     parsed,
     response_of,
 )
@@ -41,18 +41,18 @@ def streams(source: Source) -> None:
         whole = {"id": "1", "object": "chat.completion.chunk", "created": 0, "model": "m", "choices": [choice]}
         field = source.pick((b"data: ", b"data: ", b"data: ", b"data:", b": ", b"event: ", b""))
         stream += field + _body(source, whole) + source.pick((b"\n\n", b"\n\n", b"\r\n\r\n", b"\r\r", b"\n", b""))
-    events, end = Events(_LARGEST_EVENT), StreamEnd()
+    events, end = Events(_LARGEST_EVENT), Said()
     try:
         step = source.between(1, len(stream) + 1)
         for at in range(0, len(stream), step):
             _read(events.read(stream[at : at + step]), end)
         _read(events.read(b"\n"), end)
-        end.ending()
+        end.end_of_stream()
     except ModelError:
         return
 
 
-def _read(found: Iterator[bytes], end: StreamEnd) -> None:
+def _read(found: Iterator[bytes], end: Said) -> None:
     for data in found:
         assert len(data) <= _LARGEST_EVENT
         assert isinstance(end.piece_of(parsed(data)), str)

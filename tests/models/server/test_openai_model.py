@@ -38,12 +38,12 @@ def defense(model: OpenAIModel, **settings) -> KeywordAggregation:
 
 
 def test_every_request_asks_for_temperature_zero_and_the_seed() -> None:
-    with served(obedient_reader, seed=7, max_tokens=33, system="Be brief.") as (server, model):
+    with served(obedient_reader, seed=7, max_tokens=33) as (server, model):
         defense(model).answer(QUESTION, PASSAGES)
     for request in server.requests:
         assert (request["temperature"], request["seed"], request["max_tokens"]) == (0.0, 7, 33)
         assert request["model"] == "m"
-        assert [m["role"] for m in request["messages"]] == ["system", "user"]
+        assert [m["role"] for m in request["messages"]] == ["user"]
 
 
 def test_no_group_sees_another_groups_passage() -> None:
@@ -187,7 +187,6 @@ def test_a_real_server_of_transformers_answers(tmp_path: Path) -> None:
         ({"max_tokens": True}, "max_tokens="),
         ({"options": {"n": 3}}, "options may not hold n"),
         ({"api": "responses"}, "api="),
-        ({"system": "Be brief.", "api": "completions"}, "system="),
     ],
 )
 def test_what_no_request_could_use_is_refused_at_once(given: dict[str, Any], said: str) -> None:
