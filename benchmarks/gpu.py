@@ -249,7 +249,7 @@ def _rows(plan: Plan, engine: LocalEngine, limit: int, attacks: list[str], ends:
     for question, at in order.items():
         over = False
         try:
-            engine.run([job for job in jobs if job.question.id == question], add, lambda job: None)
+            engine.run([job for job in jobs if job.question.id == question], add)
         except _Over:
             over = True
         print(f"  question {at + 1} of {len(order)}{', and time is over' * over}", file=sys.stderr, flush=True)

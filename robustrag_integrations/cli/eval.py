@@ -40,7 +40,6 @@ from robustrag_integrations.grouping.votes import RULES
 from robustrag_integrations.models.providers import PROVIDERS, takes
 
 if TYPE_CHECKING:
-    from robustrag_integrations.evaluation.run.planning import Job
     from robustrag_integrations.evaluation.run.runner import Finished
 
 _MOST_COMPARISONS = 20  # on a terminal
@@ -282,12 +281,6 @@ class _Bar:
             complain(f"{self.standing} already")
         if total > known:
             self._bar = progress_bar(total, "row", known)
-
-    def job(self, job: Job) -> None:
-        """Begin a row: the bar shows its setup, attack and model."""
-        if self._bar is not None:
-            about = f"{job.setup.label}, {job.attack.name}, {job.setup.model.label}"
-            self._bar.set_description_str(printable(about, 60), refresh=False)
 
     def row(self, row: Mapping[str, Any]) -> None:
         """Count a finished row."""

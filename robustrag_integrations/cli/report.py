@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     if target.exists() and target.samefile(args.data):
         raise UsageError(f"--output {str(target)!r} is the run itself; give another file")
     written = write_report(found, target)
-    if left_out := len(found.bad) + found.torn:
-        complain(f"{args.data}: {left_out:,} lines that cannot be read are left out {(*found.bad[:1], '')[0]}")
+    if found.bad:
+        complain(f"{args.data}: {len(found.bad):,} lines that cannot be read are left out; {found.bad[0]}")
     print(printable(f"{written}: {len(found.rows):,} rows, {written.stat().st_size / 1e6:.1f} MB"))
     return EXIT_ANSWERED

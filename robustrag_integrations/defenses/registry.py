@@ -173,19 +173,19 @@ BASELINES: dict[str, Method] = {
         (
             "mis",
             _SHORT,
-            "evaluation.baselines.mis:IndependentSet",
+            "evaluation.baselines.peers:IndependentSet",
             "baseline (ReliabilityRAG): read the largest set of passages whose answers do not contradict each other",
         ),
         (
             "radar",
             _SHORT,
-            "evaluation.baselines.radar:MinCut",
+            "evaluation.baselines.peers:MinCut",
             "baseline (RADAR): read the passages that a smallest cut leaves on the side of those that agree",
         ),
         (
             "trustrag",
             _ALL,
-            "evaluation.baselines.trustrag:ClusterFilter",
+            "evaluation.baselines.peers:ClusterFilter",
             "baseline (TrustRAG): drop passages that were written alike, add what the model knows",
         ),
         (

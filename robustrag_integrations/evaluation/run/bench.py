@@ -51,8 +51,8 @@ class LocalEngine:
         self._answered: set[tuple[NamedModel, str, str]] = set()  # models, defences and tasks that are warm
         self._loading = threading.Lock()
 
-    def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]) -> None:
-        """Make the rows, hand over each as soon as it is made, and report each that is begun.
+    def run(self, jobs: Sequence[Job], on_row: Callable[[dict[str, Any]], None]) -> None:
+        """Make the rows, and hand over each as soon as it is made.
 
         An exception (an interrupt, or one that `on_row` raises) cancels what is under way.
 
@@ -61,14 +61,11 @@ class LocalEngine:
             ConfigError: a defence cannot use its model, or cannot be certified.
         """
         self._prepare(jobs)
-        asyncio.run(self._run(iter(jobs), on_row, on_job))
+        asyncio.run(self._run(iter(jobs), on_row))
 
-    async def _run(
-        self, jobs: Iterator[Job], on_row: Callable[[dict[str, Any]], None], on_job: Callable[[Job], None]
-    ) -> None:
+    async def _run(self, jobs: Iterator[Job], on_row: Callable[[dict[str, Any]], None]) -> None:
         async def work() -> None:
             for job in jobs:
-                on_job(job)
                 on_row(await self.row(job))
 
         workers = [asyncio.create_task(work()) for _ in range(self._concurrency)]

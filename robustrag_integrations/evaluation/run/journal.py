@@ -48,11 +48,7 @@ class Journal:
             raise
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Write one row; it is on disk when this returns.
-
-        Raises:
-            JournalError: it cannot be written (a full disk).
-        """
+        """Write one row; it is on disk when this returns."""
         try:
             if self._torn_from is not None:
                 self._file.truncate(self._torn_from)
@@ -64,11 +60,7 @@ class Journal:
             raise JournalError(f"cannot write to {str(self.path)!r}: {error.strerror}") from error
 
     def replace(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Put these rows in place of the whole file, at once or not at all; the journal is closed by it.
-
-        Raises:
-            JournalError: the file cannot be replaced; it is then as it was.
-        """
+        """Put these rows in place of the whole file, at once or not at all; the journal is closed by it."""
         draft = self.path.with_name(f".{self.path.name}.part")
         try:
             draft.unlink(missing_ok=True)  # of a run that was killed, or a link that somebody put there

@@ -12,8 +12,8 @@ from typing import Any, Protocol
 from robustrag_integrations.errors import RobustRAGError
 from robustrag_integrations.evaluation.run.bench import LocalEngine
 from robustrag_integrations.evaluation.run.config import EvalConfig
-from robustrag_integrations.evaluation.run.journal import Journal, JournalError, canonical
-from robustrag_integrations.evaluation.run.planning import Job, make_plan
+from robustrag_integrations.evaluation.run.journal import Journal, JournalError
+from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.score.rows import HEADER_SCHEMA, latest_rows, misfit
 
 MOST_FAILURES = 20  # rows failed one after the other, after which a run stops
@@ -31,9 +31,6 @@ class Watcher(Protocol):
     def start(self, total: int, known: int, notes: Sequence[str]) -> None:
         """Note that the run has so many rows, of which some are known already."""
 
-    def job(self, job: Job) -> None:
-        """Note that a row is begun."""
-
     def row(self, row: Row) -> None:
         """Note that a row is made and kept."""
 
@@ -45,7 +42,7 @@ class Finished:
     Attributes:
         rows: in canonical order.
         made: number of rows made by this run.
-        failed: number of rows that have an error; running again tries these once more.
+        failed: number of rows that have an error.
     """
 
     rows: tuple[Row, ...]
@@ -87,10 +84,9 @@ def evaluate(
             watcher.start(len(plan.jobs), len(plan.jobs) - len(todo), plan.notes)
         mine = {job.key for job in plan.jobs}
         others = [row for key, row in known.items() if key not in mine]  # of earlier configurations: they stay, behind
-        planned = len(plan.jobs) + len(others)
-        header = {"schema": HEADER_SCHEMA, "config": dict(config.given), "versions": _versions(), "planned": planned}
-        if journal is not None and not _begins_with(journal, header, going_on=bool(todo)):
-            journal.append(header)  # of two headers the last one counts: a report then knows what is missing
+        header = {"schema": HEADER_SCHEMA, "config": dict(config.given), "versions": _versions()}
+        if journal is not None and not journal.rows:
+            journal.append(header)
         made = failures = 0
 
         def keep(row: Row) -> None:
@@ -108,18 +104,12 @@ def evaluate(
                 raise RunStopped(f"the last {MOST_FAILURES} rows have all failed; the latest said: {said}")
 
         if todo:
-            engine.run(todo, keep, (lambda job: None) if watcher is None else watcher.job)
+            engine.run(todo, keep)
         # In the plan's order, under the labels that this run's setups have.
         rows = [{**known[job.key], "setup": job.setup.label} for job in plan.jobs if job.key in known]
         if journal is not None and (made or [header, *rows, *others] != list(journal.rows)):
             journal.replace([header, *rows, *others])
     return Finished(tuple(rows), made, sum(row["error"] is not None for row in rows))
-
-
-def _begins_with(journal: Journal, header: Row, *, going_on: bool) -> bool:
-    """True if a journal's rows are under this header already, or nothing more will come."""
-    last = next((row for row in reversed(journal.rows) if row.get("schema") == HEADER_SCHEMA), None)
-    return last is not None and (not going_on or canonical(last) == canonical(header))
 
 
 def known_rows(journal: Journal) -> dict[str, Row]:

@@ -6,13 +6,11 @@ by `blank_row`, filled in by the runner, and read again by `read_run`.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from robustrag_integrations._util.checks import is_whole_number
 from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import restored
 from robustrag_integrations.answers.answer import RobustAnswer
@@ -114,13 +112,7 @@ class _Shape:
 
 
 def blank_row(question: EvalQuestion, attack: AttackSpec, **about: Any) -> dict[str, Any]:
-    """Return a row with everything known before the model is asked; its other fields are empty.
-
-    Args:
-        question: the question.
-        attack: the attack.
-        about: the row's `key`, `dataset`, `task`, `top_k`, `model`, `defense`, `settings`, `setup` and `metric`.
-    """
+    """Return a row with everything known before the model is asked; `about` has what neither argument says."""
     return {
         "schema": ROW_SCHEMA,
         **about,
@@ -194,23 +186,15 @@ class Run:
 
     Attributes:
         name: the file's name.
-        header: the first line's `config`, `versions` and number of `planned` rows; empty when there is none.
+        header: the first line's `config` and `versions`; empty when there is none.
         rows: the rows; of two with one key the later one that did not fail.
-        bad: lines that are not rows.
-        torn: True if the last line was cut off, as it is when a run is stopped in the middle of writing.
+        bad: lines that are not rows; the last one as well if a run was stopped in the middle of writing it.
     """
 
     name: str
     header: Mapping[str, Any] = field(default_factory=dict)
     rows: tuple[Row, ...] = ()
     bad: tuple[BadRow, ...] = ()
-    torn: bool = False
-
-    @property
-    def missing(self) -> int:
-        """The number of rows that the header plans and the file lacks; 0 where the untrusted header does not say."""
-        planned = self.header.get("planned")
-        return max(planned - len(self.rows), 0) if is_whole_number(planned, 0, 10**9) else 0
 
 
 def read_run(path: str | Path) -> Run:
@@ -222,30 +206,20 @@ def read_run(path: str | Path) -> Run:
     header: Mapping[str, Any] = {}
     rows: list[Row] = []
     bad: list[BadRow] = []
-    torn = False
     try:
         with Path(path).open("rb") as file:
-            for found in json_lines(_bounded(file, path)):
-                problem = found.reason if isinstance(found, BadRow) else None
-                value: Any = None if isinstance(found, BadRow) else found.value
-                if isinstance(value, dict) and value.get("schema") == HEADER_SCHEMA:
-                    header = value
-                elif problem := problem or misfit(value):
+            for found in json_lines(iter(lambda: file.readline(_LONGEST_LINE), b"")):  # a longer one is no JSON
+                if isinstance(found, BadRow):
+                    bad.append(found)
+                elif isinstance(found.value, dict) and found.value.get("schema") == HEADER_SCHEMA:
+                    header = found.value
+                elif problem := misfit(found.value):
                     bad.append(BadRow(found.line, problem))
                 else:
-                    rows.append(value)
-                torn = problem is not None
-            torn = torn and file.seek(-1, os.SEEK_END) >= 0 and file.read() != b"\n"
+                    rows.append(found.value)
     except OSError as error:
         raise NotARunError(f"cannot read {str(path)!r}: {error.strerror}") from error
     if not rows and not header:
         first = str(bad[0]) if bad else "there is nothing in it"
         raise NotARunError(f"{str(path)!r} is not a run ({first}); give the file that `robustrag eval` wrote")
-    return Run(Path(path).name, header, tuple(latest_rows(rows)), tuple(bad[: len(bad) - torn]), torn)
-
-
-def _bounded(file: IO[bytes], path: str | Path) -> Iterator[bytes]:
-    for number, line in enumerate(iter(lambda: file.readline(_LONGEST_LINE), b""), 1):
-        if len(line) == _LONGEST_LINE:
-            raise NotARunError(f"{path}, line {number}: longer than {_LONGEST_LINE >> 20} MiB: not a row")
-        yield line
+    return Run(Path(path).name, header, tuple(latest_rows(rows)), tuple(bad))

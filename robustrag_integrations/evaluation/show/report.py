@@ -6,11 +6,9 @@ style sheet and nothing else.
 
 from __future__ import annotations
 
-import os
 from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -39,8 +37,7 @@ from robustrag_integrations.evaluation.score.rows import Row, Run, attack_of_row
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show.tables import Table, comparisons_table, summary_table
 
-BYTES = 40_000_000  # of the questions' details; those of later rows are left out, and the page says so
-LINES = 20_000  # rows in the list
+BYTES = 40_000_000  # of the rows; later ones are left out, and the page says so
 GOOD_ENOUGH = 0.5  # the share of the full score from which an answer is listed as right
 OUTCOMES = {
     "correct": "right",
@@ -93,22 +90,16 @@ class ReportError(RobustRAGError):
 
 
 def write_report(run: Run, target: str | Path) -> Path:
-    """Write the page about a run to a file, at once or not at all, with the permissions of the umask.
+    """Write the page about a run to a file.
 
     Raises:
         ReportError: the file cannot be written.
     """
-    target, page = Path(target), report_page(run)
-    draft = target.with_name(f".{target.name}.{os.getpid()}")
     try:
-        with draft.open("x", encoding="utf-8", newline="") as file:
-            file.write(page)
-        draft.replace(target)
+        Path(target).write_text(report_page(run), encoding="utf-8", newline="")
     except OSError as error:
-        with suppress(OSError):
-            draft.unlink()
         raise ReportError(f"cannot write {str(target)!r}: {error.strerror}") from error
-    return target
+    return Path(target)
 
 
 def report_page(run: Run) -> str:
@@ -155,12 +146,11 @@ def outcome(row: Row) -> str:
 def _facts(run: Run) -> list[tuple[str, str]]:
     """Names and values at the head of the page."""
     questions = len({(row["dataset"], row["question_id"]) for row in run.rows})
-    failed, left = sum(row.get("error") is not None for row in run.rows), len(run.bad) + run.torn
+    failed, left = sum(row.get("error") is not None for row in run.rows), len(run.bad)
     said = {
         "Data": one_line(", ".join(dict.fromkeys(row["dataset"] for row in run.rows)), 300),
         "Model": one_line(", ".join(dict.fromkeys(row["model"] for row in run.rows)), 300),
         "Rows": f"{len(run.rows):,}, from {count_of(questions, 'question')}",
-        "Not finished": f"{count_of(run.missing, 'row')} missing; the same command goes on" if run.missing else "",
         "Failed": f"{count_of(failed, 'row')}, in no rate" if failed else "",
         "Left out": f"{count_of(left, 'line')} that cannot be read; see the end of this page" if left else "",
     }
@@ -183,26 +173,25 @@ def _table(shown: Table) -> Iterator[Element]:
 
 def _questions(rows: Sequence[Row]) -> Iterator[Element]:
     """The rows under their setup and attack, each unfolding to its details, as far as there is room."""
-    if len(rows) > LINES:
-        left = len(rows) - LINES
-        yield h("p", f"{left:,} of {len(rows):,} rows are not listed (the tables above count all of them).", cls="cut")
-    room, groups, undrawn = BYTES, dict[tuple[str, ...], list[Row]](), 0
-    for row in rows[:LINES]:
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for row in rows:
         about: tuple[str, ...] = (row["dataset"], row["task"], row["model"], row["setup"], _attack(row))
         groups.setdefault(about, []).append(row)
+    room, left = BYTES, 0
     for about, listed in groups.items():
         became = Counter(OUTCOMES[outcome(row)] for row in listed)
         said = ", ".join(f"{count} {name}" for name, count in became.most_common())
-        lines = []
+        lines: list[Element] = []
         for row in listed:
-            details = _drawn(row) if room > 0 else None
-            room -= 0 if details is None else len(to_html(details))
-            undrawn += details is None
-            lines.append(details or _line(row, h("p", "Left out to keep this page small.", cls="cut")))
+            if room <= 0:
+                left += 1
+                continue
+            lines.append(_drawn(row))
+            room -= len(to_html(lines[-1]))
         names = ", ".join(one_line(name, 60) for name in about)
         yield h("details", h("summary", f"{names}: {said}"), *lines, cls="setup")
-    if undrawn:
-        what = f"The details of {undrawn:,} rows are left out"
+    if left:
+        what = f"{left:,} of {len(rows):,} rows are left out (the tables above count all of them)"
         yield h("p", f"{what}: the page is limited to {BYTES / 1e6:g} MB.", cls="cut")
 
 
@@ -285,9 +274,7 @@ def _scores(row: Row) -> str:
 
 
 def _remains(run: Run) -> Iterator[Element]:
-    """What of the file is not shown, and the versions that made it."""
-    if run.torn:
-        yield h("p", "The last line is torn, as after a run that was stopped in mid-write. It is left out.")
+    """The lines of the file that are not shown, and the versions that made it."""
     if run.bad:
         bad = [h("li", one_line(str(line), 200)) for line in run.bad[:_MOST_BAD_LINES]]
         more = h("li", f"and {len(run.bad) - _MOST_BAD_LINES} more") if len(run.bad) > _MOST_BAD_LINES else None

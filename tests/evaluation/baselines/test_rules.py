@@ -10,10 +10,17 @@ import numpy as np
 import pytest
 
 from robustrag_integrations.evaluation.baselines.base import probability
-from robustrag_integrations.evaluation.baselines.contradiction import conflicts, differ, share_said
-from robustrag_integrations.evaluation.baselines.mis import largest_independent_set
-from robustrag_integrations.evaluation.baselines.radar import leading, source_side, trusted
-from robustrag_integrations.evaluation.baselines.trustrag import hashed_words, written_alike
+from robustrag_integrations.evaluation.baselines.peers import (
+    conflicts,
+    differ,
+    hashed_words,
+    largest_independent_set,
+    leading,
+    share_said,
+    source_side,
+    trusted,
+    written_alike,
+)
 
 QUESTION = "Who runs the mill?"
 

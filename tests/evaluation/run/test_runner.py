@@ -12,9 +12,7 @@ from robustrag_integrations.evaluation.run.config import ConfigError
 from robustrag_integrations.evaluation.run.journal import JournalError
 from robustrag_integrations.evaluation.run.planning import make_plan
 from robustrag_integrations.evaluation.run.runner import RunStopped, evaluate
-from robustrag_integrations.evaluation.score.rows import read_run
 from robustrag_integrations.evaluation.score.summary import summarise
-from robustrag_integrations.evaluation.show.report import write_report
 from robustrag_integrations.models.callable import CallableModel
 from tests.evaluation import light
 from tests.evaluation.rows import rows_in
@@ -37,7 +35,7 @@ class Interrupting:
     def __init__(self, after: int) -> None:
         self._after = after
 
-    def run(self, jobs, on_row, on_job) -> None:
+    def run(self, jobs, on_row) -> None:
         engine = LocalEngine()
         for job in list(jobs)[::-1][: self._after]:
             on_row(asyncio.run(engine.row(job)))
@@ -60,6 +58,8 @@ def test_a_row_says_all_there_is_to_say(config, output) -> None:
     assert hijacked["scores"]["hijacked"] is True
     assert [p["planted"] for p in hijacked["passages"]] == [False, False, False, True]
     assert {r["setup"] for r in rows} == {"no-rag", "vanilla", "voting"}
+    first = [(row["defense"], row["task"]) for row in rows if row["timing"]["first"]]
+    assert sorted(first) == sorted({(row["defense"], row["task"]) for row in rows})
     assert {r["attack"]["name"] for r in rows if r["defense"] == "no-rag"} == {"none"}
 
 
@@ -89,19 +89,6 @@ def test_an_interrupted_run_ends_like_an_undisturbed_one(config, output, tmp_pat
     done = evaluate(config(), output=output, engine=LocalEngine(concurrency=4))
     assert done.made == len(done.rows) - after
     assert [untimed(r) for r in rows_in(output)] == [untimed(r) for r in rows_in(whole)]
-
-
-def test_the_report_of_an_interrupted_run_says_how_many_rows_are_missing(config, output, tmp_path) -> None:
-    def page() -> str:
-        return write_report(read_run(output), tmp_path / "run.html").read_text()
-
-    for given in ({}, {"attacks": ["pia", "poison"], "ranks": ["first", "last"]}):  # the second one is larger
-        with pytest.raises(KeyboardInterrupt):
-            evaluate(config(**given), output=output, engine=Interrupting(4))
-        missing = read_run(output).missing
-        assert f"{missing} row{'s' * (missing != 1)} missing;" in page()
-        assert evaluate(config(**given), output=output).made == missing > 0
-        assert "missing;" not in page()
 
 
 def test_what_is_there_is_not_asked_again(config, output, monkeypatch) -> None:
@@ -225,22 +212,3 @@ def test_a_metric_that_fails_on_some_answers_costs_these_their_score_and_nothing
         config(defenses=["vanilla"], tasks=["mc"], attacks=["adaptive"], metric="tests.evaluation.light:fussy")
     )
     assert searched.failed == 0
-
-
-def test_a_watcher_learns_which_row_is_begun_and_the_first_of_each_defence_is_marked(config) -> None:
-    begun: list[str] = []
-
-    class Watcher:
-        def start(self, total, known, notes) -> None:
-            pass
-
-        def job(self, job) -> None:
-            begun.append(job.key)
-
-        def row(self, row) -> None:
-            assert begun[-1] == row["key"]
-
-    done = evaluate(config(), watcher=Watcher())
-    assert begun == [row["key"] for row in done.rows]
-    first = [(row["defense"], row["task"]) for row in done.rows if row["timing"].get("first")]
-    assert sorted(first) == sorted({(row["defense"], row["task"]) for row in done.rows})

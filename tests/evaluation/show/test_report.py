@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import html
 import json
-import os
 import re
 from base64 import b64encode
 from pathlib import Path
@@ -17,7 +16,7 @@ from robustrag_integrations.cli import main
 from robustrag_integrations.evaluation.score.rows import Run, read_run
 from robustrag_integrations.evaluation.score.summary import summarise
 from robustrag_integrations.evaluation.show import report
-from robustrag_integrations.evaluation.show.report import ReportError, outcome, report_page, write_report
+from robustrag_integrations.evaluation.show.report import outcome, report_page
 from robustrag_integrations.evaluation.show.tables import summary_table
 from tests.evaluation.runs import write_run
 
@@ -72,33 +71,11 @@ def test_a_page_keeps_to_its_size_and_says_what_it_left_out(
 ) -> None:
     rows = tuple({**made_rows[i % 30], "key": str(i)} for i in range(300))
     monkeypatch.setattr(report, "BYTES", 200_000)
-    monkeypatch.setattr(report, "LINES", 250)
     page = report_page(Run("run", rows=rows))
     assert len(page) < 1_000_000
-    assert "50 of 300 rows are not listed" in page
-    left = re.search(r"The details of (\d+) rows are left out: the page is limited to 0.2 MB\.", page)
+    left = re.search(r"(\d+) of 300 rows are left out .*: the page is limited to 0.2 MB\.", page)
     assert left is not None
-    assert page.count("Left out to keep this page small.") == int(left[1])
-    assert page.count('<details class="line">') == 250
-
-
-def test_a_page_that_cannot_be_put_in_place_leaves_the_old_one(
-    run_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "report.html"
-    target.write_text("old")
-
-    def refuse(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patched:
-        patched.setattr(os, "replace", refuse)
-        with pytest.raises(ReportError, match="No space left on device"):
-            write_report(read_run(run_file), target)
-    assert target.read_text() == "old"
-    write_report(read_run(run_file), target)
-    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
-    assert os.listdir(tmp_path) == ["report.html"]
+    assert page.count('<details class="line">') == 300 - int(left[1]) > 0
 
 
 @pytest.fixture
