@@ -11,7 +11,7 @@ from robustrag_integrations._util.normalise import plain_words
 from robustrag_integrations.answers.answer import RobustAnswer
 from robustrag_integrations.attacks import inject, planted_texts
 from robustrag_integrations.cli.options import add_model, named_model, some_text, whole_number
-from robustrag_integrations.cli.output import EXIT_ANSWERED, Progress, UsageError, show_json
+from robustrag_integrations.cli.output import EXIT_ANSWERED, UsageError, show_json, step
 from robustrag_integrations.corpus import BM25Index, split
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import METHODS, VANILLA
@@ -65,7 +65,6 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Run the demonstration and print what happened."""
-    progress = Progress()
     folder = world.world_folder()
     case = _case(args, list(world.asked_about(folder)))
     passages = BM25Index(split(world.read_world(folder))).search(case.question, args.top_k)
@@ -75,9 +74,9 @@ def run(args: argparse.Namespace) -> int:
             "ask about something in it, or plant fewer passages"
         )
     attacks = plantings_on(case, passages, args.poison)
-    progress.step(f"loading the model {args.model}")
+    step(f"loading the model {args.model}")
     model = named_model(args.model, args.base_url, max_context_tokens=256).load()  # the world's articles are short
-    progress.step(f"answering under {len(attacks)} attacks")
+    step(f"answering under {len(attacks)} attacks")
     try:
         outcomes = demonstrate(case, passages, attacks, _defenses_of(model, bool(case.choices)))
     except ValueError as error:  # the question does not fit into the model's window

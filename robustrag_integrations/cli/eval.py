@@ -146,12 +146,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def given_config(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the configuration that preset, file and flags make together, with defaults filled in.
-
-    Raises:
-        UsageError: a setting that does nothing here.
-        ConfigError: a file cannot be read.
-    """
+    """Return the configuration that preset, file and flags make together, with defaults filled in."""
     preset = PRESETS[args.preset] if args.preset else {}
     in_file = load_config(args.config) if args.config else {}
     names = ("data", "tasks", "models", "defenses", "attacks", "ranks", "top_k", "judge", "limit", "metric")
@@ -180,11 +175,7 @@ def given_config(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def with_set(config: dict[str, Any], args: argparse.Namespace) -> dict[str, Any]:
-    """Return a configuration with --base-url, and with each --set where it belongs.
-
-    Raises:
-        UsageError: nothing takes it.
-    """
+    """Return a configuration with --base-url, and with each --set where it belongs."""
     models, defenses = _listed(config["models"]), _listed(config["defenses"])
     if args.base_url is not None:
         judge = _as_mapping(config["judge"] or {})
@@ -227,18 +218,7 @@ def _listed(value: Any) -> list[Any]:
 def run_evaluation(
     args: argparse.Namespace, mapping: Mapping[str, Any], output: str | None, *, cached: bool = True
 ) -> Finished:
-    """Compute the rows of a configuration, with progress on standard error.
-
-    Args:
-        args: with the options of `add_run`.
-        mapping: the configuration; see `evaluation.run.config`.
-        output: the file of the rows; None for none.
-        cached: True if model calls are kept where nothing is said about it.
-
-    Raises:
-        UsageError: something that was typed, or a file, cannot be used.
-        KeyboardInterrupt: Ctrl-C; the message tells the progress and how to resume.
-    """
+    """Compute the rows of a configuration; model calls are kept if `cached` and nothing else is said."""
     from robustrag_integrations.evaluation.data.files import DatasetError
     from robustrag_integrations.evaluation.run.bench import LocalEngine
     from robustrag_integrations.evaluation.run.cache import CacheError
@@ -279,14 +259,12 @@ class _Bar:
         self._total, self._done = total, known
         if known:
             complain(f"{self.standing} already")
-        if total > known:
-            self._bar = progress_bar(total, "row", known)
+        self._bar = progress_bar(total, "row", known) if total > known else None
 
     def row(self, row: Mapping[str, Any]) -> None:
         """Count a finished row."""
         self._done += row["error"] is None
-        if self._bar is not None:
-            self._bar.update()
+        self._bar.update()
 
     def close(self) -> None:
         """End the bar."""

@@ -11,11 +11,10 @@ from robustrag_integrations._util.display import printable
 from robustrag_integrations._util.json_values import valid_text
 from robustrag_integrations.cli import serve
 from robustrag_integrations.cli.options import Answering, add_answering, open_methods
-from robustrag_integrations.cli.output import EXIT_ANSWERED, complain
+from robustrag_integrations.cli.output import EXIT_ANSWERED
 
 if TYPE_CHECKING:
     from mcp.server.mcpserver import MCPServer
-    from starlette.types import ASGIApp
 
     from robustrag_integrations.answers.answer import RobustAnswer
 
@@ -32,7 +31,6 @@ model. Let an agent act on an answer with radius >= 1, or start the server with 
 
 examples:
   robustrag mcp --docs notes/
-  robustrag mcp --docs notes/ --transport streamable-http --port 8600   # http://127.0.0.1:8600/mcp
 
 exit codes: 0 the client has gone, 2 wrong usage, 1 failure
 """
@@ -41,30 +39,13 @@ exit codes: 0 the client has gone, 2 wrong usage, 1 failure
 def add(parser: argparse.ArgumentParser) -> None:
     """Add the options."""
     add_answering(parser, open_methods())
-    parser.add_argument("--transport", choices=("stdio", "streamable-http"), default="stdio", help="default stdio")
-    serve.add_port(parser, 8600)
     serve.add_limits(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the client disconnects; see the module's help text."""
-    server = server_of(args)
-    if args.transport == "stdio":
-        server.run("stdio")
-        return EXIT_ANSWERED
-    from robustrag_integrations.serve.server import address_of
-
-    with serve.listening_on("127.0.0.1", args.port) as listening:
-        complain(f"listening on {address_of(listening)}/mcp")
-        serve.serve_until_stopped(http_app(server, args.max_body), listening, lifespan="on")
+    server_of(args).run("stdio")
     return EXIT_ANSWERED
-
-
-def http_app(server: MCPServer, most_bytes: int) -> ASGIApp:
-    """Return the server as an ASGI application, behind the checks of every request to `robustrag serve`."""
-    from robustrag_integrations.serve.app import LOOPBACK_HOSTS, AccessMiddleware
-
-    return AccessMiddleware(server.streamable_http_app(max_request_body_size=most_bytes), hosts=LOOPBACK_HOSTS)
 
 
 def server_of(args: argparse.Namespace) -> MCPServer:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from robustrag_integrations._util.json_values import valid_text
-from robustrag_integrations.cli.output import EXIT_USAGE, Progress, UsageError, complain
+from robustrag_integrations.cli.output import EXIT_USAGE, UsageError, complain, step
 from robustrag_integrations.defenses.base import Defense
 from robustrag_integrations.defenses.registry import BASELINES, METHODS, Method, default_method, entry_of
 from robustrag_integrations.defenses.settings_file import Arguments, load_settings
@@ -95,11 +95,7 @@ def add_base_url(parser: Any) -> None:
 
 
 def named_model(name: str, base_url: str | None = None, **settings: Any) -> NamedModel:
-    """Return what `load()` makes a model of; settings that its kind does not take are left out.
-
-    Raises:
-        UsageError: `base_url` with a model that has no server, or one that is not an address.
-    """
+    """Return what `load()` makes a model of; settings that its kind does not take are left out."""
     try:
         return NamedModel(name, base_url, **{what: value for what, value in settings.items() if takes(name, what)})
     except ValueError as error:
@@ -144,16 +140,9 @@ def open_methods() -> dict[str, Method]:
 
 
 class Answering:
-    """What the options of `add_answering` amount to: a defence with its settings, a model, and documents.
+    """What the options of `add_answering` amount to: a defence with its settings; after `load` a model and documents.
 
-    Attributes:
-        defense: the defence's name.
-        library: the documents, indexed, after `load`.
-        model: the model, after `load`.
-        skipped: what could not be read.
-
-    Raises:
-        UsageError: the options cannot be used together; the message names the fix.
+    A UsageError says what cannot be used together.
     """
 
     library: Any
@@ -201,33 +190,23 @@ class Answering:
             )
 
     def load(self) -> None:
-        """Read and index the documents, and load the model.
-
-        Raises:
-            CorpusError: a path or a named file cannot be read, or there is no text at all.
-            ModelError: the model cannot be loaded.
-            ImportError: an extra is missing.
-        """
+        """Read and index the documents, and load the model."""
         from robustrag_integrations.corpus import BM25Index, Library, read_documents, split
 
-        args, progress = self._args, Progress()
-        progress.step(f"reading {', '.join(args.docs)}")
-        reading = read_documents(args.docs, hidden_text=args.hidden_text, on_file=progress.count)
+        args = self._args
+        step(f"reading {', '.join(args.docs)}")
+        reading = read_documents(args.docs, hidden_text=args.hidden_text)
         self.skipped = reading.skipped
         complain(*(f"skipped: {skipped.reason}" for skipped in reading.skipped))
         chunks = split(reading.documents, args.chunk_size)
-        progress.step(f"searching {len(chunks):,} passages of {len(reading.documents):,} documents")
+        step(f"searching {len(chunks):,} passages of {len(reading.documents):,} documents")
         per_source = None if self.rules.by == PASSAGE else args.per_source
         self.library = Library(BM25Index(chunks), self._top_k, per_source, self.rules.by)
-        progress.step(f"loading the model {args.model}")
+        step(f"loading the model {args.model}")
         self.model = self._named.load()
 
     def built(self, name: str | None = None) -> Defense:
-        """Return the defence around the model; of another name, with its default settings.
-
-        Raises:
-            UsageError: the model does not give what it needs.
-        """
+        """Return the defence around the model; of another name, with its default settings."""
         method = entry_of(name or self.defense)
         if method.needs_probabilities and not isinstance(self.model, DecodingModel):
             raise UsageError(

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import sys
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +18,6 @@ EXIT_USAGE = 2
 EXIT_ABSTAINED = 3
 EXIT_DIFFERS = 4
 EXIT_INTERRUPTED = 130
-PATIENCE = 10.0  # seconds after which progress is written even to a log file
 
 
 class UsageError(Exception):
@@ -44,31 +42,22 @@ def complain(*messages: str) -> None:
         print(f"robustrag: {printable(redacted(message), 2000)}", file=sys.stderr)
 
 
+def step(message: str) -> None:
+    """Show on a terminal what takes long."""
+    if sys.stderr.isatty():
+        print(printable(message, 200), file=sys.stderr, flush=True)
+
+
+class _Silent:
+    def __getattr__(self, name: str) -> Any:
+        return lambda *args, **named: None
+
+
 def progress_bar(total: int, unit: str, done: int = 0) -> Any:
-    """Return a bar on standard error; None where tqdm is not installed."""
+    """Return a bar on standard error; where tqdm is not installed, one that shows nothing."""
     try:
         from tqdm import tqdm
     except ImportError:
-        return None
+        return _Silent()
     patience = 0.2 if sys.stderr.isatty() else 30.0  # a log file needs few lines
     return tqdm(total=total, initial=done, unit=unit, file=sys.stderr, mininterval=patience, dynamic_ncols=True)
-
-
-class Progress:
-    """Shows the current step on standard error: at once on a terminal, elsewhere only when it takes long."""
-
-    def __init__(self) -> None:
-        self._start = self._last = time.monotonic()
-        self._patience = 0.0 if sys.stderr.isatty() else PATIENCE
-
-    def step(self, message: str) -> None:
-        """Begin a new step."""
-        seconds = time.monotonic() - self._start
-        if seconds >= self._patience:
-            self._last = time.monotonic()
-            print(f"[{seconds:5.1f} s] {printable(message, 200)}", file=sys.stderr, flush=True)
-
-    def count(self, done: int) -> None:
-        """Show how many files are read, every few seconds."""
-        if time.monotonic() - self._last > PATIENCE / 4:
-            self.step(f"{done:,} files read")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from contextlib import closing
+from typing import TYPE_CHECKING
 
 from robustrag_integrations._util.display import printable
 from robustrag_integrations.cli.options import add_model, named_model, some_text, whole_number
@@ -45,19 +46,11 @@ def run(args: argparse.Namespace) -> int:
     from robustrag_integrations.models.determinism_probe import probe_determinism
 
     model = named_model(args.model, args.base_url, max_concurrency=args.load + 1).load()
-    bar: Any = None
-
-    def show_calls(done: int, total: int) -> None:
-        nonlocal bar
-        bar = bar or progress_bar(total, "call")
-        if bar is not None:
-            bar.update(done - bar.n)
-
-    try:
-        found = probe_determinism(model, args.prompt, repeats=args.repeats, load=args.load, on_progress=show_calls)
-    finally:
-        if bar is not None:
-            bar.close()
+    calls = 3 if args.prompt is None else len(args.prompt)
+    with closing(progress_bar(calls * args.repeats * (args.load + 2), "call")) as bar:
+        found = probe_determinism(
+            model, args.prompt, repeats=args.repeats, load=args.load, on_progress=lambda *_: bar.update(args.load + 2)
+        )
     if args.json:
         show_json(found.to_dict())
     else:

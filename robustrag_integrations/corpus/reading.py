@@ -17,7 +17,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from itertools import islice
 
@@ -66,9 +66,7 @@ class Reading:
     skipped: tuple[Skipped, ...] = ()
 
 
-def read_documents(
-    paths: Iterable[str], *, hidden_text: bool = False, on_file: Callable[[int], None] | None = None
-) -> Reading:
+def read_documents(paths: Iterable[str], *, hidden_text: bool = False) -> Reading:
     """Read text, Markdown, PDF and JSONL files, and folders of them, without hidden files and links.
 
     A file that was named must be readable. One found in a folder is skipped when it is not, and reported, since
@@ -80,7 +78,6 @@ def read_documents(
         hidden_text: True to read what nobody can see as well. Else texts of a PDF in no ink, white on white, smaller
             than two points or off the page, comments and hidden elements of Markdown and of JSONL rows, tag characters
             and variation selectors are left out, and the report names the files.
-        on_file: called before each file with the number that are done.
 
     Raises:
         CorpusError: a path or a named file cannot be read, there is no text at all, or more than 100,000 files or 512
@@ -88,7 +85,7 @@ def read_documents(
         ImportError: reading PDF files needs pypdf.
     """
     given = list(dict.fromkeys(paths))
-    reader = _Reader(given, hidden_text, on_file or (lambda done: None))
+    reader = _Reader(given, hidden_text)
     for path in given:
         reader.add(path)
     if not any(d.text.strip() for d in reader.documents):
@@ -113,14 +110,13 @@ class _File:
 class _Reader:
     """Reads files one after the other; PDFs that keep it busy for nothing make it less patient."""
 
-    def __init__(self, paths: list[str], hidden_text: bool, on_file: Callable[[int], None]) -> None:
+    def __init__(self, paths: list[str], hidden_text: bool) -> None:
         self.documents: list[Document] = []
         self.skipped: list[Skipped] = []
         self.unread = 0
         absolute = map(os.path.abspath, paths)
         self._top = os.path.commonpath([p if os.path.isdir(p) else os.path.dirname(p) for p in absolute] or ["."])
         self._hidden_text = hidden_text
-        self._on_file = on_file
         self._files: set[str] = set()
         self._bytes = 0
         self._lost = 0.0  # seconds
@@ -190,7 +186,6 @@ class _Reader:
         place = os.path.realpath(path) if folder is None else os.path.join(os.path.realpath(above), last)
         if place in self._files:
             return
-        self._on_file(len(self._files))
         self._files.add(place)
         if len(self._files) > MOST_FILES or self._bytes > LARGEST_READING:
             most = f"{MOST_FILES:,} files or {LARGEST_READING >> 20} MiB"

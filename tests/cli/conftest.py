@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.cli import main, output
+from robustrag_integrations.cli import main
 from tests.helpers.openai_server import LoopbackServer, obedient_reader
 
 
@@ -34,7 +33,6 @@ class Result:
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
-    monkeypatch.setattr(output, "PATIENCE", math.inf)  # a slow machine would be told about progress
 
     def run(*arguments: object) -> Result:
         capsys.readouterr()

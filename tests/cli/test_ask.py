@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 import socket
 from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.cli import main, output
+from robustrag_integrations.cli import main
 from tests.helpers.documents import write_pdf
 from tests.helpers.openai_server import LoopbackServer
 
@@ -166,7 +165,6 @@ def test_a_local_model_is_loaded_without_noise(docs: Path, tmp_path: Path, capfd
     tiny_model("llama").save_pretrained(tmp_path / "model")
     tiny_tokenizer().save_pretrained(tmp_path / "model")
     capfd.readouterr()
-    monkeypatch.setattr(output, "PATIENCE", math.inf)
     arguments = ["ask", QUESTION, "--docs", docs, "--model", tmp_path / "model", "--defense", defense, "--json"]
     arguments += [] if defense == "decoding" else ["--set", "cut_replies=count"]  # a random model goes on and on
     code = main([str(a) for a in arguments])

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.cli import main, output
+from robustrag_integrations.cli import main
 from robustrag_integrations.cli.output import EXIT_FAILURE, EXIT_USAGE
 from robustrag_integrations.evaluation.run.config import load_config, read_config
 from tests.evaluation.worlds import LIGHT, write_questions
@@ -17,7 +16,6 @@ def run(tmp_path, monkeypatch, capsys):
     """`robustrag eval` with a light model, in a folder of its own."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(output, "PATIENCE", math.inf)
     data = write_questions(tmp_path)
 
     def call(*arguments: str, model: str = LIGHT, given: bool = True):

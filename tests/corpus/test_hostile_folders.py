@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -41,7 +44,15 @@ def texts(reading: Reading) -> list[str]:
 
 def reading_while(folder: Path, swap: Callable[[], None], before: int = 0) -> Reading:
     """What is read when something is swapped after the search, before the file of that number."""
-    return read_documents([str(folder)], on_file=lambda done: swap() if done == before else None)
+    numbers, original = itertools.count(), reading._bytes_of
+
+    def bytes_of(file: Any, descriptor: int | None) -> bytes:
+        if next(numbers) == before:
+            swap()
+        return original(file, descriptor)
+
+    with patch.object(reading, "_bytes_of", bytes_of):
+        return read_documents([str(folder)])
 
 
 def in_place_of(path: Path, make: Callable[[Path], object]) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 
 import pytest
 
-from robustrag_integrations.cli import main, output
+from robustrag_integrations.cli import main
 from tests.evaluation import light
 from tests.evaluation.worlds import LIGHT, write_long
 from tests.helpers.openai_server import LoopbackServer, Reply
@@ -24,7 +23,6 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("OPENAI_API_KEY", "none")
-    monkeypatch.setattr(output, "PATIENCE", math.inf)
     data = write_long(tmp_path, passages=6)
     Path(BOTH).write_text(json.dumps({"defenses": ["vanilla", "keyword"]}), encoding="utf-8")
 
