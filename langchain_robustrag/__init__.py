@@ -23,10 +23,9 @@ from langchain_robustrag.chain import RobustOptions, create_robust_documents_cha
 from langchain_robustrag.check import aassert_defended, assert_defended
 from langchain_robustrag.diverse import DiverseRetriever
 from langchain_robustrag.documents import supporting_documents
-from langchain_robustrag.graph import create_robust_node
 from langchain_robustrag.retrieval import create_robust_retrieval_chain
 from langchain_robustrag.runnable import RobustDocuments
-from langchain_robustrag.tool import create_robust_retriever_tool
+from langchain_robustrag.tool import create_robust_node, create_robust_retriever_tool
 from robustrag_integrations.answers.abstained import Abstained
 from robustrag_integrations.audit.canaries import CheckedRun
 from robustrag_integrations.audit.findings import Finding

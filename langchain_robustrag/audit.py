@@ -178,10 +178,7 @@ class IsolationAudit(BaseCallbackHandler):
 
 
 class _OpenAudits:
-    """The innermost open `audit_isolation`, for all threads and event loops.
-
-    In the place of a `ContextVar`, which threads of a program's own do not inherit.
-    """
+    """The innermost open `audit_isolation`. No `ContextVar`, which threads of a program's own do not inherit."""
 
     def __init__(self) -> None:
         self.open: list[IsolationAudit] = []
@@ -257,12 +254,7 @@ def _is_robust(output: Any) -> bool:
 
 
 def hosted_results(message: object, trusted: Collection[str] = ()) -> list[str]:
-    """Return the hosted tools that ran while a model made its message.
-
-    Args:
-        message: the model's.
-        trusted: tools that are left out, as they were offered.
-    """
+    """Return the hosted tools that ran while a model made its message, but for those that are trusted."""
     if not isinstance(message, AIMessage):
         return []
     blocks = [b for b in message.content if isinstance(b, Mapping)] if isinstance(message.content, list) else []

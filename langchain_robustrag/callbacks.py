@@ -90,11 +90,7 @@ class _InLoop:
 
 
 def without_tokens(manager: BaseCallbackManager) -> None:
-    """Let handlers learn of a run, but not of its tokens.
-
-    What `astream_events` and LangGraph's `stream_mode="messages"` put into a run makes models stream, and shows what
-    they say.
-    """
+    """Let handlers learn of a run, but not of its tokens: event streams and graphs would show what a group says."""
     for handlers in (manager.handlers, manager.inheritable_handlers):
         handlers[:] = [cast(Any, _Quiet(h)) if hasattr(h, "tap_output_iter") else h for h in handlers]
 

@@ -190,11 +190,7 @@ def create_robust_documents_chain(
 def create_reporting_chain(
     llm: AnyModel, prompt: BasePromptTemplate[Any] | None, options: RobustOptions, *, read_by_model: bool = False
 ) -> RobustDocuments:
-    """Create the chain inside retrieval chain, tool, middleware and node, which always give the report.
-
-    Raises:
-        TypeError, ValueError: as `create_robust_documents_chain`; or options ask for what cannot be here.
-    """
+    """Create the chain inside retrieval chain, tool, middleware and node, which always give the report."""
     if read_by_model:
         if options.get("reader", "model") == "people":
             raise ValueError("reader='people': a model reads these answers; leave reader out")

@@ -25,11 +25,7 @@ except ImportError as error:
 class RobustDocumentsChain(BaseCombineDocumentsChain):
     """`create_robust_documents_chain` as a `BaseCombineDocumentsChain`: documents in, `output_text` and report out.
 
-    `RetrievalQA` and its like keep the text alone; the report goes to callbacks, as the event `robustrag_report`. They
-    forward callbacks and no `max_concurrency`; the chain's own cap holds all the same.
-
-    Attributes:
-        documents_chain: made with `return_robustness=True`.
+    `RetrievalQA` and its like keep the text alone; the report goes to callbacks, as the event `robustrag_report`.
 
     Examples:
         ```python
@@ -44,10 +40,7 @@ class RobustDocumentsChain(BaseCombineDocumentsChain):
 
     @classmethod
     def from_llm(
-        cls,
-        llm: AnyModel,
-        prompt: BasePromptTemplate[Any] | None = None,
-        **options: Any,
+        cls, llm: AnyModel, prompt: BasePromptTemplate[Any] | None = None, **options: Any
     ) -> RobustDocumentsChain:
         """Make the chain; see `create_robust_documents_chain` for the arguments."""
         return cls(documents_chain=create_reporting_chain(llm, prompt, options))
@@ -68,7 +61,3 @@ class RobustDocumentsChain(BaseCombineDocumentsChain):
 
     def _inputs(self, docs: list[Document], others: dict[str, Any]) -> dict[str, Any]:
         return {**others, self.documents_chain.document_variable_name: docs}
-
-    @property
-    def _chain_type(self) -> str:
-        return "robust_documents_chain"

@@ -31,12 +31,7 @@ def grouped(
     document_prompt: BasePromptTemplate[Any] = DEFAULT_DOCUMENT_PROMPT,
     separator: str = "\n\n",
 ) -> tuple[PassageGroup, ...]:
-    """Put documents, best first, into isolated groups.
-
-    Raises:
-        TypeError: not a list of documents. A text is never split into documents: the author of a part could forge
-            further documents, and with them votes.
-    """
+    """Put documents, best first, into isolated groups. No text is split: the author of a part could forge votes."""
     groups = rules.isolate(_passage(document, document_prompt) for document in checked_documents(documents))
     return tuple(replace(group, separator=separator) for group in groups)
 
@@ -60,15 +55,6 @@ def supporting_documents(robustness: object, documents: Sequence[Document]) -> l
     Args:
         robustness: the `RobustAnswer`, or its `to_dict()`.
         documents: those that the answer was made from, in the same order.
-
-    Raises:
-        ValueError: these are not the documents of this answer, or it is not a report.
-
-    Examples:
-        ```python
-        result = rag.invoke({"input": "Who won?"})
-        supporting_documents(result["robustness"], result["context"])
-        ```
     """
     return as_answer(robustness).supporting(documents)
 
@@ -89,10 +75,7 @@ def checked_documents(documents: Any) -> list[Document]:
 
 
 def _formatted(document: Document, template: BasePromptTemplate[Any]) -> str:
-    """Format a document with the template; missing metadata is left blank, and a blank document stays blank.
-
-    A document's author chooses its metadata. If the template cannot format it, the bare content is shown.
-    """
+    """Format a document; missing metadata is left blank. What cannot be formatted is shown as the bare content."""
     if "page_content" in template.input_variables and is_blank(document.page_content):
         return ""
     known = {**(document.metadata or {}), "page_content": document.page_content}
@@ -113,15 +96,9 @@ def unisolated_documents(inputs: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _holds_documents(value: Any) -> bool:
-    """True if a value holds a document at any depth; a value too deep to search counts as holding one."""
+    """True if a value holds a document at any depth, or is too deep to search; of messages the content counts."""
+    items = value if isinstance(value, (list, tuple)) else [value]
     try:
-        return bool(documents_in(_content_of(value)))
+        return bool(documents_in([item.content if isinstance(item, BaseMessage) else item for item in items]))
     except UnreadableError:
         return True
-
-
-def _content_of(value: Any) -> Any:
-    """Return the value; for a message its content, since no model is shown anything else of it."""
-    if isinstance(value, BaseMessage):
-        return value.content
-    return [_content_of(item) for item in value] if isinstance(value, (list, tuple)) else value

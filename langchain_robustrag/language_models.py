@@ -26,12 +26,7 @@ AnyModel: TypeAlias = LanguageModelLike | TextModel | DecodingModel
 
 
 def as_runnable(llm: Any, name: str = "llm") -> Runnable[Any, Any]:
-    """Return the model as a Runnable that answers without repeating its prompt.
-
-    Raises:
-        TypeError: not a language model, a Runnable or a function.
-        ValueError: a model with tools that its provider runs.
-    """
+    """Return the model as a Runnable that answers without repeating its prompt; TypeError if it is none."""
     if isinstance(llm, (TextModel, DecodingModel)):
         raise TypeError(
             f"{name} is a {type(llm).__name__}, which LangChain cannot call; give one of LangChain's. A TextModel of "
@@ -107,11 +102,7 @@ def rebuilt(runnable: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def configured(llm: Any, config: RunnableConfig) -> Any:
-    """Return the model with its configurable fields and alternatives resolved, and any `init_chat_model` built.
-
-    Raises:
-        ValueError: `init_chat_model` was given no model, and the config names none.
-    """
+    """Return the model with its configurable fields and alternatives resolved, and any `init_chat_model` built."""
 
     def chosen(runnable: Any) -> Any:
         if isinstance(runnable, DynamicRunnable):
@@ -177,11 +168,7 @@ def repeats_of_runnable(runnable: Any) -> Repeats:
 
 
 def decoding_model(llm: Any) -> DecodingModel:
-    """Return the model that gives next-token probabilities: a `LocalModel`, or the torch model inside a pipeline.
-
-    Raises:
-        TypeError: there is none.
-    """
+    """Return the model that gives next-token probabilities: a `LocalModel`, or the torch model inside a pipeline."""
     if isinstance(llm, DecodingModel):
         return llm
     for model, _ in wrapped_models(llm):
@@ -197,10 +184,7 @@ def decoding_model(llm: Any) -> DecodingModel:
 
 
 def _answer_only(model: Any) -> Any:
-    """Have a pipeline leave the prompt out of its answer, whatever it was bound to; return anything else as it is.
-
-    By default a pipeline repeats the prompt in front of the answer: keywords would be read out of the passage.
-    """
+    """Have a pipeline leave its prompt out of its answer, where keywords would be read out of the passage."""
     if not is_pipeline(model):
         return model
     pipeline_class: Any = type(model)

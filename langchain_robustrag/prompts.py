@@ -21,14 +21,7 @@ _SLOT = "\ue000robustrag-context\ue001"  # private characters: nothing a prompt 
 
 @dataclass(frozen=True)
 class FilledPrompt(Prompt):
-    """The prompt of one LangChain call, whose text is the one part that passages can reach.
-
-    Attributes:
-        template: LangChain's template, formatted when the call is made, within its run.
-        values: the values of its variables.
-        slot: the value that passages can reach.
-        request: what is added at the end (`with_request`).
-    """
+    """The prompt of one LangChain call, formatted within its run. Passages can reach the value of its slot alone."""
 
     template: BasePromptTemplate[Any] = field(kw_only=True, compare=False)
     values: Mapping[str, Any] = field(kw_only=True, compare=False)
@@ -42,14 +35,10 @@ class FilledPrompt(Prompt):
 
 @dataclass(frozen=True)
 class FilledTemplate(PromptTemplate):
-    """A LangChain template where the core expects one of its own.
-
-    The body is what stands in the template's slot: passages, or the keywords that were agreed on. It is a value there.
+    """A LangChain template where the core expects one of its own; the body is the value of its slot.
 
     Attributes:
-        template: LangChain's.
         inputs: its other values: the chain's input without the documents.
-        slot: the template's variable that takes the body.
         request: what is added at the end of the user's words (`with_request`).
         as_text: True for a model of the core, which reads text and has to know where the passages stand in it.
     """
@@ -61,11 +50,7 @@ class FilledTemplate(PromptTemplate):
     as_text: bool = field(kw_only=True, default=False, compare=False)
 
     def render(self, **values: str) -> Prompt:
-        """Return the template with the values of one call.
-
-        Raises:
-            ValueError: a template that is read as text does not show the passages once, as they are.
-        """
+        """Return the template with the values of one call."""
         body, slot, request = super().render(**values), self.slot, self.request
         filled = {**self.inputs, **{k: v for k, v in values.items() if k not in self.fields}, slot: body.text}
         if not self.as_text:
@@ -83,12 +68,7 @@ def as_langchain(template: PromptTemplate, context: str = "context") -> StringTe
 
 
 def check_prompt(prompt: Any, needs: str, what: str = "Prompt", *, never: str = "") -> None:
-    """Raise unless this is a prompt template with a variable, and without the one for documents where it is `never`.
-
-    Raises:
-        TypeError: not a prompt template.
-        ValueError: the variable is missing, in the words of `create_stuff_documents_chain`; or it shows documents.
-    """
+    """Raise unless this is a prompt template with a variable, and without the one for documents where it is `never`."""
     if not isinstance(prompt, BasePromptTemplate):
         raise TypeError(
             f"{what} must be a prompt template, got {type(prompt).__name__}; "
@@ -146,11 +126,7 @@ def with_request(value: PromptValue, request: str) -> PromptValue:
 
 
 def located(template: BasePromptTemplate[Any], values: Mapping[str, Any], name: str, request: str = "") -> Prompt:
-    """Return a prompt that knows where its passages (the value `name`) are: a local model truncates that part alone.
-
-    Raises:
-        ValueError: the template does not show the passages once, as they are.
-    """
+    """Return a prompt that knows where its passages (the value `name`) are: a local model truncates that part alone."""
     shown = with_request(template.format_prompt(**{**values, name: _SLOT}), request)
     before, slot, after = as_text(shown).partition(_SLOT)
     if not slot or _SLOT in after:

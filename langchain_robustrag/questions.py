@@ -34,11 +34,6 @@ def find_question(
     In this order: `chosen` (an input key, or a function from the inputs); the input `input`, `question` or `query`; the
     last human message among the inputs; the prompt's only other variable than `context`. A prompt with no other
     variable is a task in itself, and its own words are the question.
-
-    Raises:
-        KeyError: the chosen input is missing.
-        TypeError: what was chosen is neither a str nor a list of messages.
-        ValueError: none of these is there, or it is empty.
     """
     others = [] if prompt is None else [name for name in prompt.input_variables if name != context]
     if chosen is not None:
@@ -99,10 +94,7 @@ def history_names(inputs: Mapping[str, Any]) -> frozenset[str]:
 
 
 def unseen_conversation(inputs: Mapping[str, Any], shown: Collection[str]) -> list[str]:
-    """Return a warning for a conversation among the inputs that is not among those which the prompt shows.
-
-    Either the question was made from it, or it is part of nothing that is asked.
-    """
+    """Return a warning for a conversation that the prompt does not show: forgotten, or condensed into the question."""
     unseen = sorted(history_names(inputs) - {"messages"} - set(shown))
     if not unseen:
         return []

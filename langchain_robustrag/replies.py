@@ -39,12 +39,7 @@ class Seen(BaseCallbackHandler):
 
 
 def response_of(said: Any, seen: Ending) -> Response:
-    """Return the response of a model, or of a parser behind it.
-
-    Args:
-        said: a message, a text, or what a parser made of it.
-        seen: the ending of the model's own reply.
-    """
+    """Return the response of a model, or of a parser behind it; `seen` is how the model's own reply ended."""
     if isinstance(said, BaseMessage):
         return Response.of(text_of(said), _completed(ending_of(said), seen))
     return Response.of(text_of(said), seen if isinstance(said, str) else replace(seen, logprobs=None))
@@ -81,11 +76,7 @@ def ending_of(message: BaseMessage) -> Ending:
 
 @dataclass
 class Streamed:
-    """A reply in chunks: the pieces of its text, then how it ended.
-
-    Attributes:
-        seen: the model's own reply.
-    """
+    """A reply in chunks: the pieces of its text, then how it ended."""
 
     seen: Seen
     _own: Ending = field(default_factory=Ending)

@@ -32,13 +32,7 @@ from robustrag_integrations.answers.answer import RobustAnswer
 
 
 class RobustRetrievalChain(OneRun[dict[str, Any]]):
-    """A chain of `create_robust_retrieval_chain`: documents go through the robust chain, and nowhere else.
-
-    Attributes:
-        retriever: the source of documents.
-        answering: the robust chain over them.
-        supporting_only: True if those documents alone are given that support the answer.
-    """
+    """A chain of `create_robust_retrieval_chain`: documents go through the robust chain, and nowhere else."""
 
     name: str | None = "robust_retrieval_chain"
     retriever: Runnable[Any, Any] = Field(frozen=True)
@@ -92,11 +86,7 @@ class RobustRetrievalChain(OneRun[dict[str, Any]]):
                 yield self._shown(piece, documents)
 
     def _query(self, inputs: Any) -> Any:
-        """Return the input of the retriever: the question, or all inputs where it is another Runnable.
-
-        Raises:
-            TypeError: the input is no dict.
-        """
+        """Return the input of the retriever: the question, or all inputs where it is another Runnable."""
         if not isinstance(inputs, dict):
             fix = f"{{'input': {inputs!r:.60}}}" if isinstance(inputs, str) else "{'input': question}"
             raise TypeError(f"the input must be a dict with the question, got {type(inputs).__name__}; give {fix}")

@@ -31,12 +31,7 @@ class UnreadableError(ValueError):
 def documents_in(value: Any, *, objects_only: bool = False) -> list[Document]:
     """Return every document in a value, in order; the same one counts once.
 
-    Args:
-        value: what a tool returned.
-        objects_only: leave out dicts and content blocks, whose number whoever writes a page of JSON can choose.
-
-    Raises:
-        UnreadableError: the value is too deep or too large.
+    With `objects_only`, dicts and content blocks are left out, whose number whoever writes a page of JSON can choose.
     """
     if isinstance(value, (list, tuple)) and value and all(isinstance(item, Document) for item in value):
         return list(value)
@@ -83,15 +78,7 @@ def _resource(block: Any) -> Document | None:
 
 
 def records_in(value: Any, *, sourced: bool = False) -> list[Document]:
-    """Return the rows of a result list, such as `{"url": ..., "content": ...}`, as documents.
-
-    Args:
-        value: what a tool returned.
-        sourced: only those that name their source; ordinary tools seldom return any.
-
-    Raises:
-        UnreadableError: the value is too deep or too large.
-    """
+    """Return the rows of a result list, such as `{"url": ..., "content": ...}`, or only those with a source."""
     found = [_record(part) for part in parts_of(value) if isinstance(part, Mapping)]
     return [record for record in found if record is not None and (record.metadata or not sourced)]
 
@@ -110,11 +97,7 @@ def text_of(content: Any) -> str | None:
 
 
 def parts_of(value: Any) -> Iterator[Any]:
-    """Yield the value and everything in it, down to documents, which are not taken apart.
-
-    Raises:
-        UnreadableError: the value is too deep or too large.
-    """
+    """Yield the value and everything in it, down to documents; UnreadableError if it is too deep or too large."""
     waiting, seen, looked = [(value, 0)], dict[int, Any](), 0  # ids are only good as long as their objects live
     while waiting:
         part, depth = waiting.pop()

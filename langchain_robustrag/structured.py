@@ -38,12 +38,7 @@ class Structured:
 
     @classmethod
     def of(cls, schema: Any, llm: Runnable[Any, Any]) -> Structured:
-        """Return the schema, tried on the model.
-
-        Raises:
-            TypeError: not a schema.
-            ValueError: the model's own way does not take the schema.
-        """
+        """Return the schema, tried on the model; TypeError if it is none."""
         if isinstance(schema, Mapping):
             schema = {"title": "Answer", "description": "The answer.", **schema}
         elif not _is_pydantic(schema) and not hasattr(schema, "__total__"):
@@ -88,11 +83,7 @@ class Structured:
         return StringPromptValue(text=f"{value.to_string() if isinstance(value, PromptValue) else value}\n\n{told}")
 
     def loaded(self, answer: RobustAnswer) -> Any:
-        """Return the answer as an object of the schema, or `Abstained`; as a dict where the schema gives dicts.
-
-        Raises:
-            OutputParserException: the text does not fit the schema.
-        """
+        """Return the answer as an object of the schema, or `Abstained`; as a dict where the schema gives dicts."""
         if answer.abstained:
             abstained = Abstained.of(answer)
             return abstained if _is_pydantic(self.schema) else abstained.model_dump(mode="json")

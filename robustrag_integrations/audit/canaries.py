@@ -58,14 +58,7 @@ class CheckedRun:
 
 
 class Canaries:
-    """The canaries of one check, and what ran while they were out. Thread-safe.
-
-    Args:
-        question: the question that the program is asked.
-        trusted: names of tools whose results nobody else writes; no canary is planted there.
-        stubs: for each tool that acts (mail, money), what it returns in place of being run.
-        alone: True while what is planted is all that is retrieved.
-    """
+    """The canaries of one check, and what ran while they were out. Thread-safe."""
 
     def __init__(self, question: str, trusted: Collection[str] = (), stubs: Mapping[str, Any] | None = None) -> None:
         if isinstance(trusted, str):
@@ -98,13 +91,7 @@ class Canaries:
             self._offered.update(dict.fromkeys(names))
 
     def ran(self, name: str, unseen: str | None = None, *, known: bool = False) -> None:
-        """Note a part of the program that has run.
-
-        Args:
-            name: the part.
-            unseen: why it could be given no canary.
-            known: True if the audit knows its texts all the same.
-        """
+        """Note a part of the program that has run; `known` if the audit knows its texts without a canary."""
         with self._lock:
             self._ran[name] = None
             if unseen is not None:
@@ -121,11 +108,7 @@ class Canaries:
 
     @contextmanager
     def one_check(self, findings: list[Finding]) -> Iterator[None]:
-        """Be the only check of this process. Where the block fails, raise what was found, which may be the reason.
-
-        Raises:
-            RuntimeError: another one is running.
-        """
+        """Be the only check of this process. Where the block fails, raise what was found, which may be the reason."""
         if not _CHECKING.acquire(blocking=False):
             raise RuntimeError("another assert_defended is running in this process; run them one after the other")
         try:
@@ -138,12 +121,7 @@ class Canaries:
             _CHECKING.release()
 
     def checked(self, findings: list[Finding]) -> CheckedRun:
-        """Return what was seen.
-
-        Raises:
-            UndefendedError: there are findings; or no canary was planted, so that nothing was checked.
-            ValueError: a name in `trusted` or `stubs` is no part of the program.
-        """
+        """Return what was seen; UndefendedError if there are findings, or nothing was checked."""
         if findings:
             raise UndefendedError(findings)
         self.check_names([*self.trusted, *self.stubs])

@@ -12,13 +12,12 @@ class Finding:
     """One place where retrieved text reaches a model without isolation, or where a robust answer is lost.
 
     Attributes:
-        kind: the sort of place, such as `stock-synthesizer`; `prompt` for one that the audit saw.
-        path: the way to it from the checked object, such as `.query_engine._response_synthesizer`; of a prompt the
-            names of the runs, outermost first.
+        kind: the sort of place, such as `prompt`.
+        path: the names of the runs that lead there, outermost first.
         component: the class found there.
         problem: the defect.
         fix: the code to write in its place.
-        origins: of a prompt, where the texts in it come from.
+        origins: where the texts in it come from.
     """
 
     kind: str

@@ -17,12 +17,7 @@ _FIX = "give it a retrieving tool of your own in its place"
 
 
 def hosted_tools(tools: object, trusted: Collection[str] = ()) -> list[str]:
-    """Return the names of tools, in any provider's format, that are not known to be run by the program.
-
-    Args:
-        tools: the tools that a model is offered; objects are the program's own.
-        trusted: names that are left out.
-    """
+    """Return the names of tools, in any provider's format, that are not known to be run by the program, or trusted."""
     return [name for tool in _listed(tools) if isinstance(tool, Mapping) for name in _hosted(tool, trusted)]
 
 

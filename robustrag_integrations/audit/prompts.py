@@ -107,9 +107,6 @@ class Audit:
             path: the runs that lead there.
             component: the model's class.
             own: of a prompt of ours, the pieces it was made of; None for a prompt of anybody else.
-
-        Raises:
-            UndefendedError: something was found, and the audit raises.
         """
         prompt = " \x00 ".join(map(folded, texts))
         pieces = sorted({p for p in map(folded, own or ()) if len(p) >= _WINDOW}, key=len, reverse=True)
@@ -143,11 +140,7 @@ class Audit:
             self.add(Finding("prompt", path, component, problem, fix, origins))
 
     def add(self, finding: Finding) -> None:
-        """Keep a finding, each place once, and react to it.
-
-        Raises:
-            UndefendedError: the audit raises.
-        """
+        """Keep a finding, each place once, and react to it."""
         with self._lock:
             if finding not in self.findings and len(self.findings) < _FINDINGS:
                 self.findings.append(finding)
